@@ -1,0 +1,1 @@
+#include "fettle.h"

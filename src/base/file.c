@@ -1,0 +1,134 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+enum fettle_status file_map(const char *path, struct bytes *out, struct err *err)
+{
+	enum fettle_status st = FETTLE_OK;
+	struct stat sb;
+	void *p;
+	int fd;
+
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return fail(err, FETTLE_INVALID, "cannot read %s: %s", path, strerror(errno));
+	if (fstat(fd, &sb) < 0) {
+		st = fail(err, FETTLE_SYSTEM, "cannot read %s: %s", path, strerror(errno));
+		goto out;
+	}
+	if (!S_ISREG(sb.st_mode)) {
+		st = fail(err, FETTLE_INVALID, "cannot read %s: %s, need a file", path,
+			  S_ISDIR(sb.st_mode) ? "a folder" : "not a regular file");
+		goto out;
+	}
+	if (!sb.st_size) {
+		st = fail(err, FETTLE_INVALID, "cannot read %s: the file is empty", path);
+		goto out;
+	}
+	p = mmap(NULL, (size_t)sb.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (p == MAP_FAILED) {
+		st = fail(err, FETTLE_SYSTEM, "cannot read %s: %s", path, strerror(errno));
+		goto out;
+	}
+	*out = (struct bytes){ p, (size_t)sb.st_size };
+out:
+	close(fd);
+	return st;
+}
+
+void bytes_release(struct bytes *b)
+{
+	if (b->p)
+		munmap((void *)(uintptr_t)b->p, b->n);
+	*b = (struct bytes)BYTES_INIT;
+}
+
+enum fettle_status file_create(struct file_out *o, const char *path, struct err *err)
+{
+	enum fettle_status st;
+
+	o->path = xstrdup(path);
+	o->temp = xstrfmt("%s.%ld.tmp", path, (long)getpid());
+	o->f = fopen(o->temp, "wbe");
+	if (o->f)
+		return FETTLE_OK;
+	st = errno == ENOSPC || errno == EIO ? FETTLE_SYSTEM : FETTLE_INVALID;
+	fail(err, st, "cannot write %s: %s", path,
+	     errno == ENOENT ? "the folder does not exist" : strerror(errno));
+	file_abandon(o);
+	return st;
+}
+
+void file_abandon(struct file_out *o)
+{
+	if (o->f) {
+		fclose(o->f);
+		unlink(o->temp);
+	}
+	free(o->path);
+	free(o->temp);
+	*o = (struct file_out)FILE_OUT_INIT;
+}
+
+enum fettle_status file_commit(struct file_out *o, struct err *err)
+{
+	FILE *f = o->f;
+	int bad;
+
+	if (!f)
+		return FETTLE_OK;
+	errno = 0;
+	bad = fflush(f) != 0 || ferror(f) || fsync(fileno(f)) != 0;
+	if (!bad && rename(o->temp, o->path) != 0)
+		bad = 1;
+	if (bad) {
+		fail(err, FETTLE_SYSTEM, "cannot write %s: %s", o->path,
+		     errno ? strerror(errno) : "write failed");
+		file_abandon(o);
+		return FETTLE_SYSTEM;
+	}
+	fclose(f);
+	o->f = NULL;
+	file_abandon(o);
+	return FETTLE_OK;
+}
+
+char *path_beside(const char *path, const char *name)
+{
+	const char *slash = strrchr(path, '/');
+
+	if (name[0] == '/' || !slash)
+		return xstrdup(name);
+	return xstrfmt("%.*s/%s", (int)(slash - path), path, name);
+}
+
+const char *path_base(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+bool path_is_dir(const char *path)
+{
+	struct stat sb;
+
+	return stat(path, &sb) == 0 && S_ISDIR(sb.st_mode);
+}
+
+double clock_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
+}

@@ -1,0 +1,48 @@
+/* Files: mapped for reading, written whole or not at all. */
+#ifndef BASE_FILE_H
+#define BASE_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/err.h"
+
+/* A file mapped read-only. */
+struct bytes {
+	const unsigned char *p;
+	size_t n;
+};
+#define BYTES_INIT                                                                                           \
+	{                                                                                                    \
+		NULL, 0                                                                                      \
+	}
+
+enum fettle_status file_map(const char *path, struct bytes *out, struct err *err);
+void bytes_release(struct bytes *b);
+
+/*
+ * A file that appears under its name only when it is complete: written beside, synced, renamed.
+ * file_commit() or file_abandon() ends it; either may be called on a zeroed struct.
+ */
+struct file_out {
+	FILE *f;
+	char *path, *temp;
+};
+#define FILE_OUT_INIT                                                                                        \
+	{                                                                                                    \
+		NULL, NULL, NULL                                                                             \
+	}
+
+enum fettle_status file_create(struct file_out *o, const char *path, struct err *err);
+enum fettle_status file_commit(struct file_out *o, struct err *err);
+void file_abandon(struct file_out *o);
+
+/* "dir/of/path" + "/" + name; name alone when it is absolute or path has no folder. free() it. */
+char *path_beside(const char *path, const char *name);
+const char *path_base(const char *path); /* what follows the last slash */
+bool path_is_dir(const char *path);
+
+double clock_now(void); /* seconds, monotonic */
+
+#endif
