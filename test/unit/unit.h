@@ -11,7 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#undef fail /* ours is in base/err.h; fail_msg() says more anyway */
+
+/* fail() is ours, in base/err.h; and fail_msg() is written in terms of cmocka's */
+#undef fail
+#undef fail_msg
+#define fail_msg(...)                                                                                        \
+	do {                                                                                                 \
+		print_error("ERROR: " __VA_ARGS__);                                                          \
+		print_error("\n");                                                                           \
+		_fail(__FILE__, __LINE__);                                                                   \
+	} while (0)
 
 /* a call that must succeed; on failure the message says why */
 #define assert_ok(call, err)                                                                                 \
