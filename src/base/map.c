@@ -75,6 +75,15 @@ void map_set(struct map *m, const char *key, size_t value)
 	*s = (struct map_slot){ key, h, value };
 }
 
+void map_copy(struct map *to, const struct map *from)
+{
+	*to = *from;
+	if (!from->cap)
+		return;
+	to->slots = xcalloc(from->cap, sizeof(*to->slots));
+	memcpy(to->slots, from->slots, from->cap * sizeof(*to->slots));
+}
+
 void map_release(struct map *m)
 {
 	free(m->slots);

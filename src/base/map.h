@@ -17,6 +17,7 @@ struct map {
 
 size_t map_get(const struct map *m, const char *key); /* MAP_NONE when absent */
 void map_set(struct map *m, const char *key, size_t value);
+void map_copy(struct map *to, const struct map *from); /* `to` must be empty */
 void map_release(struct map *m);
 
 uint64_t hash_bytes(const void *p, size_t n, uint64_t seed); /* FNV-1a with a final mix */

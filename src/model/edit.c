@@ -1,0 +1,338 @@
+/* Editing a model: attributes, new nodes, new constants, imports. */
+#include "model/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static Onnx__AttributeProto *attr(const struct node *n, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < n->n_attrs; i++) {
+		Onnx__AttributeProto *a = n->attrs[i];
+
+		if (a->name && strcmp(a->name, name) == 0)
+			return a;
+	}
+	return NULL;
+}
+
+bool node_has_attr(const struct node *n, const char *name)
+{
+	return attr(n, name) != NULL;
+}
+
+int64_t node_int(const struct node *n, const char *name, int64_t otherwise)
+{
+	const Onnx__AttributeProto *a = attr(n, name);
+
+	return a && a->has_i ? a->i : otherwise;
+}
+
+float node_float(const struct node *n, const char *name, float otherwise)
+{
+	const Onnx__AttributeProto *a = attr(n, name);
+
+	return a && a->has_f ? a->f : otherwise;
+}
+
+const char *node_str(const struct node *n, const char *name)
+{
+	Onnx__AttributeProto *a = attr(n, name);
+
+	/* protobuf-c leaves a NUL behind bytes that it unpacks */
+	return a && a->has_s && a->s.data ? (const char *)a->s.data : NULL;
+}
+
+const int64_t *node_ints(const struct node *n, const char *name, size_t *count)
+{
+	const Onnx__AttributeProto *a = attr(n, name);
+
+	*count = a ? a->n_ints : 0;
+	return a ? a->ints : NULL;
+}
+
+bool node_has_subgraph(const struct node *n)
+{
+	size_t i;
+
+	for (i = 0; i < n->n_attrs; i++) {
+		const Onnx__AttributeProto *a = n->attrs[i];
+
+		if (a->g || a->n_graphs)
+			return true;
+	}
+	return false;
+}
+
+static void put_attr(struct model *m, struct node *n, Onnx__AttributeProto *a)
+{
+	void **grown;
+
+	node_drop_attr(n, a->name);
+	grown = arena_alloc(&m->arena, (n->n_attrs + 1) * sizeof(*grown));
+	if (n->n_attrs)
+		memcpy(grown, n->attrs, n->n_attrs * sizeof(*grown));
+	grown[n->n_attrs++] = a;
+	n->attrs = grown;
+}
+
+static Onnx__AttributeProto *new_attr(struct model *m, const char *name, Onnx__AttributeProto__AttributeType type)
+{
+	Onnx__AttributeProto *a = arena_alloc(&m->arena, sizeof(*a));
+
+	onnx__attribute_proto__init(a);
+	a->name = arena_strdup(&m->arena, name);
+	a->has_type = 1;
+	a->type = type;
+	return a;
+}
+
+void node_set_int(struct model *m, struct node *n, const char *name, int64_t v)
+{
+	Onnx__AttributeProto *a = new_attr(m, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
+
+	a->has_i = 1;
+	a->i = v;
+	put_attr(m, n, a);
+}
+
+void node_set_float(struct model *m, struct node *n, const char *name, float v)
+{
+	Onnx__AttributeProto *a = new_attr(m, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
+
+	a->has_f = 1;
+	a->f = v;
+	put_attr(m, n, a);
+}
+
+void node_copy_attr(struct model *m, struct node *to, const struct node *from, const char *name)
+{
+	Onnx__AttributeProto *a = attr(from, name);
+
+	if (a)
+		put_attr(m, to, a);
+}
+
+void node_drop_attr(struct node *n, const char *name)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < n->n_attrs; i++) {
+		Onnx__AttributeProto *a = n->attrs[i];
+
+		if (!a->name || strcmp(a->name, name) != 0)
+			n->attrs[kept++] = a;
+	}
+	n->n_attrs = kept;
+}
+
+bool node_is(const struct node *n, const char *op)
+{
+	return !*n->domain && strcmp(n->op, op) == 0;
+}
+
+struct init *model_init(const struct model *m, const char *name)
+{
+	size_t i = map_get(&m->init_index, name);
+
+	return i == MAP_NONE ? NULL : m->inits.v[i];
+}
+
+struct init *model_add_init(struct model *m, const char *name, const struct tensor *t)
+{
+	struct init *w = arena_alloc(&m->arena, sizeof(*w));
+
+	w->name = name;
+	w->t = *t;
+	map_set(&m->init_index, name, m->inits.n);
+	VEC_PUSH(&m->inits, w);
+	return w;
+}
+
+static bool name_taken(const struct model *m, const char *name)
+{
+	for (; m; m = m->base)
+		if (map_get(&m->names, name) != MAP_NONE)
+			return true;
+	return false;
+}
+
+const char *model_fresh(struct model *m, const char *base)
+{
+	const char *name = arena_strdup(&m->arena, base);
+
+	while (name_taken(m, name))
+		name = arena_strfmt(&m->arena, "%s_%u", base, ++m->fresh);
+	map_set(&m->names, name, 1);
+	return name;
+}
+
+struct node *model_new_node(struct model *m, const char *op, const char *domain, const char *name, size_t n_in,
+			    size_t n_out)
+{
+	struct node *n = arena_alloc(&m->arena, sizeof(*n));
+	size_t i;
+
+	n->op = op;
+	n->domain = domain;
+	n->name = model_fresh(m, name);
+	n->in = arena_alloc(&m->arena, n_in * sizeof(*n->in));
+	n->out = arena_alloc(&m->arena, n_out * sizeof(*n->out));
+	n->n_in = n_in;
+	n->n_out = n_out;
+	for (i = 0; i < n_in; i++)
+		n->in[i] = "";
+	for (i = 0; i < n_out; i++)
+		n->out[i] = "";
+	return n;
+}
+
+void model_set_nodes(struct model *m, struct node *const *nodes, size_t n)
+{
+	size_t i;
+
+	m->nodes.n = 0;
+	for (i = 0; i < n; i++)
+		VEC_PUSH(&m->nodes, nodes[i]);
+}
+
+void *derive_proto(struct model *m, const void *proto)
+{
+	Onnx__ModelProto *p = dup_array(&m->arena, proto, 1, sizeof(*p));
+
+	p->opset_import = dup_array(&m->arena, p->opset_import, p->n_opset_import, sizeof(*p->opset_import));
+	return p;
+}
+
+static bool same_domain(const char *a, const char *b)
+{
+	a = a && strcmp(a, "ai.onnx") != 0 ? a : "";
+	return strcmp(a, b) == 0;
+}
+
+int model_domain_version(const struct model *m, const char *domain)
+{
+	const Onnx__ModelProto *p = m->proto;
+	size_t i;
+
+	for (i = 0; i < p->n_opset_import; i++)
+		if (same_domain(p->opset_import[i]->domain, domain))
+			return (int)p->opset_import[i]->version;
+	return 0;
+}
+
+void model_need_domain(struct model *m, const char *domain, int version)
+{
+	Onnx__ModelProto *p = m->proto;
+	Onnx__OperatorSetIdProto *id;
+	Onnx__OperatorSetIdProto **grown;
+
+	if (model_domain_version(m, domain))
+		return;
+	id = arena_alloc(&m->arena, sizeof(*id));
+	onnx__operator_set_id_proto__init(id);
+	id->domain = arena_strdup(&m->arena, domain);
+	id->has_version = 1;
+	id->version = version;
+	grown = arena_alloc(&m->arena, (p->n_opset_import + 1) * sizeof(*grown));
+	if (p->n_opset_import)
+		memcpy(grown, p->opset_import, p->n_opset_import * sizeof(*grown));
+	grown[p->n_opset_import++] = id;
+	p->opset_import = grown;
+}
+
+static void sweep_imports(struct model *m, const struct map *domains)
+{
+	Onnx__ModelProto *p = m->proto;
+	size_t i, kept = 0;
+
+	if (p->n_functions) /* their bodies use domains too */
+		return;
+	for (i = 0; i < p->n_opset_import; i++) {
+		const char *d = p->opset_import[i]->domain;
+
+		if (same_domain(d, "") || map_get(domains, d) != MAP_NONE)
+			p->opset_import[kept++] = p->opset_import[i];
+	}
+	p->n_opset_import = kept;
+}
+
+void model_sweep(struct model *m)
+{
+	struct map used = MAP_INIT, domains = MAP_INIT;
+	bool subgraphs = false;
+	size_t i, j, kept = 0;
+
+	for (i = 0; i < m->nodes.n; i++) {
+		const struct node *n = m->nodes.v[i];
+
+		map_set(&domains, n->domain, 1);
+		subgraphs |= node_has_subgraph(n);
+		for (j = 0; j < n->n_in; j++)
+			map_set(&used, n->in[j], 1);
+		for (j = 0; j < n->n_captured; j++)
+			map_set(&used, n->captured[j], 1);
+	}
+	for (i = 0; i < m->n_outputs; i++)
+		map_set(&used, m->outputs[i].name, 1);
+	map_release(&m->init_index);
+	for (i = 0; i < m->inits.n; i++) {
+		struct init *w = m->inits.v[i];
+
+		if (map_get(&used, w->name) == MAP_NONE)
+			continue;
+		map_set(&m->init_index, w->name, kept);
+		m->inits.v[kept++] = w;
+	}
+	m->inits.n = kept;
+	if (!subgraphs)
+		sweep_imports(m, &domains);
+	map_release(&used);
+	map_release(&domains);
+}
+
+const struct value *model_value(const struct model *m, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < m->n_inputs; i++)
+		if (strcmp(m->inputs[i].name, name) == 0)
+			return &m->inputs[i];
+	for (i = 0; i < m->n_outputs; i++)
+		if (strcmp(m->outputs[i].name, name) == 0)
+			return &m->outputs[i];
+	i = map_get(&m->value_index, name);
+	if (i != MAP_NONE)
+		return &m->values.v[i];
+	return m->base ? model_value(m->base, name) : NULL;
+}
+
+void model_declare(struct model *m, const char *name, const struct tensor *type)
+{
+	map_set(&m->value_index, name, m->values.n);
+	VEC_PUSH(&m->values, ((struct value){ .name = name, .type = *type }));
+}
+
+void model_set_outputs(struct model *m, const char *const *names, size_t n)
+{
+	struct value *out = arena_alloc(&m->arena, n * sizeof(*out));
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		const struct value *known = model_value(m, names[i]);
+
+		if (known)
+			out[i] = *known;
+		if (!out[i].proto) {
+			Onnx__ValueInfoProto *v = arena_alloc(&m->arena, sizeof(*v));
+
+			onnx__value_info_proto__init(v);
+			v->name = arena_strdup(&m->arena, names[i]);
+			out[i].proto = v;
+			out[i].name = v->name;
+		}
+	}
+	m->outputs = out;
+	m->n_outputs = n;
+}

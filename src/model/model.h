@@ -1,0 +1,130 @@
+/*
+ * An ONNX model in memory: the graph as plain structs to read and edit, everything else (metadata,
+ * functions, unknown fields, subgraphs) carried along untouched and written back as it came.
+ *
+ * Everything a model points to lives in its arena or in files it has mapped, and dies with it.
+ * Editing means replacing pointers: weight bytes are never copied. model_derive() makes a second
+ * model on top of a first, sharing its bytes; the first must outlive it.
+ */
+#ifndef MODEL_MODEL_H
+#define MODEL_MODEL_H
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "tensor/tensor.h"
+
+enum { MODEL_OPSET_MIN = 7 };
+
+/* An input, an output or an intermediate value of known type. */
+struct value {
+	const char *name;
+	struct tensor type; /* dims are -1 where symbolic; rank -1 where unknown; dtype DT_NONE if not a tensor */
+	void *proto;
+};
+
+/* A constant of the graph. Its bytes are fetched by model_weight(). */
+struct init {
+	const char *name;
+	struct tensor t; /* data is NULL until fetched */
+	void *proto;
+};
+
+struct node {
+	const char *op, *domain, *name; /* domain is "" for ONNX's own; name may be "" */
+	const char **in, **out;		/* "" for one that is left out */
+	size_t n_in, n_out;
+	const char **captured; /* outer values that the node's subgraphs read */
+	size_t n_captured;
+	void **attrs; /* AttributeProto: use the node_* functions below */
+	size_t n_attrs;
+	void *proto; /* where it came from, NULL for a node we made */
+};
+
+struct model {
+	struct arena arena;
+	void *proto;
+	char *path; /* of the file it came from, or NULL */
+	int opset;  /* of ONNX's own domain */
+
+	VEC(struct node *) nodes;
+	VEC(struct init *) inits;
+	struct value *inputs, *outputs; /* inputs without those that are only defaults of initializers */
+	size_t n_inputs, n_outputs;
+
+	VEC(struct value) values; /* what the file declares of intermediate values; a derived model asks its base */
+	struct map names;      /* every name in use here and not in the base, for model_fresh() */
+	struct map value_index, init_index; /* name -> values.v[], inits.v[] */
+	VEC(struct ext_file *) files;
+	const struct model *base; /* what this one was derived from */
+	unsigned fresh;
+};
+
+/* Reading. The messages begin "cannot load PATH: ". */
+enum fettle_status model_load(struct model **out, const char *path, struct err *err);
+/* The bytes may go once this returns. `path` is only where external data is looked for; may be NULL. */
+enum fettle_status model_decode(struct model **out, const void *bytes, size_t n, const char *path,
+				struct err *err);
+void model_free(struct model *m);
+/* A copy of the graph whose nodes and lists can be edited without touching m. */
+struct model *model_derive(const struct model *m);
+
+/*
+ * Writing. A model whose weights exceed MODEL_INLINE_MAX keeps them in PATH.data beside it; nothing
+ * larger than that passes through one protobuf message.
+ */
+#define MODEL_INLINE_MAX ((size_t)1 << 30)
+enum fettle_status model_save(struct model *m, const char *path, struct err *err);
+enum fettle_status model_save_split(struct model *m, const char *path, size_t inline_max, struct err *err);
+size_t model_file_size(const char *path); /* the file and the external data it refers to; 0 if unreadable */
+
+/*
+ * The model as bytes for a session. Weights of `split` bytes or more are left out: they are listed in
+ * *weights (n of them, their data fetched), to be handed to the runtime as they lie in memory.
+ */
+struct packed {
+	void *bytes;
+	size_t n;
+	const struct init **weights;
+	size_t n_weights;
+};
+#define PACKED_INIT { NULL, 0, NULL, 0 }
+enum fettle_status model_pack(struct model *m, size_t split, struct packed *out, struct err *err);
+void packed_release(struct packed *p);
+
+/* Constants */
+struct init *model_init(const struct model *m, const char *name); /* NULL when not a constant */
+enum fettle_status model_weight(struct model *m, struct init *w, struct err *err); /* fetches w->t.data */
+/* Adds a constant. `name` must be fresh; the data are borrowed. */
+struct init *model_add_init(struct model *m, const char *name, const struct tensor *t);
+
+/* Editing */
+const char *model_fresh(struct model *m, const char *base); /* a name nothing else has */
+struct node *model_new_node(struct model *m, const char *op, const char *domain, const char *name, size_t n_in,
+			    size_t n_out); /* not yet in m->nodes */
+void model_set_nodes(struct model *m, struct node *const *nodes, size_t n);
+void model_need_domain(struct model *m, const char *domain, int version);
+int model_domain_version(const struct model *m, const char *domain); /* 0 when not imported */
+/* Drops constants nothing reads, and imports of domains no node uses. */
+void model_sweep(struct model *m);
+/* The declared type of an input, an output or an intermediate value; NULL when there is none. */
+const struct value *model_value(const struct model *m, const char *name);
+/* Says what an intermediate value's type is. The name must outlive m. */
+void model_declare(struct model *m, const char *name, const struct tensor *type);
+/* Makes these the graph's outputs. Their types are left for the runtime to infer where the file has none. */
+void model_set_outputs(struct model *m, const char *const *names, size_t n);
+
+/* Attributes */
+bool node_has_attr(const struct node *n, const char *name);
+int64_t node_int(const struct node *n, const char *name, int64_t otherwise);
+float node_float(const struct node *n, const char *name, float otherwise);
+/* NULL when absent; not NUL-terminated beyond its length in ONNX, but always in our arena */
+const char *node_str(const struct node *n, const char *name);
+const int64_t *node_ints(const struct node *n, const char *name, size_t *count); /* NULL when absent */
+bool node_has_subgraph(const struct node *n);
+void node_set_int(struct model *m, struct node *n, const char *name, int64_t v);
+void node_set_float(struct model *m, struct node *n, const char *name, float v);
+void node_copy_attr(struct model *m, struct node *to, const struct node *from, const char *name);
+void node_drop_attr(struct node *n, const char *name);
+bool node_is(const struct node *n, const char *op); /* of ONNX's own domain */
+
+#endif

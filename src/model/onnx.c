@@ -1,0 +1,393 @@
+/* ONNX files <-> struct model. The only file besides attr.c and save.c that knows protobuf. */
+#include "model/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+
+enum { NESTING_MAX = 100 };
+
+/* protobuf-c allocates a message's parts one by one: give it the arena, so that one call frees them
+ * and edited and decoded parts can be mixed */
+static void *pb_alloc(void *arena, size_t size)
+{
+	return arena_try(arena, size ? size : 1);
+}
+
+static void pb_free(void *arena, void *p)
+{
+	(void)arena;
+	(void)p;
+}
+
+static bool varint(const uint8_t **p, const uint8_t *end, uint64_t *v)
+{
+	int shift;
+
+	*v = 0;
+	for (shift = 0; shift < 64 && *p < end; shift += 7) {
+		uint8_t b = *(*p)++;
+
+		*v |= (uint64_t)(b & 127) << shift;
+		if (!(b & 128))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * protobuf-c recurses as deep as the file nests and would let a crafted one exhaust the stack, so
+ * the nesting is checked before. Returns the depth, or NESTING_MAX + 1 if deeper or malformed.
+ */
+static int nesting(const ProtobufCMessageDescriptor *d, const uint8_t *p, const uint8_t *end, int depth)
+{
+	int deepest = depth;
+
+	while (p < end && depth <= NESTING_MAX) {
+		const ProtobufCFieldDescriptor *f;
+		uint64_t key, len;
+
+		if (!varint(&p, end, &key))
+			return NESTING_MAX + 1;
+		switch (key & 7) {
+		case 0:
+			if (!varint(&p, end, &len))
+				return NESTING_MAX + 1;
+			continue;
+		case 1:
+			len = 8;
+			break;
+		case 5:
+			len = 4;
+			break;
+		case 2:
+			if (!varint(&p, end, &len))
+				return NESTING_MAX + 1;
+			break;
+		default:
+			return NESTING_MAX + 1;
+		}
+		if (len > (uint64_t)(end - p))
+			return NESTING_MAX + 1;
+		f = key >> 3 <= UINT32_MAX ? protobuf_c_message_descriptor_get_field(d, (unsigned)(key >> 3)) : NULL;
+		if ((key & 7) == 2 && f && f->type == PROTOBUF_C_TYPE_MESSAGE) {
+			int sub = nesting(f->descriptor, p, p + len, depth + 1);
+
+			if (sub > deepest)
+				deepest = sub;
+		}
+		p += len;
+	}
+	return deepest;
+}
+
+void *dup_array(struct arena *a, const void *src, size_t n, size_t size)
+{
+	return n ? memcpy(arena_alloc(a, n * size), src, n * size) : NULL;
+}
+
+static const char *text(const char *s)
+{
+	return s ? s : "";
+}
+
+static void use_name(struct model *m, const char *name)
+{
+	if (name && *name)
+		map_set(&m->names, name, 1);
+}
+
+static void read_type(const Onnx__ValueInfoProto *v, struct tensor *t)
+{
+	const Onnx__TypeProto__Tensor *tt;
+	size_t i;
+
+	*t = (struct tensor)TENSOR_INIT;
+	t->rank = -1;
+	if (!v->type || v->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE || !v->type->tensor_type)
+		return;
+	tt = v->type->tensor_type;
+	t->dtype = (enum dtype)tt->elem_type;
+	if (!tt->shape || tt->shape->n_dim > TENSOR_RANK_MAX)
+		return;
+	t->rank = (int)tt->shape->n_dim;
+	for (i = 0; i < tt->shape->n_dim; i++) {
+		const Onnx__TensorShapeProto__Dimension *d = tt->shape->dim[i];
+
+		t->dims[i] = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE ? d->dim_value
+												   : -1;
+	}
+}
+
+/* names that a subgraph reads from outside itself: everything it uses and does not define */
+static void capture(struct model *m, const Onnx__GraphProto *g, struct map *defined, struct node *out,
+		    size_t *cap)
+{
+	size_t i, j, k;
+
+	for (i = 0; i < g->n_input; i++)
+		map_set(defined, text(g->input[i]->name), 1);
+	for (i = 0; i < g->n_initializer; i++)
+		map_set(defined, text(g->initializer[i]->name), 1);
+	for (i = 0; i < g->n_node; i++) {
+		const Onnx__NodeProto *n = g->node[i];
+
+		use_name(m, n->name);
+		for (j = 0; j < n->n_output; j++) {
+			use_name(m, n->output[j]);
+			map_set(defined, n->output[j], 1);
+		}
+	}
+	for (i = 0; i < g->n_node + 1; i++) {
+		bool results = i == g->n_node; /* a subgraph may return an outer value as it is */
+		size_t n_in = results ? g->n_output : g->node[i]->n_input;
+
+		for (j = 0; j < n_in; j++) {
+			const char *name = results ? text(g->output[j]->name) : g->node[i]->input[j];
+
+			use_name(m, name);
+			if (!*name || map_get(defined, name) != MAP_NONE)
+				continue;
+			map_set(defined, name, 1);
+			if (out->n_captured == *cap) {
+				const char **grown = arena_alloc(&m->arena, 2 * (*cap + 4) * sizeof(*grown));
+
+				if (out->n_captured)
+					memcpy(grown, out->captured, out->n_captured * sizeof(*grown));
+				out->captured = grown;
+				*cap = 2 * (*cap + 4);
+			}
+			out->captured[out->n_captured++] = name;
+		}
+		if (results)
+			break;
+		for (j = 0; j < g->node[i]->n_attribute; j++) {
+			const Onnx__AttributeProto *a = g->node[i]->attribute[j];
+
+			if (a->g)
+				capture(m, a->g, defined, out, cap);
+			for (k = 0; k < a->n_graphs; k++)
+				capture(m, a->graphs[k], defined, out, cap);
+		}
+	}
+}
+
+static void read_captured(struct model *m, struct node *out)
+{
+	struct map defined = MAP_INIT;
+	size_t i, k, cap = 0;
+
+	for (i = 0; i < out->n_attrs; i++) {
+		const Onnx__AttributeProto *a = out->attrs[i];
+
+		if (a->g)
+			capture(m, a->g, &defined, out, &cap);
+		for (k = 0; k < a->n_graphs; k++)
+			capture(m, a->graphs[k], &defined, out, &cap);
+	}
+	map_release(&defined);
+}
+
+static struct node *read_node(struct model *m, Onnx__NodeProto *p)
+{
+	struct node *n = arena_alloc(&m->arena, sizeof(*n));
+	size_t i;
+
+	n->op = text(p->op_type);
+	n->domain = p->domain && strcmp(p->domain, "ai.onnx") != 0 ? p->domain : "";
+	n->name = text(p->name);
+	n->in = dup_array(&m->arena, p->input, p->n_input, sizeof(*n->in));
+	n->out = dup_array(&m->arena, p->output, p->n_output, sizeof(*n->out));
+	n->attrs = dup_array(&m->arena, p->attribute, p->n_attribute, sizeof(*n->attrs));
+	n->n_in = p->n_input;
+	n->n_out = p->n_output;
+	n->n_attrs = p->n_attribute;
+	n->proto = p;
+	use_name(m, n->name);
+	for (i = 0; i < n->n_in; i++)
+		use_name(m, n->in[i]);
+	for (i = 0; i < n->n_out; i++)
+		use_name(m, n->out[i]);
+	read_captured(m, n);
+	return n;
+}
+
+static enum fettle_status read_init(struct model *m, Onnx__TensorProto *p, struct err *err)
+{
+	struct init *w = arena_alloc(&m->arena, sizeof(*w));
+	size_t i;
+
+	w->name = text(p->name);
+	w->proto = p;
+	w->t.dtype = (enum dtype)p->data_type;
+	if (p->n_dims > TENSOR_RANK_MAX)
+		return fail(err, FETTLE_UNSUPPORTED, "constant '%s' has %zu dimensions, %d is the most", w->name,
+			    p->n_dims, TENSOR_RANK_MAX);
+	w->t.rank = (int)p->n_dims;
+	for (i = 0; i < p->n_dims; i++)
+		w->t.dims[i] = p->dims[i];
+	if (tensor_count(&w->t) < 0)
+		return fail(err, FETTLE_INVALID, "constant '%s' has an impossible shape", w->name);
+	if (map_get(&m->init_index, w->name) != MAP_NONE)
+		return fail(err, FETTLE_INVALID, "two constants are named '%s'", w->name);
+	use_name(m, w->name);
+	map_set(&m->init_index, w->name, m->inits.n);
+	VEC_PUSH(&m->inits, w);
+	return FETTLE_OK;
+}
+
+static struct value *read_values(struct model *m, Onnx__ValueInfoProto **p, size_t n, bool skip_inits,
+				 size_t *count)
+{
+	struct value *v = arena_alloc(&m->arena, n * sizeof(*v));
+	size_t i;
+
+	*count = 0;
+	for (i = 0; i < n; i++) {
+		const char *name = text(p[i]->name);
+
+		use_name(m, name);
+		if (skip_inits && map_get(&m->init_index, name) != MAP_NONE)
+			continue;
+		v[*count].name = name;
+		v[*count].proto = p[i];
+		read_type(p[i], &v[*count].type);
+		++*count;
+	}
+	return v;
+}
+
+static enum fettle_status read_model(struct model *m, Onnx__ModelProto *p, struct err *err)
+{
+	Onnx__GraphProto *g = p->graph;
+	enum fettle_status st;
+	size_t i;
+
+	if (!g)
+		return fail(err, FETTLE_INVALID, "the file has no graph, so it is no ONNX model");
+	for (i = 0; i < p->n_opset_import; i++) {
+		const char *domain = text(p->opset_import[i]->domain);
+
+		if (!*domain || strcmp(domain, "ai.onnx") == 0)
+			m->opset = (int)p->opset_import[i]->version;
+	}
+	if (!p->n_opset_import)
+		m->opset = 1; /* files older than IR version 3 */
+	if (m->opset && m->opset < MODEL_OPSET_MIN)
+		return fail(err, FETTLE_UNSUPPORTED, "opset %d, need %d or later", m->opset, MODEL_OPSET_MIN);
+	for (i = 0; i < g->n_initializer; i++) {
+		st = read_init(m, g->initializer[i], err);
+		if (st)
+			return st;
+	}
+	for (i = 0; i < g->n_node; i++)
+		VEC_PUSH(&m->nodes, read_node(m, g->node[i]));
+	m->inputs = read_values(m, g->input, g->n_input, true, &m->n_inputs);
+	m->outputs = read_values(m, g->output, g->n_output, false, &m->n_outputs);
+	for (i = 0; i < g->n_value_info; i++) {
+		struct tensor type;
+
+		use_name(m, g->value_info[i]->name);
+		read_type(g->value_info[i], &type);
+		model_declare(m, text(g->value_info[i]->name), &type);
+		m->values.v[m->values.n - 1].proto = g->value_info[i];
+	}
+	for (i = 0; i < g->n_sparse_initializer; i++)
+		if (g->sparse_initializer[i]->values)
+			use_name(m, g->sparse_initializer[i]->values->name);
+	return resolve_attributes(m, g, err);
+}
+
+enum fettle_status model_decode(struct model **out, const void *bytes, size_t n, const char *path, struct err *err)
+{
+	struct model *m = xcalloc(1, sizeof(*m));
+	ProtobufCAllocator alloc = { pb_alloc, pb_free, &m->arena };
+	enum fettle_status st = FETTLE_OK;
+	const uint8_t *p = bytes;
+
+	m->path = path ? xstrdup(path) : NULL;
+	if (nesting(&onnx__model_proto__descriptor, p, p + n, 0) <= NESTING_MAX)
+		m->proto = onnx__model_proto__unpack(&alloc, n, bytes);
+	if (!m->proto)
+		st = fail(err, FETTLE_INVALID, "not an ONNX model (its protobuf is damaged or cut short)");
+	else
+		st = read_model(m, m->proto, err);
+	if (st) {
+		model_free(m);
+		return fail_prefix(err, st, "cannot load %s", path ? path : "model");
+	}
+	*out = m;
+	return FETTLE_OK;
+}
+
+enum fettle_status model_load(struct model **out, const char *path, struct err *err)
+{
+	struct bytes raw = BYTES_INIT;
+	enum fettle_status st;
+
+	st = file_map(path, &raw, err);
+	if (st)
+		return st;
+	if (raw.n > INT32_MAX)
+		st = fail(err, FETTLE_INVALID,
+			  "cannot load %s: %zu bytes, an ONNX file holds at most 2 GB (larger weights go into external data)",
+			  path, raw.n);
+	else
+		st = model_decode(out, raw.p, raw.n, path, err);
+	bytes_release(&raw);
+	return st;
+}
+
+void model_free(struct model *m)
+{
+	size_t i;
+
+	if (!m)
+		return;
+	for (i = 0; i < m->files.n; i++) {
+		bytes_release(&m->files.v[i]->bytes);
+		free(m->files.v[i]->location);
+		free(m->files.v[i]);
+	}
+	VEC_RELEASE(&m->files);
+	VEC_RELEASE(&m->nodes);
+	VEC_RELEASE(&m->inits);
+	VEC_RELEASE(&m->values);
+	map_release(&m->names);
+	map_release(&m->value_index);
+	map_release(&m->init_index);
+	free(m->path);
+	arena_release(&m->arena);
+	free(m);
+}
+
+struct model *model_derive(const struct model *b)
+{
+	struct model *m = xcalloc(1, sizeof(*m));
+	size_t i;
+
+	m->base = b;
+	m->proto = b->proto;
+	m->opset = b->opset;
+	m->fresh = b->fresh;
+	m->path = b->path ? xstrdup(b->path) : NULL;
+	m->inputs = dup_array(&m->arena, b->inputs, b->n_inputs, sizeof(*m->inputs));
+	m->outputs = dup_array(&m->arena, b->outputs, b->n_outputs, sizeof(*m->outputs));
+	m->n_inputs = b->n_inputs;
+	m->n_outputs = b->n_outputs;
+	for (i = 0; i < b->nodes.n; i++) {
+		struct node *n = dup_array(&m->arena, b->nodes.v[i], 1, sizeof(*n));
+
+		n->in = dup_array(&m->arena, n->in, n->n_in, sizeof(*n->in));
+		n->out = dup_array(&m->arena, n->out, n->n_out, sizeof(*n->out));
+		n->attrs = dup_array(&m->arena, n->attrs, n->n_attrs, sizeof(*n->attrs));
+		VEC_PUSH(&m->nodes, n);
+	}
+	for (i = 0; i < b->inits.n; i++)
+		VEC_PUSH(&m->inits, (struct init *)dup_array(&m->arena, b->inits.v[i], 1, sizeof(struct init)));
+	map_copy(&m->init_index, &b->init_index);
+	m->proto = derive_proto(m, b->proto);
+	return m;
+}

@@ -1,0 +1,243 @@
+/* The bytes of constants: raw, in typed fields, or in files beside the model. */
+#include "model/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+
+static const char *ext_entry(const Onnx__TensorProto *p, const char *key)
+{
+	size_t i;
+
+	for (i = 0; i < p->n_external_data; i++)
+		if (p->external_data[i]->key && strcmp(p->external_data[i]->key, key) == 0)
+			return p->external_data[i]->value;
+	return NULL;
+}
+
+/* a location is relative to the model's folder and may not leave it */
+static bool location_ok(const char *s)
+{
+	const char *p;
+
+	if (!*s || *s == '/')
+		return false;
+	for (p = s; p; p = strchr(p, '/')) {
+		p += *p == '/';
+		if (strcmp(p, "..") == 0 || str_starts(p, "../"))
+			return false;
+	}
+	return true;
+}
+
+static enum fettle_status ext_open(struct model *m, const char *location, struct bytes *out, struct err *err)
+{
+	struct ext_file *f;
+	enum fettle_status st;
+	char *path;
+	size_t i;
+
+	for (i = 0; i < m->files.n; i++)
+		if (strcmp(m->files.v[i]->location, location) == 0) {
+			*out = m->files.v[i]->bytes;
+			return FETTLE_OK;
+		}
+	f = xcalloc(1, sizeof(*f));
+	path = path_beside(m->path ? m->path : "", location);
+	st = file_map(path, &f->bytes, err);
+	free(path);
+	if (st) {
+		free(f);
+		return st;
+	}
+	f->location = xstrdup(location);
+	VEC_PUSH(&m->files, f);
+	*out = f->bytes;
+	return FETTLE_OK;
+}
+
+static bool parse_size(const char *s, size_t *out)
+{
+	char *end;
+
+	if (!s || *s < '0' || *s > '9')
+		return false;
+	*out = strtoull(s, &end, 10);
+	return *end == '\0';
+}
+
+static enum fettle_status ext_data(struct model *m, const Onnx__TensorProto *p, size_t want, const void **out,
+				   struct err *err)
+{
+	const char *location = ext_entry(p, "location"), *name = p->name ? p->name : "";
+	const char *offset_text = ext_entry(p, "offset"), *length_text = ext_entry(p, "length");
+	size_t offset = 0, length = want;
+	struct bytes file;
+	enum fettle_status st;
+
+	if (!location || !location_ok(location))
+		return fail(err, FETTLE_INVALID,
+			    "constant '%s' is in external file '%s', need a path inside the model's folder", name,
+			    location ? location : "");
+	if ((offset_text && !parse_size(offset_text, &offset)) || (length_text && !parse_size(length_text, &length)))
+		return fail(err, FETTLE_INVALID, "constant '%s': external offset or length is no number", name);
+	st = ext_open(m, location, &file, err);
+	if (st)
+		return st;
+	if (length != want || offset > file.n || want > file.n - offset)
+		return fail(err, FETTLE_INVALID,
+			    "constant '%s' needs %zu bytes at %zu of %s, which has %zu (entry says %zu)", name, want,
+			    offset, location, file.n, length);
+	*out = file.p + offset;
+	return FETTLE_OK;
+}
+
+/* typed fields hold small types one per int32: narrow them */
+static enum fettle_status typed_data(struct model *m, const Onnx__TensorProto *p, struct tensor *t, size_t count,
+				     struct err *err)
+{
+	const size_t size = dtype_size(t->dtype);
+	size_t have, i;
+
+	switch (t->dtype) {
+	case DT_F32:
+		have = p->n_float_data;
+		t->data = p->float_data;
+		break;
+	case DT_F64:
+		have = p->n_double_data;
+		t->data = p->double_data;
+		break;
+	case DT_S64:
+		have = p->n_int64_data;
+		t->data = p->int64_data;
+		break;
+	case DT_U64:
+		have = p->n_uint64_data;
+		t->data = p->uint64_data;
+		break;
+	case DT_U32:
+		have = p->n_uint64_data;
+		break;
+	default:
+		have = p->n_int32_data;
+		if (t->dtype == DT_S32)
+			t->data = p->int32_data;
+	}
+	if (have != count) {
+		t->data = NULL;
+		return fail(err, FETTLE_INVALID, "constant '%s' has %zu values, its shape needs %zu",
+			    p->name ? p->name : "", have, count);
+	}
+	if (t->data || !count) {
+		t->data = t->data ? t->data : arena_alloc(&m->arena, 1);
+		return FETTLE_OK;
+	}
+	t->data = arena_try(&m->arena, count * size);
+	if (!t->data)
+		return fail(err, FETTLE_SYSTEM, "constant '%s': not enough memory", p->name ? p->name : "");
+	for (i = 0; i < count; i++) {
+		if (t->dtype == DT_U32)
+			((uint32_t *)t->data)[i] = (uint32_t)p->uint64_data[i];
+		else if (size == 1)
+			((uint8_t *)t->data)[i] = (uint8_t)p->int32_data[i];
+		else
+			((uint16_t *)t->data)[i] = (uint16_t)p->int32_data[i];
+	}
+	return FETTLE_OK;
+}
+
+static enum fettle_status fetch(struct model *m, const Onnx__TensorProto *p, struct tensor *t, struct err *err)
+{
+	int64_t count = tensor_count(t);
+	size_t want = tensor_bytes(t);
+	const void *data = NULL;
+	enum fettle_status st;
+
+	if (count < 0 || !dtype_size(t->dtype))
+		return fail(err, FETTLE_UNSUPPORTED, "constant '%s' is of type %s (%d)", p->name ? p->name : "",
+			    dtype_name(t->dtype), t->dtype);
+	if (p->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL) {
+		st = ext_data(m, p, want, &data, err);
+		if (st)
+			return st;
+	} else if (p->has_raw_data) {
+		if (p->raw_data.len != want)
+			return fail(err, FETTLE_INVALID, "constant '%s' has %zu bytes, its shape needs %zu",
+				    p->name ? p->name : "", p->raw_data.len, want);
+		data = p->raw_data.data;
+	} else {
+		return typed_data(m, p, t, (size_t)count, err);
+	}
+	if (!data || (uintptr_t)data % dtype_size(t->dtype)) { /* a file may put it anywhere */
+		void *copy = arena_try(&m->arena, want + 1);
+
+		if (!copy)
+			return fail(err, FETTLE_SYSTEM, "constant '%s': not enough memory", p->name ? p->name : "");
+		data = want ? memcpy(copy, data, want) : copy;
+	}
+	t->data = (void *)(uintptr_t)data;
+	return FETTLE_OK;
+}
+
+enum fettle_status model_weight(struct model *m, struct init *w, struct err *err)
+{
+	return w->t.data ? FETTLE_OK : fetch(m, w->proto, &w->t, err);
+}
+
+static enum fettle_status resolve_tensor(struct model *m, Onnx__TensorProto *p, struct err *err)
+{
+	struct tensor t = { .dtype = (enum dtype)p->data_type, .rank = (int)p->n_dims };
+	enum fettle_status st;
+
+	if (p->data_location != ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
+		return FETTLE_OK;
+	if (p->n_dims > TENSOR_RANK_MAX)
+		return fail(err, FETTLE_UNSUPPORTED, "constant '%s' has %zu dimensions, %d is the most",
+			    p->name ? p->name : "", p->n_dims, TENSOR_RANK_MAX);
+	if (p->n_dims)
+		memcpy(t.dims, p->dims, p->n_dims * sizeof(t.dims[0]));
+	st = fetch(m, p, &t, err);
+	if (st)
+		return st;
+	p->has_raw_data = 1;
+	p->raw_data.data = t.data;
+	p->raw_data.len = tensor_bytes(&t);
+	p->n_external_data = 0;
+	p->has_data_location = 0;
+	p->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__DEFAULT;
+	return FETTLE_OK;
+}
+
+static enum fettle_status resolve_attribute(struct model *m, Onnx__AttributeProto *a, struct err *err)
+{
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	if (a->t)
+		st = resolve_tensor(m, a->t, err);
+	for (i = 0; i < a->n_tensors && !st; i++)
+		st = resolve_tensor(m, a->tensors[i], err);
+	for (i = 0; i < a->n_graphs + 1 && !st; i++) {
+		Onnx__GraphProto *g = i ? a->graphs[i - 1] : a->g;
+		size_t j;
+
+		for (j = 0; g && j < g->n_initializer && !st; j++)
+			st = resolve_tensor(m, g->initializer[j], err);
+		if (g && !st)
+			st = resolve_attributes(m, g, err);
+	}
+	return st;
+}
+
+enum fettle_status resolve_attributes(struct model *m, Onnx__GraphProto *g, struct err *err)
+{
+	enum fettle_status st = FETTLE_OK;
+	size_t i, j;
+
+	for (i = 0; i < g->n_node && !st; i++)
+		for (j = 0; j < g->node[i]->n_attribute && !st; j++)
+			st = resolve_attribute(m, g->node[i]->attribute[j], err);
+	return st;
+}

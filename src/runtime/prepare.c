@@ -1,0 +1,131 @@
+#include "runtime/prepare.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "model/index.h"
+
+/* ONNX Runtime writes its optimised graph only to a file: use a folder of our own that goes at once. */
+struct scratch {
+	char *dir, *model, *data;
+};
+
+static enum fettle_status scratch_new(struct scratch *s, struct err *err)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	s->dir = xstrfmt("%s/fettle.XXXXXX", tmp && *tmp ? tmp : "/tmp");
+	if (!mkdtemp(s->dir))
+		return fail(err, FETTLE_SYSTEM, "cannot create %s: %s", s->dir, strerror(errno));
+	s->model = xstrfmt("%s/model.onnx", s->dir);
+	s->data = xstrfmt("%s/weights.bin", s->dir);
+	return FETTLE_OK;
+}
+
+static void scratch_release(struct scratch *s)
+{
+	if (s->model) {
+		unlink(s->model);
+		unlink(s->data);
+		rmdir(s->dir);
+	}
+	free(s->dir);
+	free(s->model);
+	free(s->data);
+}
+
+/* maps the external data and lets go of the names on disk */
+static enum fettle_status take(struct model **out, const struct scratch *s, struct err *err)
+{
+	struct model *m = NULL;
+	enum fettle_status st;
+	size_t i;
+
+	st = model_load(&m, s->model, err);
+	for (i = 0; !st && i < m->inits.n; i++)
+		if (dtype_size(m->inits.v[i]->t.dtype))
+			st = model_weight(m, m->inits.v[i], err);
+	if (!st)
+		st = graph_sort(m, err);
+	if (st) {
+		model_free(m);
+		return st;
+	}
+	model_sweep(m);
+	*out = m;
+	return FETTLE_OK;
+}
+
+static void rename_model(struct model *m, const char *path)
+{
+	free(m->path);
+	m->path = path ? xstrdup(path) : NULL;
+}
+
+enum fettle_status optimised_graph(struct model **out, struct runtime *rt, struct model *m,
+				   const struct session_options *o, struct err *err)
+{
+	struct session_options so = *o;
+	struct scratch tmp = { 0 };
+	struct session *s = NULL;
+	enum fettle_status st;
+
+	st = scratch_new(&tmp, err);
+	so.dump = tmp.model;
+	if (!st)
+		st = session_new(&s, rt, m, &so, err);
+	if (!st)
+		st = take(out, &tmp, err);
+	if (!st)
+		rename_model(*out, m->path);
+	session_free(s);
+	scratch_release(&tmp);
+	return st;
+}
+
+/* The types and shapes of all values, as the runtime infers them: it tells them only of outputs, so make
+ * every value one for a moment. */
+static enum fettle_status infer_types(struct model *m, struct runtime *rt, struct err *err)
+{
+	struct session_options so = { .threads = 1, .level = OPT_NONE };
+	struct model *all = model_derive(m);
+	VEC(const char *) names = { 0 };
+	struct session *s = NULL;
+	enum fettle_status st;
+	size_t i, j;
+
+	for (i = 0; i < m->nodes.n; i++)
+		for (j = 0; j < m->nodes.v[i]->n_out; j++)
+			if (*m->nodes.v[i]->out[j])
+				VEC_PUSH(&names, m->nodes.v[i]->out[j]);
+	model_set_outputs(all, names.v, names.n);
+	st = session_new(&s, rt, all, &so, err);
+	for (i = 0; !st && i < names.n; i++)
+		model_declare(m, names.v[i], &session_output(s, i)->type);
+	session_free(s);
+	VEC_RELEASE(&names);
+	model_free(all);
+	return st;
+}
+
+enum fettle_status prepare(struct model **out, struct runtime *rt, const char *path, struct err *err)
+{
+	struct session_options so = { .threads = 1, .level = OPT_BASIC };
+	struct model *raw = NULL, *m = NULL;
+	enum fettle_status st;
+
+	st = model_load(&raw, path, err); /* for our own, better errors first */
+	if (!st)
+		st = optimised_graph(&m, rt, raw, &so, err);
+	if (!st)
+		st = infer_types(m, rt, err);
+	model_free(raw);
+	if (st)
+		model_free(m);
+	else
+		*out = m;
+	return st;
+}

@@ -1,0 +1,14 @@
+/* Prepares a model for quantization: the runtime's basic optimisations (constants folded, Conv and
+ * BatchNorm fused, dead ends removed), before any Q/DQ goes in. */
+#ifndef RUNTIME_PREPARE_H
+#define RUNTIME_PREPARE_H
+
+#include "runtime/session.h"
+
+enum fettle_status prepare(struct model **out, struct runtime *rt, const char *path, struct err *err);
+
+/* The graph that a session with these options would run, for tests and for `inspect`. */
+enum fettle_status optimised_graph(struct model **out, struct runtime *rt, struct model *m,
+				   const struct session_options *o, struct err *err);
+
+#endif

@@ -1,0 +1,430 @@
+#include "runtime/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <onnxruntime_c_api.h>
+
+struct runtime {
+	const OrtApi *api;
+	OrtEnv *env;
+	OrtMemoryInfo *cpu;
+};
+
+struct session {
+	struct runtime *rt;
+	OrtSession *ort;
+	OrtAllocator *alloc;
+	struct value *in, *out;
+	const char **in_names, **out_names;
+	size_t n_in, n_out;
+	OrtValue **results;
+};
+
+enum { SHARE_MIN = 256 }; /* smaller constants travel inside the model: shape inference wants to see them */
+
+/* ONNX Runtime's errors become ours here. A model or data it refuses is bad input; the rest is its own failure. */
+static enum fettle_status ort_fail(const OrtApi *api, OrtStatus *s, const char *what, struct err *err)
+{
+	enum fettle_status st;
+	const char *text;
+	int n;
+
+	if (!s)
+		return FETTLE_OK;
+	switch (api->GetErrorCode(s)) {
+	case ORT_NO_SUCHFILE:
+	case ORT_NO_MODEL:
+	case ORT_INVALID_ARGUMENT:
+	case ORT_INVALID_PROTOBUF:
+		st = FETTLE_INVALID;
+		break;
+	case ORT_INVALID_GRAPH:
+	case ORT_NOT_IMPLEMENTED:
+		st = FETTLE_UNSUPPORTED;
+		break;
+	default:
+		st = FETTLE_BACKEND;
+	}
+	text = api->GetErrorMessage(s);
+	n = (int)strcspn(text, "\n");
+	fail(err, st, "cannot %s: ONNX Runtime says: %.*s", what, n > 400 ? 400 : n, text);
+	api->ReleaseStatus(s);
+	return st;
+}
+
+#define TRY(call)                                                                                            \
+	do {                                                                                                 \
+		st = ort_fail(api, (call), what, err);                                                       \
+		if (st)                                                                                      \
+			goto out;                                                                            \
+	} while (0)
+
+const char *runtime_version(void)
+{
+	return OrtGetApiBase()->GetVersionString();
+}
+
+enum fettle_status runtime_new(struct runtime **out, struct err *err)
+{
+	const OrtApi *api = OrtGetApiBase()->GetApi(ORT_API_VERSION);
+	const char *what = "start ONNX Runtime";
+	struct runtime *rt = xcalloc(1, sizeof(*rt));
+	enum fettle_status st;
+
+	if (!api) {
+		st = fail(err, FETTLE_BACKEND, "cannot start ONNX Runtime: version %s, need 1.%d or later",
+			  runtime_version(), ORT_API_VERSION);
+		goto out;
+	}
+	rt->api = api;
+	TRY(api->CreateEnv(ORT_LOGGING_LEVEL_FATAL, "fettle", &rt->env));
+	TRY(api->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &rt->cpu));
+	*out = rt;
+	rt = NULL;
+out:
+	runtime_free(rt);
+	return st;
+}
+
+void runtime_free(struct runtime *rt)
+{
+	if (!rt)
+		return;
+	if (rt->cpu)
+		rt->api->ReleaseMemoryInfo(rt->cpu);
+	if (rt->env)
+		rt->api->ReleaseEnv(rt->env);
+	free(rt);
+}
+
+static enum fettle_status make_options(struct runtime *rt, const struct session_options *o, OrtSessionOptions **out,
+				       const char *what, struct err *err)
+{
+	static const GraphOptimizationLevel levels[] = {
+		[OPT_DEFAULT] = ORT_ENABLE_ALL,	      [OPT_NONE] = ORT_DISABLE_ALL, [OPT_BASIC] = ORT_ENABLE_BASIC,
+		[OPT_EXTENDED] = ORT_ENABLE_EXTENDED, [OPT_ALL] = ORT_ENABLE_ALL,
+	};
+	const OrtApi *api = rt->api;
+	OrtSessionOptions *so = NULL;
+	enum fettle_status st;
+
+	TRY(api->CreateSessionOptions(&so));
+	*out = so;
+	TRY(api->SetSessionLogSeverityLevel(so, ORT_LOGGING_LEVEL_FATAL));
+	if (o->threads)
+		TRY(api->SetIntraOpNumThreads(so, o->threads));
+	if (o->level != OPT_DEFAULT)
+		TRY(api->SetSessionGraphOptimizationLevel(so, levels[o->level]));
+	if (o->dump) {
+		TRY(api->SetOptimizedModelFilePath(so, o->dump));
+		/* weights above 1 GB in all would not fit one protobuf message */
+		TRY(api->AddSessionConfigEntry(so, "session.optimized_model_external_initializers_file_name",
+					       "weights.bin"));
+		TRY(api->AddSessionConfigEntry(
+			so, "session.optimized_model_external_initializers_min_size_in_bytes", "4096"));
+	}
+	if (o->profile)
+		TRY(api->EnableProfiling(so, o->profile));
+	if (o->low_memory) {
+		TRY(api->DisableCpuMemArena(so));
+		TRY(api->DisableMemPattern(so));
+	}
+out:
+	return st;
+}
+
+static enum fettle_status read_type(struct session *s, OrtTypeInfo *info, struct value *v, const char *what,
+				    struct err *err)
+{
+	const OrtApi *api = s->rt->api;
+	const OrtTensorTypeAndShapeInfo *t = NULL;
+	ONNXTensorElementDataType dtype;
+	enum fettle_status st;
+	size_t rank;
+
+	v->type.rank = -1;
+	TRY(api->CastTypeInfoToTensorInfo(info, &t));
+	if (!t)
+		goto out;
+	TRY(api->GetTensorElementType(t, &dtype));
+	TRY(api->GetDimensionsCount(t, &rank));
+	v->type.dtype = (enum dtype)dtype;
+	if (rank > TENSOR_RANK_MAX)
+		goto out;
+	v->type.rank = (int)rank;
+	TRY(api->GetDimensions(t, v->type.dims, rank));
+out:
+	return st;
+}
+
+static enum fettle_status read_values(struct session *s, bool inputs, const char *what, struct err *err)
+{
+	const OrtApi *api = s->rt->api;
+	enum fettle_status st;
+	size_t n, i;
+	struct value *v;
+	const char **names;
+
+	TRY(inputs ? api->SessionGetInputCount(s->ort, &n) : api->SessionGetOutputCount(s->ort, &n));
+	v = xcalloc(n, sizeof(*v));
+	names = xcalloc(n, sizeof(*names));
+	if (inputs)
+		s->in = v, s->in_names = names, s->n_in = n;
+	else
+		s->out = v, s->out_names = names, s->n_out = n;
+	for (i = 0; i < n; i++) {
+		OrtTypeInfo *info = NULL;
+		char *name = NULL;
+
+		TRY(inputs ? api->SessionGetInputName(s->ort, i, s->alloc, &name)
+			   : api->SessionGetOutputName(s->ort, i, s->alloc, &name));
+		v[i].name = names[i] = name;
+		TRY(inputs ? api->SessionGetInputTypeInfo(s->ort, i, &info)
+			   : api->SessionGetOutputTypeInfo(s->ort, i, &info));
+		st = read_type(s, info, &v[i], what, err);
+		api->ReleaseTypeInfo(info);
+		if (st)
+			goto out;
+	}
+out:
+	return st;
+}
+
+static enum fettle_status finish(struct session *s, const char *what, struct err *err)
+{
+	const OrtApi *api = s->rt->api;
+	enum fettle_status st;
+
+	TRY(api->GetAllocatorWithDefaultOptions(&s->alloc));
+	st = read_values(s, true, what, err);
+	if (!st)
+		st = read_values(s, false, what, err);
+	s->results = xcalloc(s->n_out, sizeof(OrtValue *));
+out:
+	return st;
+}
+
+static enum fettle_status wrap_tensor(struct runtime *rt, const struct tensor *t, OrtValue **out, const char *what,
+				      struct err *err)
+{
+	/* with borrowed memory; the API takes a mutable pointer but does not write through it */
+	return ort_fail(rt->api,
+			rt->api->CreateTensorWithDataAsOrtValue(rt->cpu, t->data, tensor_bytes(t), t->dims,
+								(size_t)t->rank,
+								(ONNXTensorElementDataType)t->dtype, out),
+			what, err);
+}
+
+static enum fettle_status share_weights(struct runtime *rt, OrtSessionOptions *so, const struct packed *p,
+					const char *what, struct err *err)
+{
+	const OrtApi *api = rt->api;
+	const char **names = xcalloc(p->n_weights, sizeof(*names));
+	OrtValue **values = xcalloc(p->n_weights, sizeof(OrtValue *));
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	for (i = 0; i < p->n_weights; i++) {
+		names[i] = p->weights[i]->name;
+		st = wrap_tensor(rt, &p->weights[i]->t, &values[i], what, err);
+		if (st)
+			goto out;
+	}
+	if (p->n_weights)
+		TRY(api->AddExternalInitializers(so, names, (const OrtValue *const *)values, p->n_weights));
+out:
+	for (i = 0; i < p->n_weights; i++)
+		if (values[i])
+			api->ReleaseValue(values[i]);
+	free(names);
+	free(values);
+	return st;
+}
+
+enum fettle_status session_new(struct session **out, struct runtime *rt, struct model *m,
+			       const struct session_options *o, struct err *err)
+{
+	const OrtApi *api = rt->api;
+	struct session *s = xcalloc(1, sizeof(*s));
+	struct packed p = PACKED_INIT;
+	OrtSessionOptions *so = NULL;
+	char *what = xstrfmt("load %s", m->path ? m->path : "model");
+	enum fettle_status st;
+
+	s->rt = rt;
+	st = make_options(rt, o, &so, what, err);
+	if (!st)
+		st = model_pack(m, SHARE_MIN, &p, err);
+	if (!st)
+		st = share_weights(rt, so, &p, what, err);
+	if (st)
+		goto out;
+	TRY(api->CreateSessionFromArray(rt->env, p.bytes, p.n, so, &s->ort));
+	st = finish(s, what, err);
+	if (st)
+		goto out;
+	*out = s;
+	s = NULL;
+out:
+	session_free(s);
+	if (so)
+		api->ReleaseSessionOptions(so);
+	packed_release(&p);
+	free(what);
+	return st;
+}
+
+enum fettle_status session_open(struct session **out, struct runtime *rt, const char *path,
+				const struct session_options *o, struct err *err)
+{
+	const OrtApi *api = rt->api;
+	struct session *s = xcalloc(1, sizeof(*s));
+	OrtSessionOptions *so = NULL;
+	char *what = xstrfmt("load %s", path);
+	enum fettle_status st;
+
+	s->rt = rt;
+	st = make_options(rt, o, &so, what, err);
+	if (st)
+		goto out;
+	TRY(api->CreateSession(rt->env, path, so, &s->ort));
+	st = finish(s, what, err);
+	if (st)
+		goto out;
+	*out = s;
+	s = NULL;
+out:
+	session_free(s);
+	if (so)
+		api->ReleaseSessionOptions(so);
+	free(what);
+	return st;
+}
+
+static void release_results(struct session *s)
+{
+	size_t i;
+
+	for (i = 0; s->results && i < s->n_out; i++) {
+		if (s->results[i])
+			s->rt->api->ReleaseValue(s->results[i]);
+		s->results[i] = NULL;
+	}
+}
+
+static void release_names(struct session *s, const char **names, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (names[i])
+			s->alloc->Free(s->alloc, (void *)(uintptr_t)names[i]);
+	free(names);
+}
+
+void session_free(struct session *s)
+{
+	if (!s)
+		return;
+	release_results(s);
+	release_names(s, s->in_names, s->n_in);
+	release_names(s, s->out_names, s->n_out);
+	if (s->ort)
+		s->rt->api->ReleaseSession(s->ort);
+	free(s->in);
+	free(s->out);
+	free(s->results);
+	free(s);
+}
+
+size_t session_n_inputs(const struct session *s)
+{
+	return s->n_in;
+}
+
+size_t session_n_outputs(const struct session *s)
+{
+	return s->n_out;
+}
+
+const struct value *session_input(const struct session *s, size_t i)
+{
+	return &s->in[i];
+}
+
+const struct value *session_output(const struct session *s, size_t i)
+{
+	return &s->out[i];
+}
+
+static enum fettle_status read_result(struct session *s, size_t i, struct tensor *t, const char *what, struct err *err)
+{
+	const OrtApi *api = s->rt->api;
+	OrtTensorTypeAndShapeInfo *info = NULL;
+	ONNXTensorElementDataType dtype;
+	enum fettle_status st;
+	size_t rank;
+	int is_tensor;
+
+	*t = (struct tensor)TENSOR_INIT;
+	TRY(api->IsTensor(s->results[i], &is_tensor));
+	if (!is_tensor) /* a sequence or map: DT_NONE tells the caller */
+		goto out;
+	TRY(api->GetTensorTypeAndShape(s->results[i], &info));
+	TRY(api->GetTensorElementType(info, &dtype));
+	TRY(api->GetDimensionsCount(info, &rank));
+	if (rank > TENSOR_RANK_MAX) {
+		st = fail(err, FETTLE_UNSUPPORTED, "cannot %s: output '%s' has %zu dimensions, %d is the most", what,
+			  s->out[i].name, rank, TENSOR_RANK_MAX);
+		goto out;
+	}
+	t->dtype = (enum dtype)dtype;
+	t->rank = (int)rank;
+	TRY(api->GetDimensions(info, t->dims, rank));
+	if (t->dtype != DT_STRING)
+		TRY(api->GetTensorMutableData(s->results[i], &t->data));
+out:
+	if (info)
+		api->ReleaseTensorTypeAndShapeInfo(info);
+	return st;
+}
+
+enum fettle_status session_run(struct session *s, const struct tensor *in, struct tensor *out, struct err *err)
+{
+	const OrtApi *api = s->rt->api;
+	const char *what = "run the model";
+	OrtValue **values = xcalloc(s->n_in, sizeof(OrtValue *));
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	release_results(s);
+	for (i = 0; i < s->n_in && !st; i++)
+		st = wrap_tensor(s->rt, &in[i], &values[i], what, err);
+	if (st)
+		goto out;
+	TRY(api->Run(s->ort, NULL, s->in_names, (const OrtValue *const *)values, s->n_in, s->out_names, s->n_out,
+		     s->results));
+	for (i = 0; i < s->n_out && !st; i++)
+		st = read_result(s, i, &out[i], what, err);
+out:
+	for (i = 0; i < s->n_in; i++)
+		if (values[i])
+			api->ReleaseValue(values[i]);
+	free(values);
+	return st;
+}
+
+enum fettle_status session_end_profile(struct session *s, char **path, struct err *err)
+{
+	const OrtApi *api = s->rt->api;
+	const char *what = "end the profile";
+	enum fettle_status st;
+	char *name = NULL;
+
+	TRY(api->SessionEndProfiling(s->ort, s->alloc, &name));
+	*path = xstrdup(name);
+	s->alloc->Free(s->alloc, name);
+out:
+	return st;
+}

@@ -1,0 +1,48 @@
+/* ONNX Runtime, as fettle uses it: sessions on the CPU, with default settings except where told. */
+#ifndef RUNTIME_SESSION_H
+#define RUNTIME_SESSION_H
+
+#include "model/model.h"
+
+struct runtime; /* one per handle; sessions must be freed before it */
+struct session;
+
+enum fettle_status runtime_new(struct runtime **out, struct err *err);
+void runtime_free(struct runtime *rt);
+const char *runtime_version(void);
+
+enum opt_level { OPT_DEFAULT = 0, OPT_NONE, OPT_BASIC, OPT_EXTENDED, OPT_ALL };
+
+struct session_options {
+	int threads;		/* 0: the runtime's choice (all cores) */
+	enum opt_level level;	/* OPT_DEFAULT: what a user's session does */
+	const char *dump;	/* write the optimised graph here */
+	const char *profile;	/* prefix of the profile file; see session_end_profile() */
+	bool low_memory;	/* no arena: memory goes back as soon as it is free */
+};
+
+/*
+ * From a model in memory: weights are handed over where they lie, so m must outlive the session and
+ * its weights must not change. From a file: exactly what a user's program would do.
+ */
+enum fettle_status session_new(struct session **out, struct runtime *rt, struct model *m,
+			       const struct session_options *o, struct err *err);
+enum fettle_status session_open(struct session **out, struct runtime *rt, const char *path,
+				const struct session_options *o, struct err *err);
+void session_free(struct session *s);
+
+size_t session_n_inputs(const struct session *s);
+size_t session_n_outputs(const struct session *s);
+const struct value *session_input(const struct session *s, size_t i);
+const struct value *session_output(const struct session *s, size_t i);
+
+/*
+ * Runs once. Inputs are in the session's order and borrowed for the call. The outputs point into
+ * memory of the session's and stay valid until the next run or session_free(). One thread at a time.
+ */
+enum fettle_status session_run(struct session *s, const struct tensor *in, struct tensor *out, struct err *err);
+
+/* Ends profiling and gives the file's name, to be freed. */
+enum fettle_status session_end_profile(struct session *s, char **path, struct err *err);
+
+#endif
