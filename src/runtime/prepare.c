@@ -103,8 +103,13 @@ static enum fettle_status infer_types(struct model *m, struct runtime *rt, struc
 				VEC_PUSH(&names, m->nodes.v[i]->out[j]);
 	model_set_outputs(all, names.v, names.n);
 	st = session_new(&s, rt, all, &so, err);
-	for (i = 0; !st && i < names.n; i++)
-		model_declare(m, names.v[i], &session_output(s, i)->type);
+	for (i = 0; !st && i < names.n; i++) {
+		struct tensor type = session_output(s, i)->type;
+
+		if (!type.rank) /* the runtime says 0 of a scalar and of an unknown shape alike */
+			type.rank = -1;
+		model_declare(m, names.v[i], &type);
+	}
 	session_free(s);
 	VEC_RELEASE(&names);
 	model_free(all);

@@ -1,0 +1,208 @@
+/* Looks at a model's nodes: which can be quantized, which not and why, and what each costs. */
+#include "ops/rules.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct value *typed(const struct model *m, const char *name)
+{
+	const struct value *v = model_value(m, name);
+
+	return v && v->type.rank >= 0 ? v : NULL;
+}
+
+/* the product of dims from `first` on, leaving the batch (an unknown first dimension) out; 0 if unknown */
+static double elements(const struct tensor *t, int first)
+{
+	double n = 1;
+	int i;
+
+	for (i = first; i < t->rank; i++)
+		n *= t->dims[i] < 0 ? (i == 0 ? 1 : 0) : (double)t->dims[i];
+	return n;
+}
+
+static double count_macs(const struct model *m, const struct node *n)
+{
+	const struct value *out = n->n_out ? typed(m, n->out[0]) : NULL;
+	const struct init *w = n->n_in > 1 ? model_init(m, n->in[1]) : NULL;
+	const struct value *a = n->n_in ? typed(m, n->in[0]) : NULL;
+	double per_output = 0;
+
+	if (!out || out->type.rank < 1)
+		return 0;
+	if (node_is(n, "Conv") && w && w->t.rank >= 3)
+		per_output = elements(&w->t, 1);
+	else if (node_is(n, "ConvTranspose") && w && w->t.rank >= 3 && a)
+		/* every input element meets every weight of its group */
+		return elements(&a->type, a->type.dims[0] < 0 || a->type.dims[0] == 1 ? 0 : 1) * elements(&w->t, 1);
+	else if (node_is(n, "Gemm") && w && w->t.rank == 2)
+		per_output = (double)w->t.dims[node_int(n, "transB", 0) ? 1 : 0];
+	else if (node_is(n, "MatMul") && a && a->type.rank >= 1)
+		per_output = (double)a->type.dims[a->type.rank - 1];
+	else if (node_is(n, "MatMul") && w && w->t.rank >= 2)
+		per_output = (double)w->t.dims[w->t.rank - 2];
+	if (per_output <= 0)
+		return 0;
+	/* a fixed batch of several samples is still counted per sample */
+	return per_output * elements(&out->type, out->type.rank > 1 && out->type.dims[0] != 1 ? 1 : 0);
+}
+
+static bool is_float_init(const struct init *w)
+{
+	return w && w->t.dtype == DT_F32 && tensor_count(&w->t) > 0;
+}
+
+static const char *check_weight(const struct model *m, struct op *op, const struct node *n)
+{
+	const struct op_rule *r = op->rule;
+	const struct init *w = (int)n->n_in > r->weight ? model_init(m, n->in[r->weight]) : NULL;
+	const struct init *b;
+
+	if (w && w->t.dtype != DT_F32)
+		return "its weight is not float32";
+	if (!is_float_init(w)) {
+		if (!(r->activations & (1u << r->weight)))
+			return "its weight is computed, not a constant";
+		op->modes &= MODE_STATIC; /* activation x activation */
+		return NULL;
+	}
+	if (node_is(n, "MatMul") && w->t.rank != 2)
+		return "its weight is not a matrix";
+	if (node_is(n, "Gemm") && (node_int(n, "transA", 0) || node_float(n, "alpha", 1) != 1 ||
+				   node_float(n, "beta", 1) != 1))
+		return "transA, alpha or beta is not the default";
+	if (r->bias < 0 || (int)n->n_in <= r->bias || !*n->in[r->bias])
+		return NULL;
+	b = model_init(m, n->in[r->bias]);
+	if (!is_float_init(b))
+		return "its bias is computed, not a constant";
+	if (node_is(n, "Gemm") && tensor_count(&b->t) != w->t.dims[node_int(n, "transB", 0) ? 0 : 1])
+		return "its bias is not one value per output";
+	return NULL;
+}
+
+static const char *check_inputs(const struct model *m, const struct op *op, const struct node *n)
+{
+	const struct value *v;
+	size_t j;
+	int data = op->rule->kind == OP_TABLE ? -1 : 0;
+
+	if (op->rule->kind == OP_TABLE) {
+		const struct init *table = model_init(m, n->in[0]);
+
+		return is_float_init(table) && table->t.rank == 2 && node_int(n, "axis", 0) == 0
+			       ? NULL
+			       : "it does not look up rows of a constant float table";
+	}
+	for (j = 0; j < n->n_in; j++) {
+		if (!*n->in[j] || model_init(m, n->in[j]) || !(op->rule->activations & (1u << (j < 7 ? j : 7))))
+			continue;
+		v = model_value(m, n->in[j]);
+		if (v && v->type.dtype != DT_F32 && v->type.dtype != DT_NONE)
+			return "its input is not float32";
+		data++;
+	}
+	return data > 0 || op->rule->kind == OP_TABLE ? NULL : "all its inputs are constants";
+}
+
+static const char *check_special(const struct model *m, const struct node *n)
+{
+	if (node_is(n, "LSTM")) {
+		const struct init *r = n->n_in > 2 ? model_init(m, n->in[2]) : NULL;
+
+		if (!is_float_init(r))
+			return "its recurrence weight is computed, not a constant";
+		if (node_has_attr(n, "activations") || node_has_attr(n, "clip") || node_int(n, "layout", 0))
+			return "custom activations, clip or layout";
+	}
+	if (node_is(n, "Resize")) {
+		const char *mode = node_str(n, "mode");
+
+		/* linear and cubic interpolate, i.e. compute */
+		if (mode && strcmp(mode, "nearest") != 0)
+			return "it interpolates";
+	}
+	if (node_is(n, "Pad")) {
+		const char *mode = node_str(n, "mode");
+		bool constant = !mode || strcmp(mode, "constant") == 0;
+
+		if (constant && n->n_in > 2 && *n->in[2])
+			return "it pads with a given value";
+	}
+	if (node_is(n, "MaxPool") && n->n_out > 1 && *n->out[1])
+		return "it returns indices";
+	if ((node_is(n, "Add") || node_is(n, "Mul")) && n->n_in != 2)
+		return "not two inputs";
+	return NULL;
+}
+
+static void examine(struct op *op, const struct model *m, const struct node *n)
+{
+	const struct init *w;
+
+	op->rule = op_rule_find(n);
+	if (!op->rule) {
+		op->why = *n->domain ? "not an ONNX op" : "the runtime has no integer kernel for it";
+		return;
+	}
+	op->modes = op->rule->modes;
+	op->why = check_inputs(m, op, n);
+	if (!op->why && m->opset < op->rule->since)
+		op->why = "its opset is too old for the runtime's integer kernel";
+	if (!op->why && op->rule->weight >= 0)
+		op->why = check_weight(m, op, n);
+	if (!op->why)
+		op->why = check_special(m, n);
+	if (op->why) {
+		op->rule = NULL;
+		op->modes = 0;
+		return;
+	}
+	w = n->n_in > 1 ? model_init(m, n->in[1]) : NULL;
+	op->depthwise = node_is(n, "Conv") && w && w->t.rank >= 3 && w->t.dims[1] == 1 && node_int(n, "group", 1) > 1;
+}
+
+static const char *op_name(struct arena *arena, const struct node *n, struct map *seen, size_t i)
+{
+	const char *name = *n->name ? n->name : n->n_out && *n->out[0] ? n->out[0] : NULL;
+
+	if (!name || map_get(seen, name) != MAP_NONE)
+		name = arena_strfmt(arena, "%s_%zu", n->op, i);
+	map_set(seen, name, i);
+	return name;
+}
+
+void op_list_init(struct op_list *l, struct arena *arena, const struct model *m, const struct graph_index *g)
+{
+	struct map seen = MAP_INIT;
+	size_t i, b;
+
+	memset(l, 0, sizeof(*l));
+	l->n = m->nodes.n;
+	l->v = xcalloc(l->n, sizeof(*l->v));
+	l->n_blocks = graph_blocks(g, &l->blocks);
+	for (i = 0; i < l->n; i++) {
+		struct op *op = &l->v[i];
+		const struct node *n = m->nodes.v[i];
+
+		op->node = (int)i;
+		op->name = op_name(arena, n, &seen, i);
+		op->macs = count_macs(m, n);
+		l->total_macs += op->macs;
+		op->block = -1;
+		examine(op, m, n);
+		for (b = 0; b < l->n_blocks; b++)
+			if ((int)i >= l->blocks[b].first && (int)i <= l->blocks[b].last)
+				op->block = (int)b;
+	}
+	map_release(&seen);
+}
+
+void op_list_release(struct op_list *l)
+{
+	free(l->v);
+	free(l->blocks);
+	memset(l, 0, sizeof(*l));
+}

@@ -1,0 +1,128 @@
+#include "ops/rules.h"
+
+#include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+/*
+ * From ONNX Runtime's QDQ selectors (core/optimizer/qdq_transformer), checked by test/unit/quantize_fusion.c
+ * against the graph the runtime really builds. Element-wise ops that gain no speed, or that a single
+ * outlier ruins (masks, softmax), are off by default; a plan can turn them on.
+ */
+#define NONE .weight = -1, .bias = -1
+#define BOTH (MODE_STATIC | MODE_DYNAMIC)
+const struct op_rule op_rules[] = {
+	{ .type = "Conv", .kind = OP_COMPUTE, .modes = BOTH, .activations = IN0, .weight = 1, .bias = 2, .axis = 0,
+	  .act_dtypes = T_ALL, .weight_dtypes = T_8 | T_S16, .needs_output = true, .on = true,
+	  .qlinear = "QLinearConv", .qlinear_domain = "" },
+	{ .type = "ConvTranspose", .kind = OP_COMPUTE, .modes = MODE_STATIC, .activations = IN0, .weight = 1, .bias = 2,
+	  .axis = 1, .act_dtypes = T_ALL, .weight_dtypes = T_8 | T_S16, .needs_output = true },
+	{ .type = "Gemm", .kind = OP_COMPUTE, .modes = BOTH, .activations = IN0, .weight = 1, .bias = 2, .axis = -1,
+	  .act_dtypes = T_ALL, .weight_dtypes = T_8 | T_S16, .on = true, .qlinear = "QGemm",
+	  .qlinear_domain = DOMAIN_MS },
+	{ .type = "MatMul", .kind = OP_COMPUTE, .modes = BOTH, .activations = IN0 | IN1, .weight = 1, .bias = -1,
+	  .axis = -1, .act_dtypes = T_ALL, .weight_dtypes = T_8 | T_S16, .on = true, .qlinear = "QLinearMatMul",
+	  .qlinear_domain = "" },
+	{ .type = "LSTM", .kind = OP_COMPUTE, .modes = MODE_DYNAMIC, .activations = IN0, .weight = 1, .bias = 3,
+	  .axis = 1, .act_dtypes = T_8, .weight_dtypes = T_8, .on = true },
+
+	{ .type = "Add", .kind = OP_ELEMENT, .modes = MODE_STATIC, .activations = IN0 | IN1, NONE, .act_dtypes = T_ALL,
+	  .needs_output = true, .on = true, .qlinear = "QLinearAdd", .qlinear_domain = DOMAIN_MS },
+	{ .type = "Mul", .kind = OP_ELEMENT, .modes = MODE_STATIC, .activations = IN0 | IN1, NONE, .act_dtypes = T_ALL,
+	  .needs_output = true, .qlinear = "QLinearMul", .qlinear_domain = DOMAIN_MS },
+	{ .type = "Concat", .kind = OP_ELEMENT, .modes = MODE_STATIC, .activations = IN_ALL, NONE, .act_dtypes = T_ALL,
+	  .needs_output = true, .on = true, .qlinear = "QLinearConcat", .qlinear_domain = DOMAIN_MS },
+	{ .type = "AveragePool", .kind = OP_ELEMENT, .modes = MODE_STATIC, .activations = IN0, NONE,
+	  .act_dtypes = T_ALL, .needs_output = true, .on = true, .qlinear = "QLinearAveragePool",
+	  .qlinear_domain = DOMAIN_MS },
+	{ .type = "GlobalAveragePool", .kind = OP_ELEMENT, .modes = MODE_STATIC, .activations = IN0, NONE,
+	  .act_dtypes = T_ALL, .needs_output = true, .on = true, .qlinear = "QLinearGlobalAveragePool",
+	  .qlinear_domain = DOMAIN_MS },
+	{ .type = "LeakyRelu", .kind = OP_ELEMENT, .modes = MODE_STATIC, .activations = IN0, NONE, .act_dtypes = T_ALL,
+	  .needs_output = true, .on = true, .qlinear = "QLinearLeakyRelu", .qlinear_domain = DOMAIN_MS },
+	{ .type = "Sigmoid", .kind = OP_ELEMENT, .modes = MODE_STATIC, .activations = IN0, NONE, .act_dtypes = T_ALL,
+	  .needs_output = true, .qlinear = "QLinearSigmoid", .qlinear_domain = DOMAIN_MS },
+	{ .type = "Softmax", .kind = OP_ELEMENT, .modes = MODE_STATIC, .activations = IN0, NONE, .act_dtypes = T_ALL,
+	  .needs_output = true, .qlinear = "QLinearSoftmax", .qlinear_domain = DOMAIN_MS },
+	{ .type = "Where", .kind = OP_ELEMENT, .modes = MODE_STATIC, .activations = IN1 | IN2, NONE,
+	  .act_dtypes = T_ALL, .needs_output = true, .qlinear = "QLinearWhere", .qlinear_domain = DOMAIN_MS },
+
+#define MOVE(name, opset)                                                                                    \
+	{ .type = name, .kind = OP_MOVE, .modes = MODE_STATIC, .activations = IN0, NONE, .act_dtypes = T_ALL,  \
+	  .since = opset, .on = true }
+	MOVE("MaxPool", 12),
+	MOVE("Reshape", 0),
+	MOVE("Transpose", 0),
+	MOVE("Squeeze", 0),
+	MOVE("Unsqueeze", 0),
+	MOVE("Flatten", 0),
+	MOVE("Slice", 10),
+	MOVE("Split", 0),
+	MOVE("Resize", 11),
+	MOVE("Pad", 11),
+	MOVE("DepthToSpace", 0),
+	MOVE("SpaceToDepth", 0),
+	MOVE("Expand", 0),
+	MOVE("Tile", 0),
+
+	{ .type = "Gather", .kind = OP_TABLE, .modes = MODE_STATIC, .activations = 0, .weight = 0, .bias = -1, .axis = 0,
+	  .act_dtypes = T_8, .weight_dtypes = T_8, .on = true },
+};
+const size_t n_op_rules = sizeof(op_rules) / sizeof(op_rules[0]);
+
+const struct op_rule *op_rule_find(const struct node *n)
+{
+	size_t i;
+
+	if (*n->domain)
+		return NULL;
+	for (i = 0; i < n_op_rules; i++)
+		if (strcmp(op_rules[i].type, n->op) == 0)
+			return &op_rules[i];
+	return NULL;
+}
+
+bool is_activation_input(const struct model *m, const struct op_rule *r, const struct node *n, size_t j)
+{
+	const struct value *v;
+
+	if (!*n->in[j] || model_init(m, n->in[j]) || !(r->activations & (j < 8 ? 1u << j : IN_ALL & 0x80u)))
+		return false;
+	v = model_value(m, n->in[j]);
+	return !v || v->type.dtype == DT_F32;
+}
+
+/* the min and max of a Clip, as attributes (opset < 11) or constants; false when they are computed */
+static bool clip_is_constant(const struct model *m, const struct node *n)
+{
+	return (n->n_in < 2 || !*n->in[1] || model_init(m, n->in[1])) &&
+	       (n->n_in < 3 || !*n->in[2] || model_init(m, n->in[2]));
+}
+
+struct node *fused_activation(const struct graph_index *g, const char *value)
+{
+	struct node *n = graph_only_user(g, value);
+
+	if (!n || n->n_in < 1 || strcmp(n->in[0], value) != 0)
+		return NULL;
+	if (node_is(n, "Relu") || (node_is(n, "Clip") && clip_is_constant(g->m, n)))
+		return n;
+	return NULL;
+}
+
+struct cpu cpu_detect(void)
+{
+#if defined(__x86_64__)
+	unsigned a, b, c, d;
+	bool vnni = false;
+
+	if (__get_cpuid_count(7, 0, &a, &b, &c, &d))
+		vnni = c & 1u << 11; /* AVX512_VNNI */
+	if (!vnni && __get_cpuid_count(7, 1, &a, &b, &c, &d))
+		vnni = a & 1u << 4; /* AVX-VNNI */
+	return vnni ? (struct cpu){ "x86-64 with VNNI", false } : (struct cpu){ "x86-64 without VNNI", true };
+#else
+	return (struct cpu){ "not x86-64", false };
+#endif
+}

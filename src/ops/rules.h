@@ -1,0 +1,82 @@
+/*
+ * What is known of each op type, as data: how it can be quantized for ONNX Runtime's CPU provider.
+ * The space reads its options here, the quantizer how to write them down.
+ */
+#ifndef OPS_RULES_H
+#define OPS_RULES_H
+
+#include <stdbool.h>
+
+#include "model/index.h"
+
+enum op_kind {
+	OP_COMPUTE, /* multiplies with weights or with another activation: what int8 is for */
+	OP_ELEMENT, /* arithmetic on each element: int8 where its neighbours are */
+	OP_MOVE,    /* only moves or selects values: output shares the input's scale and zero point */
+	OP_TABLE,   /* looks rows up in a constant table */
+};
+
+/* bit sets */
+enum { IN0 = 1, IN1 = 2, IN2 = 4, IN_ALL = 0xff };
+enum { MODE_STATIC = 1, MODE_DYNAMIC = 2 };
+enum { T_U8 = 1, T_S8 = 2, T_U16 = 4, T_S16 = 8, T_8 = T_U8 | T_S8, T_ALL = 15 };
+
+struct op_rule {
+	const char *type;
+	enum op_kind kind;
+	unsigned modes;
+	unsigned activations;	  /* which inputs are activations */
+	int weight, bias;	  /* which input is the weight or bias; -1: none */
+	int axis;		  /* of the weight's output channels; -1: the last */
+	unsigned act_dtypes, weight_dtypes; /* T_* */
+	int since;		  /* opset from which the runtime's integer kernel applies; 0: any */
+	bool needs_output;	  /* fuses only when its output is quantized too */
+	bool on;		  /* quantized by default */
+	const char *qlinear;	  /* the op of the QOperator format, NULL: runs on integers as it is */
+	const char *qlinear_domain;
+};
+
+#define DOMAIN_MS "com.microsoft"
+
+extern const struct op_rule op_rules[];
+extern const size_t n_op_rules;
+
+const struct op_rule *op_rule_find(const struct node *n); /* NULL: no integer kernel */
+
+/* An op of the model that a plan speaks about. */
+struct op {
+	const char *name; /* the node's, or made from its output where that is empty or not unique */
+	int node;
+	const struct op_rule *rule; /* NULL when it cannot be quantized */
+	const char *why;	    /* then: the reason; NULL when it can be */
+	unsigned modes;		    /* MODE_* possible for this very node */
+	bool depthwise;
+	double macs; /* multiply-adds per sample; 0 where shapes are unknown or it has none */
+	int block;   /* index of its transformer block, or -1 */
+};
+
+struct op_list {
+	struct op *v;
+	size_t n;	   /* one per node of the model, in order */
+	double total_macs; /* of all ops together */
+	struct block *blocks;
+	size_t n_blocks;
+};
+
+/* Looks at every node of a prepared model. */
+void op_list_init(struct op_list *l, struct arena *arena, const struct model *m, const struct graph_index *g);
+void op_list_release(struct op_list *l);
+
+/* The Relu or Clip that the runtime fuses into the quantized op that makes `value`, or NULL. */
+struct node *fused_activation(const struct graph_index *g, const char *value);
+/* Is input j of the node an activation in the sense of its rule: not a constant, float? */
+bool is_activation_input(const struct model *m, const struct op_rule *r, const struct node *n, size_t j);
+
+/* What the CPU does to the products that int8 kernels are made of. */
+struct cpu {
+	const char *name; /* "x86-64 with VNNI", "x86-64 without VNNI", "other" */
+	bool saturates;	  /* u8 x s8 pairs overflow 16 bits: weights want 7 bits or u8 */
+};
+struct cpu cpu_detect(void);
+
+#endif

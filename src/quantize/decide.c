@@ -1,0 +1,219 @@
+/* Which values are quantized, and with which parameters. */
+#include "quantize/internal.h"
+
+#include <math.h>
+#include <string.h>
+
+size_t job_output(const struct job *j, size_t node, size_t k)
+{
+	const char *name = j->g->m->nodes.v[node]->out[k];
+	const struct node *act = fused_activation(j->g, name);
+
+	return graph_value(j->g, act ? act->out[0] : name);
+}
+
+static void mark_readers(struct job *j)
+{
+	const struct model *m = j->g->m;
+	size_t i, k;
+
+	for (i = m->nodes.n; i--;) { /* backwards: what is wanted behind a move is wanted before it */
+		const struct node *n = m->nodes.v[i];
+		bool wanted = false;
+
+		if (job_moves(j, i)) {
+			for (k = 0; k < n->n_out; k++)
+				wanted |= *n->out[k] && j->values[graph_value(j->g, n->out[k])].want;
+			for (k = 0; k < n->n_out && wanted; k++) /* Split stays in integers only as a whole */
+				j->values[graph_value(j->g, n->out[k])].want = true;
+			if (wanted)
+				j->values[graph_value(j->g, n->in[0])].want = true;
+		}
+		if (!job_quantizes(j, i))
+			continue;
+		for (k = 0; k < n->n_in; k++)
+			if (is_activation_input(m, j->z->ops->v[i].rule, n, k)) {
+				struct qvalue *v = &j->values[graph_value(j->g, n->in[k])];
+
+				v->direct = v->want = true;
+			}
+	}
+}
+
+static void mark_quantized(struct job *j)
+{
+	const struct model *m = j->g->m;
+	size_t i, k;
+
+	for (i = 0; i < m->n_inputs; i++) {
+		struct qvalue *v = &j->values[graph_value(j->g, m->inputs[i].name)];
+
+		v->quantized = v->direct;
+	}
+	for (i = 0; i < m->nodes.n; i++) {
+		const struct node *n = m->nodes.v[i];
+
+		for (k = 0; k < n->n_out; k++) {
+			size_t id = graph_value(j->g, n->out[k]);
+			struct qvalue *v = &j->values[id];
+
+			if (!*n->out[k] || v->from_int)
+				continue; /* decided by the op whose activation this is */
+			if (job_quantizes(j, i)) {
+				size_t out = job_output(j, i, k);
+				struct qvalue *o = &j->values[out];
+
+				o->quantized = j->z->ops->v[i].rule->needs_output || o->want;
+				o->from_int = o->quantized;
+				v->absorbed = out != id && o->quantized;
+			} else if (job_moves(j, i) && j->values[graph_value(j->g, n->in[0])].quantized && v->want) {
+				v->quantized = v->from_int = true;
+				v->root = j->values[graph_value(j->g, n->in[0])].root;
+			} else {
+				v->quantized = v->direct;
+			}
+		}
+	}
+}
+
+static struct qpair *add_pair(struct job *j, size_t value, const struct qsetting *s)
+{
+	struct qpair **p = &j->values[value].pair;
+
+	for (; *p; p = &(*p)->next)
+		if (qsetting_equal(&(*p)->setting, s))
+			return *p;
+	*p = arena_alloc(&j->m->arena, sizeof(**p));
+	(*p)->setting = *s;
+	return *p;
+}
+
+/* The first quantized reader's setting rules a value; others with another setting get their own pair. */
+static void choose_settings(struct job *j)
+{
+	const struct model *m = j->g->m;
+	size_t i, k;
+
+	for (i = 0; i < m->nodes.n; i++) {
+		const struct node *n = m->nodes.v[i];
+
+		for (k = 0; k < n->n_in && job_quantizes(j, i); k++)
+			if (is_activation_input(m, j->z->ops->v[i].rule, n, k)) {
+				struct qvalue *v = &j->values[graph_value(j->g, n->in[k])];
+
+				add_pair(j, v->root, &j->plan->ops[i].act);
+			}
+	}
+	for (i = 0; i < m->nodes.n; i++) /* values no quantized op reads: as their maker is set */
+		for (k = 0; k < m->nodes.v[i]->n_out && job_quantizes(j, i); k++) {
+			size_t out = job_output(j, i, k);
+
+			if (j->values[out].quantized && !j->values[out].pair)
+				add_pair(j, out, &j->plan->ops[i].act);
+		}
+	for (i = 0; i < j->g->n; i++)
+		if (j->values[i].quantized && j->values[i].root != i)
+			j->values[i].pair = NULL; /* shares its root's numbers; emit() gives it names of its own */
+}
+
+/* the bounds of the Relu or Clip that makes a value; false if something else does */
+static bool clip_bounds(const struct job *j, const struct node *n, float *lo, float *hi)
+{
+	float *bound[2] = { lo, hi };
+	size_t k;
+
+	*lo = -INFINITY;
+	*hi = INFINITY;
+	if (node_is(n, "Relu")) {
+		*lo = 0;
+		return true;
+	}
+	if (!node_is(n, "Clip"))
+		return false;
+	*lo = node_float(n, "min", -INFINITY);
+	*hi = node_float(n, "max", INFINITY);
+	for (k = 1; k < 3; k++) {
+		struct init *w = k < n->n_in && *n->in[k] ? model_init(j->z->base, n->in[k]) : NULL;
+
+		if (w && !model_weight(j->z->base, w, NULL) && tensor_count(&w->t) == 1)
+			*bound[k - 1] = (float)tensor_get(&w->t, 0);
+	}
+	return true;
+}
+
+static enum fettle_status compute_params(struct job *j, size_t value, struct qpair *p, struct err *err)
+{
+	const struct qsetting *s = &p->setting;
+	struct range r;
+	enum fettle_status st;
+
+	st = j->z->ranges.get(j->z->ranges.self, j->g->names[value], s, &r, err);
+	if (st)
+		return st;
+	if (!isfinite(r.min) || !isfinite(r.max))
+		return fail(err, FETTLE_INVALID, "cannot quantize value '%s': range [%g, %g], need finite numbers",
+			    j->g->names[value], (double)r.min, (double)r.max);
+	p->q = s->algorithm == RANGE_NONOVERFLOW || s->algorithm == RANGE_MINMSE
+		       ? quant_params_pow2(r.min, r.max, s->dtype, s->scheme, false)
+		       : quant_params(r.min, r.max, s->dtype, s->scheme, false);
+	return FETTLE_OK;
+}
+
+/*
+ * The runtime drops a Relu or Clip before a Q whose integers cannot express what it cuts off. Where they
+ * can (symmetric settings), the op in front would not fuse: it gets a Q of its own, which cuts.
+ */
+static void split_unfusable(struct job *j)
+{
+	const struct model *m = j->g->m;
+	size_t i;
+
+	for (i = 0; i < m->nodes.n; i++) {
+		size_t raw, out;
+		struct qpair *p, *own;
+		struct qlimits lim;
+		float lo, hi, least, most;
+		double slack;
+
+		if (!job_quantizes(j, i) || m->nodes.v[i]->n_out != 1)
+			continue;
+		raw = graph_value(j->g, m->nodes.v[i]->out[0]);
+		out = job_output(j, i, 0);
+		if (!j->values[raw].absorbed || !clip_bounds(j, graph_producer(j->g, j->g->names[out]), &lo, &hi))
+			continue;
+		p = j->values[out].pair;
+		lim = quant_limits(p->setting.dtype, SCHEME_ASYM, false);
+		least = (float)(lim.lo - p->q.zero) * p->q.scale;
+		most = (float)(lim.hi - p->q.zero) * p->q.scale;
+		slack = 1e-6 * (most - least); /* rounding only */
+		if (least >= lo - slack && most <= hi + slack)
+			continue;
+		own = add_pair(j, raw, &(struct qsetting){ .dtype = p->setting.dtype, .scheme = SCHEME_ASYM });
+		own->q = quant_params(fmaxf(least, lo), fminf(most, hi), p->setting.dtype, SCHEME_ASYM, false);
+		j->values[raw].absorbed = false;
+		j->values[raw].quantized = j->values[raw].from_int = true;
+		j->values[out].from_int = false; /* now made by a Relu in fp32 */
+	}
+}
+
+enum fettle_status decide(struct job *j, struct err *err)
+{
+	struct qpair *p;
+	enum fettle_status st;
+	size_t i;
+
+	j->values = arena_alloc(&j->m->arena, j->g->n * sizeof(*j->values));
+	for (i = 0; i < j->g->n; i++)
+		j->values[i].root = i;
+	mark_readers(j);
+	mark_quantized(j);
+	choose_settings(j);
+	for (i = 0; i < j->g->n; i++)
+		for (p = j->values[i].pair; p; p = p->next) {
+			st = compute_params(j, i, p, err);
+			if (st)
+				return st;
+		}
+	split_unfusable(j);
+	return FETTLE_OK;
+}

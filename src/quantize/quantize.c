@@ -1,0 +1,125 @@
+#include "quantize/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct quantizer *quantizer_new(struct model *prepared, const struct graph_index *g, const struct op_list *ops,
+				const struct range_source *ranges)
+{
+	struct quantizer *z = xcalloc(1, sizeof(*z));
+
+	z->base = prepared;
+	z->g = g;
+	z->ops = ops;
+	z->has_ranges = ranges != NULL;
+	if (ranges)
+		z->ranges = *ranges;
+	z->weights = weight_cache_new(prepared);
+	return z;
+}
+
+void quantizer_free(struct quantizer *z)
+{
+	if (!z)
+		return;
+	weight_cache_free(z->weights);
+	free(z);
+}
+
+static bool needs_16_bits(const struct plan *p, const struct op_list *ops)
+{
+	size_t i;
+
+	for (i = 0; i < p->n; i++)
+		if (ops->v[i].rule && p->ops[i].mode == OP_STATIC &&
+		    (dtype_size(p->ops[i].act.dtype) == 2 || dtype_size(p->ops[i].weight.dtype) == 2))
+			return true;
+	return false;
+}
+
+static enum fettle_status check_plan(const struct quantizer *z, const struct plan *p, struct err *err)
+{
+	size_t i;
+
+	if (p->n != z->ops->n)
+		return fail(err, FETTLE_INVALID, "cannot apply plan: it is for %zu ops, the model has %zu", p->n,
+			    z->ops->n);
+	for (i = 0; i < p->n; i++) {
+		const struct op *op = &z->ops->v[i];
+		unsigned need = p->ops[i].mode == OP_STATIC    ? MODE_STATIC
+				: p->ops[i].mode == OP_DYNAMIC ? MODE_DYNAMIC
+							       : 0;
+
+		if (need & ~op->modes)
+			return fail(err, FETTLE_INVALID, "cannot apply plan: op '%s' cannot be %s: %s", op->name,
+				    need == MODE_STATIC ? "static int8" : "dynamic int8",
+				    op->why ? op->why : "the runtime has no such kernel");
+		if (need == MODE_STATIC && op->rule->kind != OP_TABLE && !z->has_ranges)
+			return fail(err, FETTLE_INVALID, "cannot apply plan: op '%s' is static, which needs calibration",
+				    op->name);
+	}
+	return FETTLE_OK;
+}
+
+enum fettle_status quantize(struct quantizer *z, const struct plan *plan, struct model **out, struct err *err)
+{
+	struct job j = { .z = z, .plan = plan };
+	struct graph_index g = *z->g;
+	enum fettle_status st;
+
+	st = check_plan(z, plan, err);
+	if (st)
+		return st;
+	/* which values must keep their names may be added to: work on a copy of that one table */
+	g.output = xcalloc(g.n, sizeof(*g.output));
+	memcpy(g.output, z->g->output, g.n * sizeof(*g.output));
+	j.g = &g;
+	j.m = model_derive(z->base);
+	j.qdq_domain = j.m->opset < 13 || (j.m->opset < 21 && needs_16_bits(plan, z->ops)) ? DOMAIN_MS : "";
+	model_need_domain(j.m, DOMAIN_MS, 1);
+	st = decide(&j, err);
+	if (!st)
+		st = emit(&j, err);
+	if (!st && plan->format == FORMAT_QOPERATOR)
+		to_qoperator(j.m);
+	if (!st)
+		model_sweep(j.m);
+	free(g.output);
+	VEC_RELEASE(&j.nodes);
+	map_release(&j.made);
+	map_release(&j.dynamic);
+	if (st)
+		model_free(j.m);
+	else
+		*out = j.m;
+	return st;
+}
+
+struct plan_summary plan_summarise(const struct plan *p, const struct op_list *ops)
+{
+	struct plan_summary s = { 0 };
+	double macs = 0;
+	size_t i;
+
+	for (i = 0; i < p->n; i++) {
+		const struct op *op = &ops->v[i];
+		const struct op_choice *c = &p->ops[i];
+		bool wide = dtype_size(c->act.dtype) == 2 || (op->rule && op->rule->weight >= 0 &&
+							      dtype_size(c->weight.dtype) == 2);
+
+		if (!op->rule || op->rule->kind == OP_MOVE)
+			continue;
+		if (c->mode == OP_FP32)
+			s.fp32++;
+		else if (c->mode == OP_DYNAMIC)
+			s.dynamic++;
+		else if (wide)
+			s.int16++;
+		else
+			s.int8++;
+		if (c->mode == OP_DYNAMIC || (c->mode == OP_STATIC && !wide))
+			macs += op->macs;
+	}
+	s.int8_share = ops->total_macs > 0 ? macs / ops->total_macs : 0;
+	return s;
+}

@@ -1,0 +1,34 @@
+/*
+ * A plan in, a model out. One quantizer serves any number of plans for one prepared model: a weight is
+ * quantized once per setting and shared by all the models made.
+ */
+#ifndef QUANTIZE_QUANTIZE_H
+#define QUANTIZE_QUANTIZE_H
+
+#include "space/plan.h"
+
+/* Where the ranges of activations come from: minimum and maximum of a value under a setting. */
+struct range_source {
+	enum fettle_status (*get)(void *self, const char *value, const struct qsetting *s, struct range *out,
+				  struct err *err);
+	void *self;
+};
+
+struct quantizer;
+
+/* All arguments must outlive it. `ranges` may be NULL for plans that are all dynamic. */
+struct quantizer *quantizer_new(struct model *prepared, const struct graph_index *g, const struct op_list *ops,
+				const struct range_source *ranges);
+void quantizer_free(struct quantizer *q);
+
+/* The model shares weights with the quantizer, which must outlive it. */
+enum fettle_status quantize(struct quantizer *q, const struct plan *plan, struct model **out, struct err *err);
+
+/* What became of a plan: how many ops compute in which precision, and the share of multiply-adds in int8. */
+struct plan_summary {
+	size_t int8, int16, dynamic, fp32; /* ops that can be quantized, by what the plan makes them */
+	double int8_share;
+};
+struct plan_summary plan_summarise(const struct plan *p, const struct op_list *ops);
+
+#endif

@@ -1,0 +1,308 @@
+#include "quantize/weights.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct weight_cache {
+	struct model *m;
+	struct arena arena;
+	struct map index;
+	VEC(struct qweight *) v;
+};
+
+struct weight_cache *weight_cache_new(struct model *m)
+{
+	struct weight_cache *c = xcalloc(1, sizeof(*c));
+
+	c->m = m;
+	return c;
+}
+
+void weight_cache_free(struct weight_cache *c)
+{
+	if (!c)
+		return;
+	VEC_RELEASE(&c->v);
+	map_release(&c->index);
+	arena_release(&c->arena);
+	free(c);
+}
+
+/* A tensor seen as [outer][channels][inner]. */
+struct view {
+	size_t outer, channels, inner;
+};
+
+static struct view make_view(const struct tensor *t, int axis)
+{
+	struct view v = { 1, 1, 1 };
+	int i;
+
+	for (i = 0; i < t->rank; i++) {
+		if (axis < 0 || i > axis)
+			v.inner *= (size_t)t->dims[i];
+		else if (i < axis)
+			v.outer *= (size_t)t->dims[i];
+		else
+			v.channels = (size_t)t->dims[i];
+	}
+	return v;
+}
+
+/* min and max of n floats; a non-finite value makes *bad true */
+static void extremes(const float *x, size_t n, float *min, float *max, bool *bad)
+{
+	float lo = *min, hi = *max;
+	int off = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		lo = x[i] < lo ? x[i] : lo;
+		hi = x[i] > hi ? x[i] : hi;
+		off |= !(fabsf(x[i]) <= FLT_MAX);
+	}
+	*min = lo;
+	*max = hi;
+	*bad |= off;
+}
+
+/* the same for each of n columns */
+static void extremes_columns(const float *x, size_t n, float *min, float *max, bool *bad)
+{
+	int off = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		min[i] = x[i] < min[i] ? x[i] : min[i];
+		max[i] = x[i] > max[i] ? x[i] : max[i];
+		off |= !(fabsf(x[i]) <= FLT_MAX);
+	}
+	*bad |= off;
+}
+
+static enum fettle_status channel_ranges(const char *name, const float *x, const struct view *v, float *min, float *max,
+					 struct err *err)
+{
+	bool bad = false;
+	size_t o, c;
+
+	for (c = 0; c < v->channels; c++)
+		min[c] = max[c] = 0; /* a range always holds zero */
+	for (o = 0; o < v->outer; o++) {
+		const float *row = x + o * v->channels * v->inner;
+
+		if (v->inner == 1)
+			extremes_columns(row, v->channels, min, max, &bad);
+		else
+			for (c = 0; c < v->channels; c++)
+				extremes(row + c * v->inner, v->inner, &min[c], &max[c], &bad);
+	}
+	if (bad)
+		return fail(err, FETTLE_INVALID, "cannot quantize weight '%s': it has values that are not finite", name);
+	return FETTLE_OK;
+}
+
+/* squared error of quantizing one channel's values with the range shrunk by k */
+static double channel_error(const float *x, const struct view *v, size_t c, float min, float max,
+			    const struct qsetting *s, double k)
+{
+	struct qparams q = quant_params((float)(min * k), (float)(max * k), s->dtype, s->scheme, s->narrow);
+	struct qlimits lim = quant_limits(s->dtype, s->scheme, s->narrow);
+	double sum = 0;
+	size_t o, i;
+
+	for (o = 0; o < v->outer; o++) {
+		const float *row = x + (o * v->channels + c) * v->inner;
+
+		for (i = 0; i < v->inner; i++) {
+			float r = rintf(row[i] / q.scale) + (float)q.zero, e;
+
+			r = fminf(fmaxf(r, (float)lim.lo), (float)lim.hi);
+			e = (r - (float)q.zero) * q.scale - row[i];
+			sum += (double)e * e;
+		}
+	}
+	return sum;
+}
+
+/* algorithm mse: the shrinkage of each channel's range that loses least */
+static void shrink_ranges(const float *x, const struct view *v, float *min, float *max, const struct qsetting *s)
+{
+	enum { STEPS = 24 };
+	size_t c;
+	int k;
+
+	for (c = 0; c < v->channels; c++) {
+		double best = channel_error(x, v, c, min[c], max[c], s, 1), best_k = 1;
+
+		for (k = 1; k < STEPS; k++) {
+			double ratio = 1 - 0.02 * k, e = channel_error(x, v, c, min[c], max[c], s, ratio);
+
+			if (e < best) {
+				best = e;
+				best_k = ratio;
+			}
+		}
+		min[c] *= (float)best_k;
+		max[c] *= (float)best_k;
+	}
+}
+
+static void quantize_columns(const float *x, size_t n, const float *scale, const float *zero, struct qlimits lim,
+			     enum dtype t, void *out)
+{
+	float lo = (float)lim.lo, hi = (float)lim.hi;
+	size_t i;
+
+#define LOOP(type)                                                                                           \
+	for (i = 0; i < n; i++) {                                                                            \
+		float v = rintf(x[i] / scale[i]) + zero[i];                                                  \
+		v = v < lo ? lo : v;                                                                         \
+		v = v > hi ? hi : v;                                                                         \
+		((type *)out)[i] = (type)(int32_t)v;                                                         \
+	}
+	if (t == DT_S8)
+		LOOP(int8_t)
+	else if (t == DT_U8)
+		LOOP(uint8_t)
+	else if (t == DT_S16)
+		LOOP(int16_t)
+	else
+		LOOP(uint16_t)
+#undef LOOP
+}
+
+static void quantize_all(const float *x, const struct view *v, struct qweight *w, const struct qparams *q,
+			 struct qlimits lim)
+{
+	size_t size = dtype_size(w->q.dtype), o, c;
+	float *zero = xcalloc(v->channels, sizeof(*zero));
+
+	for (c = 0; c < v->channels; c++)
+		zero[c] = (float)q[c].zero;
+	for (o = 0; o < v->outer; o++) {
+		size_t at = o * v->channels * v->inner;
+
+		if (v->inner == 1)
+			quantize_columns(x + at, v->channels, w->scale.data, zero, lim, w->q.dtype,
+					 (char *)w->q.data + at * size);
+		else
+			for (c = 0; c < v->channels; c++, at += v->inner)
+				quant_array(x + at, v->inner, q[c], lim, w->q.dtype, (char *)w->q.data + at * size);
+	}
+	free(zero);
+}
+
+static const float *transposed(struct arena *a, const struct tensor *t, struct tensor *out)
+{
+	size_t rows = (size_t)t->dims[t->rank - 2], cols = (size_t)t->dims[t->rank - 1], batch = 1, b, i, j;
+	const float *x = t->data;
+	float *y;
+
+	for (i = 0; (int)i < t->rank - 2; i++)
+		batch *= (size_t)t->dims[i];
+	*out = *t;
+	out->dims[t->rank - 2] = (int64_t)cols;
+	out->dims[t->rank - 1] = (int64_t)rows;
+	y = arena_alloc(a, tensor_bytes(t));
+	for (b = 0; b < batch; b++)
+		for (i = 0; i < rows; i++)
+			for (j = 0; j < cols; j++)
+				y[b * rows * cols + j * rows + i] = x[b * rows * cols + i * cols + j];
+	return y;
+}
+
+static enum fettle_status build(struct weight_cache *cache, const char *name, const struct qsetting *s, int axis,
+				bool transpose, const float *min_scale, struct qweight *w, struct err *err)
+{
+	struct init *init = model_init(cache->m, name);
+	struct arena scratch = ARENA_INIT;
+	struct qlimits lim = quant_limits(s->dtype, s->scheme, s->narrow);
+	const float *x;
+	float *min = NULL, *max = NULL;
+	struct qparams *q = NULL;
+	struct view v;
+	enum fettle_status st;
+	size_t c;
+
+	st = model_weight(cache->m, init, err);
+	if (st)
+		return st;
+	w->q = init->t;
+	x = init->t.data;
+	if (transpose)
+		x = transposed(&scratch, &init->t, &w->q);
+	if (axis < 0)
+		axis += w->q.rank;
+	w->axis = s->per_channel && w->q.rank > 0 ? axis : -1;
+	w->is_symmetric = s->scheme == SCHEME_SYM;
+	v = make_view(&w->q, w->axis);
+	w->q.dtype = s->dtype;
+	w->q.data = arena_try(&cache->arena, tensor_bytes(&w->q) + 1);
+	if (!w->q.data) {
+		st = fail(err, FETTLE_SYSTEM, "cannot quantize weight '%s': not enough memory", name);
+		goto out;
+	}
+	w->scale = (struct tensor){ .dtype = DT_F32, .rank = w->axis >= 0, .dims = { (int64_t)v.channels } };
+	w->scale.data = arena_alloc(&cache->arena, v.channels * sizeof(float));
+	w->zero = w->scale;
+	w->zero.dtype = s->dtype;
+	w->zero.data = arena_alloc(&cache->arena, v.channels * sizeof(int32_t));
+	min = xcalloc(v.channels, sizeof(*min));
+	max = xcalloc(v.channels, sizeof(*max));
+	q = xcalloc(v.channels, sizeof(*q));
+	st = channel_ranges(name, x, &v, min, max, err);
+	if (st)
+		goto out;
+	if (s->algorithm == RANGE_MSE)
+		shrink_ranges(x, &v, min, max, s);
+	for (c = 0; c < v.channels; c++) {
+		q[c] = quant_params(min[c], max[c], s->dtype, s->scheme, s->narrow);
+		if (min_scale && q[c].scale < min_scale[c]) {
+			float widen = min_scale[c] / q[c].scale;
+
+			q[c] = quant_params(min[c] * widen, max[c] * widen, s->dtype, s->scheme, s->narrow);
+			if (min[c] == 0 && max[c] == 0) /* all zero: any scale will do */
+				q[c].scale = min_scale[c];
+		}
+		((float *)w->scale.data)[c] = q[c].scale;
+		tensor_set(&w->zero, c, q[c].zero);
+	}
+	quantize_all(x, &v, w, q, lim);
+out:
+	free(min);
+	free(max);
+	free(q);
+	arena_release(&scratch);
+	return st;
+}
+
+enum fettle_status weight_get(struct weight_cache *c, const char *name, const struct qsetting *s, int axis,
+			      bool transpose, const float *min_scale, const struct qweight **out, struct err *err)
+{
+	struct qweight *w;
+	enum fettle_status st;
+	char *key;
+	size_t i;
+
+	/* one that was widened for its bias depends on the input's scale too: it is not kept */
+	key = arena_strfmt(&c->arena, "%d %d %d %d %d %d %d %s", s->dtype, s->scheme, s->per_channel, s->narrow,
+			   s->algorithm == RANGE_MSE, s->per_channel ? axis : 0, transpose, name);
+	i = min_scale ? MAP_NONE : map_get(&c->index, key);
+	if (i != MAP_NONE) {
+		*out = c->v.v[i];
+		return FETTLE_OK;
+	}
+	w = arena_alloc(&c->arena, sizeof(*w));
+	st = build(c, name, s, axis, transpose, min_scale, w, err);
+	if (st)
+		return st;
+	if (!min_scale) {
+		map_set(&c->index, key, c->v.n);
+		VEC_PUSH(&c->v, w);
+	}
+	*out = w;
+	return FETTLE_OK;
+}

@@ -1,0 +1,27 @@
+/* Constants in integers: quantized once per (tensor, setting), kept for all plans. */
+#ifndef QUANTIZE_WEIGHTS_H
+#define QUANTIZE_WEIGHTS_H
+
+#include "space/plan.h"
+
+struct qweight {
+	struct tensor q;      /* the integers, same shape as the weight (or transposed) */
+	struct tensor scale;  /* float: scalar, or one per channel */
+	struct tensor zero;   /* of q's type, shaped like scale */
+	int axis;	      /* of the channels; -1: per tensor */
+	bool is_symmetric;
+};
+
+struct weight_cache;
+struct weight_cache *weight_cache_new(struct model *m);
+void weight_cache_free(struct weight_cache *c);
+
+/*
+ * The constant under a setting, with channels along `axis` (ignored per tensor). With `min_scale` (one
+ * per channel), no scale is smaller than that: the bias must fit 32 bits. `transpose`: a matrix is
+ * stored the other way round, and axis means the stored one.
+ */
+enum fettle_status weight_get(struct weight_cache *c, const char *name, const struct qsetting *s, int axis,
+			      bool transpose, const float *min_scale, const struct qweight **out, struct err *err);
+
+#endif

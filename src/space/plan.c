@@ -1,0 +1,84 @@
+#include "space/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool qsetting_equal(const struct qsetting *a, const struct qsetting *b)
+{
+	return a->dtype == b->dtype && a->scheme == b->scheme && a->per_channel == b->per_channel &&
+	       a->narrow == b->narrow && a->algorithm == b->algorithm &&
+	       (a->algorithm != RANGE_PERCENTILE || a->percentile == b->percentile);
+}
+
+struct plan_defaults plan_defaults(const struct cpu *cpu)
+{
+	return (struct plan_defaults){
+		.act = { .dtype = DT_U8, .scheme = SCHEME_ASYM, .algorithm = RANGE_MINMAX, .percentile = 99.99 },
+		.weight = { .dtype = DT_S8,
+			    .scheme = SCHEME_SYM,
+			    .per_channel = true,
+			    .narrow = cpu->saturates,
+			    .algorithm = RANGE_MINMAX },
+	};
+}
+
+/* is the value there in integers, i.e. made by a quantized op, maybe through ops that only move it? */
+static bool in_integers(const struct plan *p, const struct op_list *ops, const struct graph_index *g, const char *value)
+{
+	const struct node *n = graph_producer(g, value);
+	size_t i;
+
+	if (!n)
+		return false;
+	i = (size_t)g->producer[graph_value(g, value)];
+	if ((node_is(n, "Relu") || node_is(n, "Clip")) && fused_activation(g, n->in[0]) == n)
+		return in_integers(p, ops, g, n->in[0]);
+	if (p->ops[i].mode != OP_STATIC)
+		return false;
+	return ops->v[i].rule->kind != OP_MOVE || in_integers(p, ops, g, n->in[0]);
+}
+
+static bool element_gains(const struct plan *p, const struct op_list *ops, const struct graph_index *g,
+			  const struct op *op)
+{
+	const struct node *n = g->m->nodes.v[op->node];
+	size_t j;
+
+	for (j = 0; j < n->n_in; j++)
+		if ((op->rule->activations & (1u << (j < 7 ? j : 7))) && !in_integers(p, ops, g, n->in[j]))
+			return false;
+	return true;
+}
+
+void plan_default(struct plan *p, const struct op_list *ops, const struct graph_index *g, const struct plan_defaults *d)
+{
+	size_t i;
+
+	p->n = ops->n;
+	p->ops = xcalloc(ops->n, sizeof(*p->ops));
+	p->format = d->format;
+	for (i = 0; i < ops->n; i++) {
+		const struct op *op = &ops->v[i];
+		struct op_choice *c = &p->ops[i];
+		bool can_static = op->modes & MODE_STATIC, can_dynamic = op->modes & MODE_DYNAMIC;
+
+		c->act = d->act;
+		c->weight = d->weight;
+		c->mode = OP_FP32;
+		if (!op->rule || !op->rule->on)
+			continue;
+		if (op->rule->kind == OP_TABLE)
+			c->mode = OP_STATIC; /* needs no calibration */
+		else if (d->approach == APPROACH_DYNAMIC || (d->approach == APPROACH_AUTO && !can_static))
+			/* a dynamic convolution quantizes its input anew each time and gains nothing */
+			c->mode = can_dynamic && strcmp(op->rule->type, "Conv") != 0 ? OP_DYNAMIC : OP_FP32;
+		else if (can_static && (op->rule->kind != OP_ELEMENT || element_gains(p, ops, g, op)))
+			c->mode = OP_STATIC;
+	}
+}
+
+void plan_release(struct plan *p)
+{
+	free(p->ops);
+	*p = (struct plan)PLAN_INIT;
+}
