@@ -848,6 +848,61 @@ static void samples_are_numbered_over_batches(void **state)
 	metric_free(m);
 }
 
+/* rounding must not make a vector more, or less, like itself */
+static void cosine_keeps_its_bounds(void **state)
+{
+	struct metric *m = make("cosine");
+	struct err err = ERR_INIT;
+	struct rng r;
+	int i, k;
+
+	(void)state;
+	rng_seed(&r, 5);
+	for (i = 0; i < 2000; i++) {
+		float a[5], b[5], scale = (float)rng_normal(&r);
+		struct tensor out = F(2, 1, 5), ref = F(2, 1, 5);
+		double score;
+
+		for (k = 0; k < 5; k++) {
+			a[k] = (float)rng_normal(&r);
+			b[k] = a[k] * scale;
+		}
+		out.data = a;
+		ref.data = b;
+		assert_ok(metric_sample_scores(m, &out, 1, NULL, &out, 1, &score, &err), err);
+		assert_true(score == 1);
+		assert_ok(metric_sample_scores(m, &out, 1, NULL, &ref, 1, &score, &err), err);
+		assert_true(score >= -1 && score <= 1 && fabs(fabs(score) - 1) < 1e-9);
+	}
+	metric_free(m);
+}
+
+/* every metric, fed batch by batch, notices when a later batch does not fit */
+static void later_batches_must_fit(void **state)
+{
+	float x[12] = { 0 };
+	struct tensor two = F(2, 1, 2), three = F(2, 3, 3), label = F(1, 3),
+		      outputs[2] = { F(2, 1, 2), F(2, 1, 2) }, reference[2] = { F(2, 1, 2), F(2, 1, 3) };
+	struct metric *f1 = make("f1"), *top1 = make("top1"), *mse = make("mse");
+	struct err err = ERR_INIT;
+
+	(void)state;
+	two.data = three.data = label.data = x;
+	outputs[0].data = outputs[1].data = reference[0].data = reference[1].data = x;
+	assert_ok(metric_add(f1, &two, 1, &label, NULL, 1, &err), err);
+	assert_int_equal(metric_add(f1, &three, 1, &label, NULL, 3, &err), FETTLE_INVALID);
+	assert_non_null(strstr(err.msg, "3 classes from sample 1 on, 2 before"));
+	/* but a larger batch does */
+	assert_ok(metric_add(top1, &two, 1, &label, NULL, 1, &err), err);
+	assert_ok(metric_add(top1, &three, 1, &label, NULL, 3, &err), err);
+	assert_ok(metric_add(mse, outputs, 1, NULL, reference, 1, &err), err);
+	assert_int_equal(metric_add(mse, outputs, 2, NULL, reference, 1, &err), FETTLE_INVALID);
+	assert_non_null(strstr(err.msg, "outputs [1,2], reference [1,3]"));
+	metric_free(f1);
+	metric_free(top1);
+	metric_free(mse);
+}
+
 static void names_are_found(void **state)
 {
 	static const struct {
@@ -937,6 +992,8 @@ int main(void)
 		cmocka_unit_test(agreement_knows_nan_and_shapes),
 		cmocka_unit_test(either_prefers_labels_that_fit),
 		cmocka_unit_test(samples_are_numbered_over_batches),
+		cmocka_unit_test(cosine_keeps_its_bounds),
+		cmocka_unit_test(later_batches_must_fit),
 		cmocka_unit_test(names_are_found),
 		cmocka_unit_test(the_list_is_sound),
 	};
