@@ -1,0 +1,293 @@
+#include "evaluate/metric.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/str.h"
+#include "evaluate/metric_impl.h"
+
+#define METRIC(id) extern const struct metric_type metric_type_##id;
+#include "evaluate/list.h"
+#undef METRIC
+
+static const struct metric_type *const types[] = {
+#define METRIC(id) &metric_type_##id,
+#include "evaluate/list.h"
+#undef METRIC
+};
+
+const struct metric_type *metric_type_at(size_t i)
+{
+	return i < ARRAY_LEN(types) ? types[i] : NULL;
+}
+
+static bool is_name(const char *s, size_t n, const char *name)
+{
+	return name && strlen(name) == n && strncasecmp(s, name, n) == 0;
+}
+
+static const struct metric_type *find(const char *s, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(types); i++)
+		if (is_name(s, n, types[i]->name) || is_name(s, n, types[i]->alias))
+			return types[i];
+	return NULL;
+}
+
+static enum fettle_status unknown(const char *name, struct err *err)
+{
+	const char *names[2 * ARRAY_LEN(types)], *near;
+	struct str known = STR_INIT;
+	enum fettle_status st;
+	size_t i, n = 0;
+
+	for (i = 0; i < ARRAY_LEN(types); i++) {
+		names[n++] = types[i]->name;
+		if (types[i]->alias)
+			names[n++] = types[i]->alias;
+		str_addf(&known, "%s%s", i ? ", " : "", types[i]->name);
+	}
+	near = str_nearest(name, names, n);
+	if (near)
+		st = fail(err, FETTLE_INVALID, "cannot use metric '%s': unknown, did you mean '%s'?", name,
+			  near);
+	else
+		st = fail(err, FETTLE_INVALID, "cannot use metric '%s': unknown, need one of %s", name,
+			  known.s);
+	str_release(&known);
+	return st;
+}
+
+enum fettle_status metric_new(struct metric **out, const char *name, struct err *err)
+{
+	const char *colon = strchr(name, ':'), *param = colon ? colon + 1 : NULL;
+	const struct metric_type *type = find(name, colon ? (size_t)(colon - name) : strlen(name));
+	enum fettle_status st = FETTLE_OK;
+	struct metric *m;
+
+	if (!type)
+		return unknown(name, err);
+	if (param && !type->parse)
+		return fail(err, FETTLE_INVALID, "cannot use metric '%s': %s takes no parameter", name,
+			    type->name);
+	m = xcalloc(1, sizeof(*m));
+	m->type = type;
+	m->param = type->param;
+	memcpy(m->name, type->name, strlen(type->name) + 1);
+	m->state = xcalloc(1, type->state_size);
+	if (type->parse)
+		st = type->parse(m, param ? param : type->default_param, err);
+	if (st)
+		goto out;
+	*out = m;
+	m = NULL; /* now the caller's */
+out:
+	metric_free(m);
+	return st;
+}
+
+void metric_reset(struct metric *m)
+{
+	if (m->type->release)
+		m->type->release(m->state);
+	memset(m->state, 0, m->type->state_size);
+	m->n = 0;
+	m->target = 0;
+	m->sum = 0;
+}
+
+void metric_free(struct metric *m)
+{
+	if (!m)
+		return;
+	metric_reset(m);
+	VEC_RELEASE(&m->scores);
+	free(m->state);
+	free(m);
+}
+
+const struct metric_type *metric_type(const struct metric *m)
+{
+	return m->type;
+}
+
+const char *metric_name(const struct metric *m)
+{
+	return m->name;
+}
+
+bool metric_higher_is_better(const struct metric *m)
+{
+	return m->type->higher_is_better;
+}
+
+enum metric_needs metric_needs(const struct metric *m)
+{
+	return m->type->needs;
+}
+
+size_t metric_samples(const struct metric *m)
+{
+	return m->n;
+}
+
+bool metric_uses_reference(const struct metric *m, const struct tensor *outputs, const struct tensor *labels)
+{
+	if (m->type->needs != METRIC_EITHER)
+		return m->type->needs == METRIC_REFERENCE;
+	return !labels || !metric_comparable(&outputs[0], labels);
+}
+
+/* Which of labels and reference the batch is compared with, and that it has it. */
+static enum fettle_status choose_target(const struct metric *m, struct metric_batch *b, struct err *err)
+{
+	bool by_reference;
+
+	if (!b->n_outputs)
+		return fail(err, FETTLE_INVALID, "cannot compute %s: the model has no outputs", m->name);
+	by_reference = metric_uses_reference(m, b->outputs, b->labels);
+	b->target = by_reference ? METRIC_REFERENCE : METRIC_LABELS;
+	if (by_reference && !b->reference && b->labels && m->type->needs == METRIC_EITHER)
+		return metric_mismatch(m, &b->outputs[0], "labels", b->labels,
+				       "numbers of the same shape, or the fp32 model's outputs", err);
+	if (by_reference && !b->reference)
+		return fail(err, FETTLE_INVALID, "cannot compute %s: no %sfp32 outputs to compare with",
+			    m->name, m->type->needs == METRIC_EITHER ? "labels and no " : "");
+	if (!by_reference && !b->labels)
+		return fail(err, FETTLE_INVALID,
+			    "cannot compute %s: the data has no labels; agreement or mse need none", m->name);
+	if (m->target && m->target != b->target)
+		return fail(
+			err, FETTLE_INVALID,
+			"cannot compute %s: from sample %zu on, labels %s the outputs' shape, unlike before",
+			m->name, m->n, by_reference ? "do not have" : "have");
+	return FETTLE_OK;
+}
+
+static enum fettle_status add_scores(struct metric *m, const struct metric_batch *b, struct err *err)
+{
+	enum fettle_status st;
+	size_t i;
+
+	if (m->scores.cap < b->n_valid) {
+		m->scores.v = xrealloc(m->scores.v, b->n_valid, sizeof(*m->scores.v));
+		m->scores.cap = b->n_valid;
+	}
+	st = m->type->scores(m, b, m->scores.v, err);
+	if (st)
+		return st;
+	for (i = 0; i < b->n_valid; i++)
+		m->sum += m->scores.v[i];
+	return FETTLE_OK;
+}
+
+enum fettle_status metric_add(struct metric *m, const struct tensor *outputs, size_t n_outputs,
+			      const struct tensor *labels, const struct tensor *reference, size_t n_valid,
+			      struct err *err)
+{
+	struct metric_batch b = { outputs, n_outputs, labels, reference, n_valid, 0 };
+	enum fettle_status st;
+
+	if (!n_valid)
+		return FETTLE_OK;
+	st = choose_target(m, &b, err);
+	if (st)
+		return st;
+	st = m->type->is_mean ? add_scores(m, &b, err) : m->type->add(m, &b, err);
+	if (st)
+		return st;
+	m->n += n_valid;
+	m->target = b.target;
+	return FETTLE_OK;
+}
+
+enum fettle_status metric_sample_scores(const struct metric *m, const struct tensor *outputs,
+					size_t n_outputs, const struct tensor *labels,
+					const struct tensor *reference, size_t n_valid, double *scores,
+					struct err *err)
+{
+	struct metric_batch b = { outputs, n_outputs, labels, reference, n_valid, 0 };
+	enum fettle_status st;
+
+	if (!m->type->is_mean)
+		return fail(err, FETTLE_UNSUPPORTED,
+			    "cannot score single samples by %s: it is not a mean of their scores", m->name);
+	if (!n_valid)
+		return FETTLE_OK;
+	st = choose_target(m, &b, err);
+	return st ? st : m->type->scores(m, &b, scores, err);
+}
+
+enum fettle_status metric_value(struct metric *m, double *value, struct err *err)
+{
+	if (!m->n)
+		return fail(err, FETTLE_INVALID, "cannot compute %s: no samples", m->name);
+	if (!m->type->is_mean)
+		return m->type->value(m, value, err);
+	*value = m->sum / (double)m->n;
+	return FETTLE_OK;
+}
+
+enum fettle_status metric_check(const struct metric *m, const char *what, const struct tensor *t,
+				size_t n_valid, struct err *err)
+{
+	char shape[128];
+
+	if (!dtype_size(t->dtype))
+		return fail(err, FETTLE_INVALID, "cannot compute %s: %s of type %s, need numbers", m->name,
+			    what, dtype_name(t->dtype));
+	if (t->rank < 1 || tensor_count(t) < 0 || (uint64_t)t->dims[0] < n_valid)
+		return fail(err, FETTLE_INVALID, "cannot compute %s: %s %s, need %zu rows", m->name, what,
+			    tensor_shape_text(t, shape, sizeof(shape)), n_valid);
+	return FETTLE_OK;
+}
+
+/* The next dimension behind the rows that is not 1; 1 when there is none. */
+static int64_t next_dim(const struct tensor *t, int *axis)
+{
+	while (*axis < t->rank)
+		if (t->dims[(*axis)++] != 1)
+			return t->dims[*axis - 1];
+	return 1;
+}
+
+bool metric_comparable(const struct tensor *a, const struct tensor *b)
+{
+	int i = 1, j = 1;
+
+	if (!dtype_size(a->dtype) || !dtype_size(b->dtype) || a->rank < 1 || b->rank < 1)
+		return false;
+	while (i < a->rank || j < b->rank)
+		if (next_dim(a, &i) != next_dim(b, &j))
+			return false;
+	return true;
+}
+
+enum fettle_status metric_mismatch(const struct metric *m, const struct tensor *outputs, const char *what,
+				   const struct tensor *t, const char *rule, struct err *err)
+{
+	char a[128], b[128];
+
+	return fail(err, FETTLE_INVALID, "cannot compute %s: outputs %s, %s %s of %s, need %s", m->name,
+		    tensor_shape_text(outputs, a, sizeof(a)), what, tensor_shape_text(t, b, sizeof(b)),
+		    dtype_name(t->dtype), rule);
+}
+
+size_t metric_read(const struct tensor *t, size_t at, size_t n, double v[METRIC_PIECE])
+{
+	const float *f = t->data;
+	size_t i;
+
+	if (n > METRIC_PIECE)
+		n = METRIC_PIECE;
+	if (t->dtype == DT_F32)
+		for (i = 0; i < n; i++)
+			v[i] = f[at + i];
+	else
+		for (i = 0; i < n; i++)
+			v[i] = tensor_get(t, at + i);
+	return n;
+}

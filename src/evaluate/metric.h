@@ -1,0 +1,125 @@
+/*
+ * Metrics: how good a model's outputs are, as one number over any number of samples.
+ *
+ *	metric_new(&m, "top1", err);
+ *	for each batch: metric_add(m, outputs, n_outputs, labels, reference, n_valid, err);
+ *	metric_value(m, &value, err);
+ *	metric_free(m);
+ *
+ * Below, a is an output and b what it is compared with: numeric labels of the same shape (apart from
+ * dimensions of 1) when the data has them, otherwise the reference, which is the fp32 model's outputs.
+ *
+ *	top1, topk:K  share of samples whose label is among the K highest classes (top5 = topk:5; accuracy = top1)
+ *	f1            mean over the classes that occur of 2tp/(2tp+fp+fn); f1:micro of the summed counts;
+ *	              f1:binary of class 1
+ *	auc           chance that a sample of class 1 scores higher than one of class 0; a tie counts half
+ *	agreement     share of samples whose highest class is the reference's
+ *	mse, mae      mean of (a-b)^2, |a-b| over all elements of all samples; rmse is the root of mse
+ *	l1, l2        mean over samples of the sum of |a-b|, of the root of the sum of (a-b)^2
+ *	cosine        mean over samples of the cosine of a and b; 1 when both are zero, 0 when one is
+ *	sqnr          10 log10(sum b^2 / sum (a-b)^2) in dB, over everything; at most 200, -inf when b is zero
+ *	psnr          20 log10(max b - min b) - 10 log10(mse) in dB, over everything; at most 200
+ *
+ * Classes. top-k, f1 and agreement read outputs[0], shaped [N,C], or [N,T,C] for token classifiers, where
+ * each sample's score is the mean over its T tokens. Labels are class numbers [N] or [N,1] (tokens: [N,T] or
+ * [N,T,1]) of any integral value, or one-hot or probabilities shaped like the outputs. A token labelled
+ * -100 does not count; agreement knows no labels and counts every token. f1 also takes a score per sample,
+ * [N] or [N,1]: above 0.5 is class 1. auc takes scores [N] or [N,1], or [N,2] whose score is the second
+ * column minus the first. The lowest of equally high classes is the highest. A NaN is never among the
+ * highest: the sample is a miss, or for f1 a prediction of no class.
+ *
+ * auc, and every metric that compares numbers (mse and what follows it), is NaN when an output is. The
+ * metrics that compare numbers take all outputs of a sample as one vector; labels are those of outputs[0]
+ * and leave the others out.
+ *
+ * The value does not depend, not even in the last bit, on how the samples were cut into batches: each
+ * sample is summed by itself and then added, in the order of the samples, by one addition. Memory does
+ * not grow with the number of samples. auc is exact up to 65,536 distinct scores; beyond that, it
+ * drops as many low bits of the scores as it takes to leave that many (3 MB), so scores that differ only
+ * there count as ties. The result is still independent of batches and of the order.
+ */
+#ifndef EVALUATE_METRIC_H
+#define EVALUATE_METRIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "tensor/tensor.h"
+
+struct metric;
+struct metric_batch;
+
+enum metric_needs {
+	METRIC_LABELS = 1,
+	METRIC_REFERENCE = 2,
+	METRIC_EITHER = METRIC_LABELS | METRIC_REFERENCE,
+};
+
+/* What is known of a metric before it has seen a sample, and (below) how it works. */
+struct metric_type {
+	const char *name;
+	const char *alias;   /* another name, or NULL */
+	const char *summary; /* one line for --help */
+	enum metric_needs needs;
+	bool higher_is_better;
+	/*
+	 * A mean of per-sample scores, all samples weighing the same. A score lies in score_min..score_max
+	 * or is NaN, which makes the mean NaN; `bounded` promises finite bounds and no NaN. So a failure can
+	 * be certain early by the bounds alone, a pass only when `bounded`.
+	 */
+	bool is_mean, bounded;
+	double score_min, score_max;
+
+	/* for the files that implement metrics; see evaluate/metric_impl.h */
+	size_t state_size;
+	long param;                /* of a type that has no parse() */
+	const char *default_param; /* of one that has */
+	enum fettle_status (*parse)(struct metric *m, const char *param, struct err *err);
+	enum fettle_status (*scores)(const struct metric *m, const struct metric_batch *b, double *scores,
+				     struct err *err);
+	enum fettle_status (*add)(struct metric *m, const struct metric_batch *b, struct err *err);
+	enum fettle_status (*value)(struct metric *m, double *value, struct err *err);
+	void (*release)(void *state);
+};
+
+const struct metric_type *metric_type_at(size_t i); /* the i-th of the list, NULL past its end */
+
+/* By name, whatever its case; "NAME:PARAM" for those that take one. metric_free(NULL) does nothing. */
+enum fettle_status metric_new(struct metric **out, const char *name, struct err *err);
+void metric_free(struct metric *m);
+void metric_reset(struct metric *m); /* forgets the samples, to start again */
+
+const struct metric_type *metric_type(const struct metric *m);
+const char *metric_name(const struct metric *m); /* as metric_new() takes it: "top1", "topk:3", "f1:micro" */
+bool metric_higher_is_better(const struct metric *m);
+enum metric_needs metric_needs(const struct metric *m);
+size_t metric_samples(const struct metric *m); /* added so far */
+
+/*
+ * Whether a batch with these outputs (the fp32 model's will do) and labels (NULL if none) is compared with
+ * the reference. It decides METRIC_EITHER, so that references are kept only for those who look at them.
+ */
+bool metric_uses_reference(const struct metric *m, const struct tensor *outputs, const struct tensor *labels);
+
+/*
+ * Adds the first n_valid rows (dimension 0) of a batch; rows behind them are padding and may be missing
+ * from labels and reference. `labels` is one tensor or NULL, `reference` n_outputs tensors or NULL. An error
+ * names the sample by its number since metric_new() or metric_reset(), from 0; reset the metric after one.
+ */
+enum fettle_status metric_add(struct metric *m, const struct tensor *outputs, size_t n_outputs,
+			      const struct tensor *labels, const struct tensor *reference, size_t n_valid,
+			      struct err *err);
+
+/*
+ * Only for those with is_mean: writes the n_valid scores that metric_add() would have added, and adds
+ * nothing. metric_value() is their sum in the order of the samples over their number, bit for bit.
+ */
+enum fettle_status metric_sample_scores(const struct metric *m, const struct tensor *outputs,
+					size_t n_outputs, const struct tensor *labels,
+					const struct tensor *reference, size_t n_valid, double *scores,
+					struct err *err);
+
+enum fettle_status metric_value(struct metric *m, double *value, struct err *err);
+
+#endif

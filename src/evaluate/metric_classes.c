@@ -1,0 +1,118 @@
+/* What the metrics of classifiers share: outputs as class scores, and labels. */
+#include <inttypes.h>
+#include <math.h>
+
+#include "evaluate/metric_impl.h"
+
+static bool as_classes(const struct tensor *t, bool single, struct metric_classes *c)
+{
+	*c = (struct metric_classes){ .t = t, .lead = t->rank - 1, .tokens = 1 };
+	if (t->rank == 1) {
+		c->lead = 1;
+		c->columns = 1;
+	} else {
+		c->columns = (size_t)t->dims[t->rank - 1];
+	}
+	if (t->rank == 3)
+		c->tokens = (size_t)t->dims[1];
+	c->classes = c->columns == 1 ? 2 : c->columns;
+	if (t->rank > 3 || !c->columns)
+		return false;
+	return c->columns > 1 || (single && t->rank < 3);
+}
+
+enum fettle_status metric_classes(const struct metric *m, const char *what, const struct tensor *t,
+				  size_t n_valid, bool single, struct metric_classes *c, struct err *err)
+{
+	enum fettle_status st = metric_check(m, what, t, n_valid, err);
+	char shape[128];
+
+	if (st || as_classes(t, single, c))
+		return st;
+	tensor_shape_text(t, shape, sizeof(shape));
+	if (c->columns == 1 && t->rank < 3)
+		return fail(
+			err, FETTLE_INVALID,
+			"cannot compute %s: %s %s, need at least 2 classes; auc or f1:binary take one score",
+			m->name, what, shape);
+	return fail(err, FETTLE_INVALID,
+		    "cannot compute %s: %s %s, need [N,C], or [N,T,C] for tokens, with at least 2 classes",
+		    m->name, what, shape);
+}
+
+/* The lowest index wins among equals; a NaN never does. */
+static int64_t highest(const struct tensor *t, size_t at, size_t n)
+{
+	double v[METRIC_PIECE], best = -INFINITY;
+	int64_t winner = -1;
+	size_t i, k, got;
+
+	for (i = 0; i < n; i += got) {
+		got = metric_read(t, at + i, n - i, v);
+		for (k = 0; k < got; k++)
+			if (v[k] > best || (winner < 0 && v[k] == best)) {
+				best = v[k];
+				winner = (int64_t)(i + k);
+			}
+	}
+	return winner;
+}
+
+int64_t metric_highest(const struct metric_classes *c, size_t i)
+{
+	return highest(c->t, i * c->columns, c->columns);
+}
+
+/* Labels have the dimensions before the columns, then nothing, a 1, or a column per class. */
+static bool labels_fit(const struct tensor *labels, const struct metric_classes *c)
+{
+	int i;
+
+	if (labels->rank != c->lead && labels->rank != c->lead + 1)
+		return false;
+	for (i = 1; i < c->lead; i++)
+		if (labels->dims[i] != c->t->dims[i])
+			return false;
+	return labels->rank == c->lead || labels->dims[c->lead] == 1 ||
+	       (uint64_t)labels->dims[c->lead] == c->classes;
+}
+
+enum fettle_status metric_labels(const struct metric *m, const struct metric_batch *b,
+				 const struct metric_classes *c, struct err *err)
+{
+	if (!labels_fit(b->labels, c) || (uint64_t)b->labels->dims[0] < b->n_valid)
+		return metric_mismatch(
+			m, c->t, "labels", b->labels,
+			c->lead == 1 ? "[N], [N,1] or [N,classes]" : "[N,T], [N,T,1] or [N,T,classes]", err);
+	return metric_check(m, "labels", b->labels, b->n_valid, err);
+}
+
+enum fettle_status metric_label(const struct metric *m, const struct metric_batch *b,
+				const struct metric_classes *c, size_t i, int64_t *label, struct err *err)
+{
+	const struct tensor *t = b->labels;
+	size_t sample = m->n + i / c->tokens;
+	double x;
+
+	if (t->rank > c->lead && t->dims[c->lead] != 1) {
+		*label = highest(t, i * c->classes, c->classes);
+		if (*label < 0)
+			return fail(err, FETTLE_INVALID,
+				    "cannot compute %s: the labels of sample %zu are all NaN", m->name,
+				    sample);
+		return FETTLE_OK;
+	}
+	x = tensor_get(t, i);
+	if (x == METRIC_IGNORED && c->t->rank == 3) {
+		*label = METRIC_IGNORED;
+		return FETTLE_OK;
+	}
+	/* the outer ! also catches NaN */
+	if (!(x >= 0 && x < (double)c->classes && x == floor(x)))
+		return fail(err, FETTLE_INVALID,
+			    "cannot compute %s: the label of sample %zu is %.17g, need a class number below "
+			    "%zu (the number of classes)",
+			    m->name, sample, x, c->classes);
+	*label = (int64_t)x;
+	return FETTLE_OK;
+}

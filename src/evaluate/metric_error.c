@@ -1,0 +1,223 @@
+/* How far outputs are from numbers they should equal: labels, or the fp32 model's outputs. */
+#include <math.h>
+
+#include "evaluate/metric_impl.h"
+
+#define DB_MAX 200.0 /* of identical outputs, which would be infinitely good */
+
+/* All that any of these metrics wants to know, of one sample or of many. */
+struct sums {
+	double abs, square;  /* of a-b */
+	double aa, bb, ab;   /* products */
+	double b_min, b_max; /* valid when count > 0 */
+	uint64_t count;
+};
+
+static void sum_pair(struct sums *s, double a, double b)
+{
+	double d = a - b;
+
+	s->abs += fabs(d);
+	s->square += d * d;
+	s->aa += a * a;
+	s->bb += b * b;
+	s->ab += a * b;
+	s->b_min = b < s->b_min ? b : s->b_min;
+	s->b_max = b > s->b_max ? b : s->b_max;
+}
+
+static void sum_row(struct sums *s, const struct tensor *a, const struct tensor *b, size_t row, size_t n)
+{
+	double va[METRIC_PIECE], vb[METRIC_PIECE];
+	size_t i, k, got;
+
+	for (i = 0; i < n; i += got) {
+		got = metric_read(a, row * n + i, n - i, va);
+		metric_read(b, row * n + i, n - i, vb);
+		for (k = 0; k < got; k++)
+			sum_pair(s, va[k], vb[k]);
+	}
+	s->count += n;
+}
+
+static size_t row_size(const struct tensor *t)
+{
+	return (size_t)tensor_count(t) / (size_t)t->dims[0];
+}
+
+/* All outputs of a sample are one vector; labels are those of outputs[0] alone. */
+static struct sums sum_sample(const struct metric_batch *b, size_t row)
+{
+	struct sums s = { .b_min = INFINITY, .b_max = -INFINITY };
+	size_t i;
+
+	if (b->target == METRIC_LABELS) {
+		sum_row(&s, &b->outputs[0], b->labels, row, row_size(&b->outputs[0]));
+		return s;
+	}
+	for (i = 0; i < b->n_outputs; i++)
+		sum_row(&s, &b->outputs[i], &b->reference[i], row, row_size(&b->outputs[i]));
+	return s;
+}
+
+static enum fettle_status check_batch(const struct metric *m, const struct metric_batch *b, struct err *err)
+{
+	bool by_labels = b->target == METRIC_LABELS;
+	size_t n = by_labels ? 1 : b->n_outputs, i;
+
+	for (i = 0; i < n; i++) {
+		const struct tensor *out = &b->outputs[i], *with = by_labels ? b->labels : &b->reference[i];
+		const char *what = by_labels ? "labels" : "reference";
+		enum fettle_status st = metric_check(m, "outputs", out, b->n_valid, err);
+
+		if (!st)
+			st = metric_check(m, what, with, b->n_valid, err);
+		if (!st && !metric_comparable(out, with))
+			st = metric_mismatch(m, out, what, with, "the same shape", err);
+		if (st)
+			return st;
+	}
+	return FETTLE_OK;
+}
+
+static double l1_of(const struct sums *s)
+{
+	return s->abs;
+}
+
+static double l2_of(const struct sums *s)
+{
+	return sqrt(s->square);
+}
+
+static double cosine_of(const struct sums *s)
+{
+	double c;
+
+	if (isnan(s->ab))
+		return NAN;
+	if (s->aa == 0 || s->bb == 0)
+		return s->aa == s->bb;
+	/* a vector with itself gives exactly 1 */
+	c = s->ab / (s->aa == s->bb ? s->aa : sqrt(s->aa) * sqrt(s->bb));
+	return c > 1 ? 1 : c < -1 ? -1 : c;
+}
+
+static enum fettle_status score_all(const struct metric *m, const struct metric_batch *b,
+				    double (*of)(const struct sums *), double *scores, struct err *err)
+{
+	enum fettle_status st = check_batch(m, b, err);
+	size_t i;
+
+	for (i = 0; !st && i < b->n_valid; i++) {
+		struct sums s = sum_sample(b, i);
+
+		scores[i] = of(&s);
+	}
+	return st;
+}
+
+static enum fettle_status sums_add(struct metric *m, const struct metric_batch *b, struct err *err)
+{
+	struct sums *all = m->state;
+	enum fettle_status st = check_batch(m, b, err);
+	size_t i;
+
+	for (i = 0; !st && i < b->n_valid; i++) {
+		struct sums s = sum_sample(b, i);
+
+		all->abs += s.abs;
+		all->square += s.square;
+		all->bb += s.bb;
+		if (!all->count || s.b_min < all->b_min)
+			all->b_min = s.b_min;
+		if (!all->count || s.b_max > all->b_max)
+			all->b_max = s.b_max;
+		all->count += s.count;
+	}
+	return st;
+}
+
+static double mse_of(const struct sums *s)
+{
+	return s->square / (double)s->count;
+}
+
+static double mae_of(const struct sums *s)
+{
+	return s->abs / (double)s->count;
+}
+
+static double rmse_of(const struct sums *s)
+{
+	return sqrt(mse_of(s));
+}
+
+static double at_most(double db) /* a NaN stays one */
+{
+	return db > DB_MAX ? DB_MAX : db;
+}
+
+static double sqnr_of(const struct sums *s)
+{
+	return s->square == 0 ? DB_MAX : at_most(10 * log10(s->bb / s->square));
+}
+
+static double psnr_of(const struct sums *s)
+{
+	if (s->square == 0)
+		return DB_MAX;
+	return at_most(20 * log10(s->b_max - s->b_min) - 10 * log10(mse_of(s)));
+}
+
+static enum fettle_status sums_value(struct metric *m, double (*of)(const struct sums *), double *value,
+				     struct err *err)
+{
+	const struct sums *s = m->state;
+
+	if (!s->count)
+		return fail(err, FETTLE_INVALID, "cannot compute %s: the outputs have no elements", m->name);
+	*value = of(s);
+	return FETTLE_OK;
+}
+
+#define MEAN_OF_SCORES(id, better_high, min, max, about)                                                     \
+	static enum fettle_status id##_scores(const struct metric *m, const struct metric_batch *b,          \
+					      double *scores, struct err *err)                               \
+	{                                                                                                    \
+		return score_all(m, b, id##_of, scores, err);                                                \
+	}                                                                                                    \
+	const struct metric_type metric_type_##id = {                                                        \
+		.name = #id,                                                                                 \
+		.summary = about,                                                                            \
+		.needs = METRIC_EITHER,                                                                      \
+		.higher_is_better = better_high,                                                             \
+		.is_mean = true,                                                                             \
+		.score_min = min,                                                                            \
+		.score_max = max,                                                                            \
+		.scores = id##_scores,                                                                       \
+	};
+
+#define OVER_EVERYTHING(id, better_high, about)                                                              \
+	static enum fettle_status id##_value(struct metric *m, double *value, struct err *err)               \
+	{                                                                                                    \
+		return sums_value(m, id##_of, value, err);                                                   \
+	}                                                                                                    \
+	const struct metric_type metric_type_##id = {                                                        \
+		.name = #id,                                                                                 \
+		.summary = about,                                                                            \
+		.needs = METRIC_EITHER,                                                                      \
+		.higher_is_better = better_high,                                                             \
+		.state_size = sizeof(struct sums),                                                           \
+		.add = sums_add,                                                                             \
+		.value = id##_value,                                                                         \
+	};
+
+MEAN_OF_SCORES(l1, false, 0, INFINITY, "mean over samples of the L1 norm of the error")
+MEAN_OF_SCORES(l2, false, 0, INFINITY, "mean over samples of the L2 norm of the error")
+MEAN_OF_SCORES(cosine, true, -1, 1, "mean over samples of the cosine similarity")
+OVER_EVERYTHING(mse, false, "mean squared error")
+OVER_EVERYTHING(mae, false, "mean absolute error")
+OVER_EVERYTHING(rmse, false, "root of the mean squared error")
+OVER_EVERYTHING(sqnr, true, "signal to quantization noise ratio in dB")
+OVER_EVERYTHING(psnr, true, "peak signal to noise ratio in dB")

@@ -1,0 +1,76 @@
+/*
+ * For the files that implement metrics. A metric is a `struct metric_type metric_type_ID` and a line in
+ * evaluate/list.h. If it is a mean of per-sample scores it has scores(); otherwise add() and value(), and
+ * state_size bytes of state that start zeroed, with release() for what they point to. parse() reads
+ * what follows "NAME:", or default_param, into m->param and m->name; a type without it takes no parameter.
+ */
+#ifndef EVALUATE_METRIC_IMPL_H
+#define EVALUATE_METRIC_IMPL_H
+
+#include <stdint.h>
+
+#include "base/mem.h"
+#include "evaluate/metric.h"
+
+struct metric {
+	const struct metric_type *type;
+	char name[32];
+	long param;
+	size_t n;                 /* samples added */
+	enum metric_needs target; /* what they were compared with; 0 before the first */
+	double sum;               /* of scores */
+	VEC(double) scores;       /* of one batch */
+	void *state;
+};
+
+/* The arguments of metric_add(). */
+struct metric_batch {
+	const struct tensor *outputs;
+	size_t n_outputs;
+	const struct tensor *labels, *reference;
+	size_t n_valid;
+	enum metric_needs target; /* METRIC_LABELS or METRIC_REFERENCE: which of the two counts */
+};
+
+/* Numeric, and at least n_valid rows. `what` is "outputs", "labels" or "reference". */
+enum fettle_status metric_check(const struct metric *m, const char *what, const struct tensor *t,
+				size_t n_valid, struct err *err);
+
+/* Same shape, apart from the number of rows and from dimensions of 1. */
+bool metric_comparable(const struct tensor *a, const struct tensor *b);
+
+/* "cannot compute NAME: outputs [..], WHAT [..], need RULE" */
+enum fettle_status metric_mismatch(const struct metric *m, const struct tensor *outputs, const char *what,
+				   const struct tensor *t, const char *rule, struct err *err);
+
+/* Tensors are read in pieces, converted to double, so that the loops are plain and need no memory. */
+enum { METRIC_PIECE = 512 };
+/* Fills v with elements at .. at+n-1, or the first METRIC_PIECE of them; returns how many. */
+size_t metric_read(const struct tensor *t, size_t at, size_t n, double v[METRIC_PIECE]);
+
+/* Class scores: N samples x `tokens` x `columns`. */
+struct metric_classes {
+	const struct tensor *t;
+	int lead;       /* dimensions before the columns */
+	size_t tokens;  /* per sample; 1 unless the outputs are [N,T,C] */
+	size_t columns; /* 1: one score per sample, for two classes */
+	size_t classes;
+};
+
+/* Views t as [N,C] or [N,T,C] with two classes or more; with `single`, also as [N] or [N,1]. */
+enum fettle_status metric_classes(const struct metric *m, const char *what, const struct tensor *t,
+				  size_t n_valid, bool single, struct metric_classes *c, struct err *err);
+
+/* The class with the highest of the scores of token i (counted over all samples), -1 if all are NaN. */
+int64_t metric_highest(const struct metric_classes *c, size_t i);
+
+/* That labels fit the outputs c. */
+enum fettle_status metric_labels(const struct metric *m, const struct metric_batch *b,
+				 const struct metric_classes *c, struct err *err);
+
+/* The label of token i, 0 .. classes-1, or METRIC_IGNORED. */
+enum { METRIC_IGNORED = -100 };
+enum fettle_status metric_label(const struct metric *m, const struct metric_batch *b,
+				const struct metric_classes *c, size_t i, int64_t *label, struct err *err);
+
+#endif
