@@ -1,0 +1,20 @@
+/* A tensor that owns its memory and keeps it from one use to the next. */
+#ifndef DATA_BUFFER_H
+#define DATA_BUFFER_H
+
+#include "tensor/tensor.h"
+
+struct buffer {
+	struct tensor t; /* t.data belongs to the buffer */
+	size_t cap;      /* bytes behind t.data */
+};
+
+/*
+ * Gives b this type and shape. The contents are undefined afterwards; memory grows, never shrinks.
+ * dims may point into b itself.
+ */
+enum fettle_status buffer_shape(struct buffer *b, enum dtype dtype, int rank, const int64_t *dims,
+				const char *what, struct err *err);
+void buffer_release(struct buffer *b);
+
+#endif

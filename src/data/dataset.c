@@ -1,0 +1,361 @@
+#include "data/dataset.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+#include "data/kind.h"
+
+static const size_t MEMORY_MAX = (size_t)256 << 20;
+
+static const struct dataset_kind *const kinds[] = {
+#define DATASET(id) &dataset_##id,
+#include "data/list.h"
+#undef DATASET
+};
+
+static enum fettle_status choose_kind(const char *path, const struct dataset_kind **out, struct err *err)
+{
+	struct stat sb;
+	size_t i;
+
+	if (stat(path, &sb) != 0)
+		return fail(err, FETTLE_INVALID, "cannot read data %s: %s", path, strerror(errno));
+	for (i = 0; i < ARRAY_LEN(kinds); i++) {
+		if (kinds[i]->probe(path)) {
+			*out = kinds[i];
+			return FETTLE_OK;
+		}
+	}
+	return fail(err, FETTLE_INVALID, "cannot read data %s: neither a file nor a folder", path);
+}
+
+struct field *dataset_add_field(struct dataset *d, const char *name, enum field_role role, enum dtype dtype,
+				int rank, const int64_t *dims)
+{
+	struct field *f;
+
+	d->fields = xrealloc(d->fields, d->n_fields + 1, sizeof(*d->fields));
+	f = &d->fields[d->n_fields++];
+	*f = (struct field){ .name = xstrdup(name),
+			     .role = role,
+			     .sample = { .dtype = dtype, .rank = rank } };
+	if (rank > 0)
+		memcpy(f->sample.dims, dims, sizeof(*dims) * (size_t)rank);
+	return f;
+}
+
+const struct field *dataset_field(const struct dataset *d, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < d->n_fields; i++)
+		if (strcmp(d->fields[i].name, name) == 0)
+			return &d->fields[i];
+	return NULL;
+}
+
+const struct field *dataset_labels(const struct dataset *d)
+{
+	size_t i;
+
+	for (i = 0; i < d->n_fields; i++)
+		if (d->fields[i].role == FIELD_LABEL)
+			return &d->fields[i];
+	return NULL;
+}
+
+/* `x`, or the only input; NULL when that leaves a choice */
+static const struct field *field_to_transform(const struct dataset *d)
+{
+	const struct field *x = dataset_field(d, "x"), *only = NULL;
+	size_t i;
+
+	if (x)
+		return x;
+	for (i = 0; i < d->n_fields; i++) {
+		if (d->fields[i].role != FIELD_INPUT)
+			continue;
+		if (only)
+			return NULL;
+		only = &d->fields[i];
+	}
+	return only;
+}
+
+/* From here on, the field's shape is what comes out of the last transform. */
+static enum fettle_status add_transforms(struct dataset *d, const struct dataset_options *opt,
+					 struct err *err)
+{
+	const struct field *f = field_to_transform(d);
+	enum fettle_status st;
+	size_t i;
+
+	if (!opt->n_transforms)
+		return FETTLE_OK;
+	if (!f || d->whole)
+		return fail(err, FETTLE_INVALID, "cannot transform %s: %s", d->path,
+			    f ? "each test set is one sample, need rows that are"
+			      : "several inputs and none is called x, need one");
+	d->transformed = (size_t)(f - d->fields);
+	d->transforms = xcalloc(opt->n_transforms, sizeof(*d->transforms));
+	for (i = 0; i < opt->n_transforms; i++) {
+		d->transforms[i] = opt->transforms[i];
+		st = transform_check(&d->transforms[i], err);
+		if (!st)
+			st = transform_shape(&d->transforms[i], &d->fields[d->transformed].sample, err);
+		if (st)
+			return fail_prefix(err, st, "%s: array '%s'", d->path, f->name);
+	}
+	d->n_transforms = opt->n_transforms;
+	return FETTLE_OK;
+}
+
+enum fettle_status dataset_open(struct dataset **out, const char *path, const struct dataset_options *opt,
+				struct err *err)
+{
+	static const struct dataset_options defaults = { .channels = 3 };
+	const struct dataset_kind *kind = NULL;
+	struct dataset *d = NULL;
+	enum fettle_status st;
+
+	if (!opt)
+		opt = &defaults;
+	if (opt->channels != 0 && opt->channels != 1 && opt->channels != 3)
+		return fail(err, FETTLE_INVALID, "cannot read data %s: %d channels, need 1 or 3", path,
+			    opt->channels);
+	st = choose_kind(path, &kind, err);
+	if (st)
+		return st;
+	d = xcalloc(1, sizeof(*d));
+	d->kind = kind;
+	d->path = xstrdup(path);
+	d->channels = opt->channels ? opt->channels : 3;
+	d->memory_max = opt->memory_max ? opt->memory_max : MEMORY_MAX;
+	st = kind->open(d, err);
+	if (st)
+		goto out;
+	st = add_transforms(d, opt, err);
+	if (st)
+		goto out;
+	*out = d;
+	d = NULL; /* now the caller's */
+out:
+	dataset_free(d);
+	return st;
+}
+
+void dataset_free(struct dataset *d)
+{
+	size_t i;
+
+	if (!d)
+		return;
+	d->kind->close(d);
+	for (i = 0; i < d->n_fields; i++)
+		free(d->fields[i].name);
+	free(d->fields);
+	free(d->transforms);
+	free(d->path);
+	free(d);
+}
+
+void batch_release(struct batch *b)
+{
+	size_t i;
+
+	for (i = 0; i < b->n_fields; i++)
+		buffer_release(&b->fields[i]);
+	free(b->fields);
+	buffer_release(&b->scratch[0]);
+	buffer_release(&b->scratch[1]);
+	*b = (struct batch)BATCH_INIT;
+}
+
+static char *sample_name(const struct dataset *d, size_t i)
+{
+	return d->kind->sample_name ? d->kind->sample_name(d, i) : xstrfmt("%s: sample %zu", d->path, i);
+}
+
+/* The first element that is not finite, or -1. */
+static int64_t find_not_finite(const struct tensor *t)
+{
+	int64_t n = tensor_count(t), i;
+
+	switch (t->dtype) {
+	case DT_F32: {
+		const float *x = t->data;
+		for (i = 0; i < n; i++)
+			if (!isfinite(x[i]))
+				return i;
+		return -1;
+	}
+	case DT_F64:
+	case DT_F16:
+	case DT_BF16:
+		for (i = 0; i < n; i++)
+			if (!isfinite(tensor_get(t, (size_t)i)))
+				return i;
+		return -1;
+	default:
+		return -1;
+	}
+}
+
+static enum fettle_status check_finite(const struct dataset *d, size_t field, size_t i,
+				       const struct tensor *t, const char *when, struct err *err)
+{
+	int64_t bad = d->fields[field].role == FIELD_INPUT ? find_not_finite(t) : -1;
+	char *name;
+
+	if (bad < 0)
+		return FETTLE_OK;
+	name = sample_name(d, i);
+	fail(err, FETTLE_INVALID, "cannot use %s: array '%s' has %g at element %lld%s, need finite values",
+	     name, d->fields[field].name, tensor_get(t, (size_t)bad), (long long)bad, when);
+	free(name);
+	return FETTLE_INVALID;
+}
+
+/* In a file, anything but 0 may stand for true; a model wants 1. */
+static void tidy_bools(struct tensor *t)
+{
+	unsigned char *p = t->data;
+	size_t n = t->dtype == DT_BOOL ? (size_t)tensor_count(t) : 0, i;
+
+	for (i = 0; i < n; i++)
+		p[i] = p[i] != 0;
+}
+
+/* Reads one sample, transformed, into one of the two scratch buffers, and says which. */
+static enum fettle_status read_sample(const struct dataset *d, size_t field, size_t i, struct batch *b,
+				      struct buffer **out, struct err *err)
+{
+	struct buffer *src = &b->scratch[0], *dst = &b->scratch[1], *swap;
+	enum fettle_status st;
+	size_t k;
+
+	st = d->kind->read(d, field, i, src, err);
+	if (st)
+		return st;
+	tidy_bools(&src->t);
+	st = check_finite(d, field, i, &src->t, "", err);
+	if (st)
+		return st;
+	*out = src;
+	if (!d->n_transforms || field != d->transformed)
+		return FETTLE_OK;
+	for (k = 0; k < d->n_transforms; k++) {
+		st = transform_apply(&d->transforms[k], &src->t, dst, err);
+		if (st) {
+			char *name = sample_name(d, i);
+
+			fail_prefix(err, st, "%s", name);
+			free(name);
+			return st;
+		}
+		swap = src;
+		src = dst;
+		dst = swap;
+	}
+	*out = src;
+	return check_finite(d, field, i, &src->t, " after the transforms", err);
+}
+
+/* The batch's shape: the first sample's, with the number of samples in front. */
+static enum fettle_status shape_field(const struct dataset *d, size_t field, const struct tensor *sample,
+				      struct batch *b, struct err *err)
+{
+	int64_t dims[TENSOR_RANK_MAX + 1] = { (int64_t)b->n };
+	int lead = !d->whole;
+
+	memcpy(dims + lead, sample->dims, sizeof(dims[0]) * (size_t)sample->rank);
+	return buffer_shape(&b->fields[field], sample->dtype, sample->rank + lead, dims,
+			    d->fields[field].name, err);
+}
+
+static enum fettle_status differs(const struct dataset *d, size_t first, size_t other,
+				  const struct tensor *first_shape, const struct tensor *t, struct err *err)
+{
+	char *a = sample_name(d, first), *b = sample_name(d, other), sa[128], sb[128];
+
+	fail(err, FETTLE_INVALID,
+	     "cannot put %s and %s into one batch: shapes %s and %s, need one shape (add Resize and "
+	     "CenterCrop, or use batches of 1)",
+	     a, b, tensor_shape_text(first_shape, sa, sizeof(sa)), tensor_shape_text(t, sb, sizeof(sb)));
+	free(a);
+	free(b);
+	return FETTLE_INVALID;
+}
+
+static enum fettle_status read_field(const struct dataset *d, size_t field, const size_t *index,
+				     struct batch *b, struct err *err)
+{
+	struct buffer *sample = NULL, *all = &b->fields[field];
+	struct tensor first = TENSOR_INIT;
+	enum fettle_status st;
+	size_t k, bytes;
+
+	for (k = 0; k < b->n; k++) {
+		st = read_sample(d, field, index[k], b, &sample, err);
+		if (st)
+			return st;
+		if (!k) {
+			first = sample->t;
+			st = shape_field(d, field, &first, b, err);
+			if (st)
+				return st;
+		} else if (sample->t.dtype != first.dtype || !tensor_same_shape(&sample->t, &first)) {
+			return differs(d, index[0], index[k], &first, &sample->t, err);
+		}
+		bytes = tensor_bytes(&sample->t);
+		memcpy((unsigned char *)all->t.data + k * bytes, sample->t.data, bytes);
+	}
+	return FETTLE_OK;
+}
+
+enum fettle_status dataset_read(const struct dataset *d, const size_t *index, size_t n, struct batch *b,
+				struct err *err)
+{
+	enum fettle_status st;
+	size_t i;
+
+	if (!n || (d->whole && n != 1))
+		return fail(err, FETTLE_INVALID, "cannot read %s: a batch of %zu samples, need %s", d->path,
+			    n, d->whole ? "1, for each test set is one" : "at least 1");
+	for (i = 0; i < n; i++)
+		if (index[i] >= d->n)
+			return fail(err, FETTLE_INVALID, "cannot read %s: sample %zu, there are %zu", d->path,
+				    index[i], d->n);
+	if (b->n_fields < d->n_fields) {
+		b->fields = xrealloc(b->fields, d->n_fields, sizeof(*b->fields));
+		memset(b->fields + b->n_fields, 0, (d->n_fields - b->n_fields) * sizeof(*b->fields));
+		b->n_fields = d->n_fields;
+	}
+	b->n = n;
+	for (i = 0; i < d->n_fields; i++) {
+		if (b->want && !(b->want >> i & 1))
+			continue;
+		st = read_field(d, i, index, b, err);
+		if (st)
+			return st;
+	}
+	return FETTLE_OK;
+}
+
+void copy_elements(void *dst, const unsigned char *src, size_t n, size_t size, bool swap)
+{
+	unsigned char *to = dst;
+	size_t i, j;
+
+	if (!swap || size == 1) {
+		memcpy(dst, src, n * size);
+		return;
+	}
+	for (i = 0; i < n; i++, to += size, src += size)
+		for (j = 0; j < size; j++)
+			to[j] = src[size - 1 - j];
+}

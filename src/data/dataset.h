@@ -1,0 +1,101 @@
+/*
+ * Datasets: numbered samples, read by number, from
+ * - a .npz or .npy file. Arrays share their first dimension, the number of samples. An array called
+ *   `y`, `label` or `labels` (the first of these that exists) holds the labels. The array of a .npy
+ *   is called `x`;
+ * - a folder of class folders of JPEG and PNG images. A class is the index of its folder in byte order
+ *   of their names; samples run through the classes in that order, then by file name. A folder that
+ *   holds only images is the same without labels. Images come out as uint8 [height, width, channels];
+ * - a folder of `test_data_set_*` folders with `input_N.pb` and `output_N.pb`, as ONNX publishes them,
+ *   or one such folder. Where all tensors of a set share their first dimension, and all sets agree in
+ *   the others, every row is a sample. Otherwise every *set* is one sample (`whole`).
+ *
+ *	st = dataset_open(&d, "val.npz", NULL, err);
+ *	st = dataset_read(d, index, n, &batch, err);	(again and again, from any number of threads)
+ *	batch_release(&batch);
+ *	dataset_free(d);
+ *
+ * Memory does not grow with the number of samples: files are mapped or read when asked for. What is
+ * compressed is inflated once, into memory when small and into an unlinked file in $TMPDIR when not.
+ */
+#ifndef DATA_DATASET_H
+#define DATA_DATASET_H
+
+#include "data/buffer.h"
+#include "data/transform.h"
+
+enum field_role {
+	FIELD_INPUT,
+	FIELD_LABEL,  /* at most one per dataset */
+	FIELD_OUTPUT, /* what the model is expected to answer; test sets only */
+};
+
+/* One array of a dataset, as it comes out of dataset_read(): after the transforms. */
+struct field {
+	char *name;
+	enum field_role role;
+	/* Shape and type of one sample; no data. A dimension is -1 where samples differ, the rank where
+	 * even their ranks do. */
+	struct tensor sample;
+};
+
+enum { DATASET_FIELDS_MAX = 64 };
+
+/* To be read, not written, by its users. */
+struct dataset {
+	const struct dataset_kind *kind;
+	char *path;
+	size_t n; /* samples; at least one */
+	struct field *fields;
+	size_t n_fields;
+	bool positional; /* fields feed the model's inputs by position: their names say nothing */
+	bool whole;      /* a sample is a whole batch: it is read alone, and gets no leading dimension */
+
+	struct transform *transforms; /* applied to the field `transformed` */
+	size_t n_transforms, transformed;
+	int channels;
+	size_t memory_max;
+	void *state; /* the kind's */
+};
+
+struct dataset_options {
+	const struct transform *transforms; /* copied; applied to the array `x`, or the only input */
+	size_t n_transforms;
+	int channels;      /* of images: 1 or 3; 0: 3 */
+	size_t memory_max; /* inflate into memory up to this many bytes; 0: 256 MB */
+};
+
+/* opt may be NULL. */
+enum fettle_status dataset_open(struct dataset **out, const char *path, const struct dataset_options *opt,
+				struct err *err);
+void dataset_free(struct dataset *d);
+
+/* The field of that name, or NULL. */
+const struct field *dataset_field(const struct dataset *d, const char *name);
+/* The field that holds the labels, or NULL. */
+const struct field *dataset_labels(const struct dataset *d);
+
+/* Samples read together. Start with BATCH_INIT; the buffers are kept from one read to the next. */
+struct batch {
+	uint64_t want; /* bit i: read field i; 0: all of them */
+	size_t n;      /* samples */
+	/* Parallel to dataset.fields; field i's shape is [n, its sample's…], or just the sample's shape
+	 * in a `whole` dataset. */
+	struct buffer *fields;
+	size_t n_fields;
+	struct buffer scratch[2];
+};
+#define BATCH_INIT                                                                                           \
+	{                                                                                                    \
+		.want = 0                                                                                    \
+	}
+
+/*
+ * Reads samples index[0..n) into b. Thread-safe for one dataset and different batches. NaN and
+ * infinities in inputs are errors; labels and expected outputs may hold them.
+ */
+enum fettle_status dataset_read(const struct dataset *d, const size_t *index, size_t n, struct batch *b,
+				struct err *err);
+void batch_release(struct batch *b);
+
+#endif

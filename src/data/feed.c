@@ -1,0 +1,441 @@
+#include "data/feed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "base/str.h"
+#include "data/convert.h"
+
+struct feed {
+	const struct dataset *d;
+	struct input_spec *specs; /* names owned */
+	size_t *bound;            /* input i is fed by field bound[i] */
+	size_t n_inputs;
+	uint64_t want; /* the fields that are read */
+	size_t label;  /* field, or NONE */
+	size_t batch;
+	bool fixed;    /* batches are exactly that big */
+	size_t *order; /* NULL: 0, 1, 2, … */
+	size_t n;      /* samples in a round */
+	size_t next;   /* batch */
+};
+
+static const size_t NONE = SIZE_MAX;
+
+static struct tensor spec_shape(const struct input_spec *s)
+{
+	struct tensor t = { .dtype = s->dtype, .rank = s->rank };
+
+	memcpy(t.dims, s->dims, sizeof(t.dims));
+	return t;
+}
+
+static enum fettle_status no_field(const struct feed *f, const struct input_spec *spec, struct err *err)
+{
+	struct str names = STR_INIT;
+	size_t i;
+
+	for (i = 0; i < f->d->n_fields; i++)
+		str_addf(&names, "%s%s", i ? ", " : "", f->d->fields[i].name);
+	fail(err, FETTLE_INVALID, "cannot feed input '%s' from %s: no array of that name, there are: %.500s",
+	     spec->name, f->d->path, names.s);
+	str_release(&names);
+	return FETTLE_INVALID;
+}
+
+/* The k-th field that is an input, or NULL; *n counts them all. */
+static const struct field *input_field(const struct dataset *d, size_t k, size_t *n)
+{
+	const struct field *found = NULL;
+	size_t i;
+
+	for (i = 0, *n = 0; i < d->n_fields; i++)
+		if (d->fields[i].role == FIELD_INPUT && (*n)++ == k)
+			found = &d->fields[i];
+	return found;
+}
+
+static enum fettle_status choose_field(const struct feed *f, size_t i, const struct field **out,
+				       struct err *err)
+{
+	const struct dataset *d = f->d;
+	size_t n;
+
+	if (d->positional) {
+		*out = input_field(d, i, &n);
+		if (n != f->n_inputs)
+			return fail(err, FETTLE_INVALID,
+				    "cannot feed the model from %s: %zu inputs, need %zu", d->path, n,
+				    f->n_inputs);
+		return FETTLE_OK;
+	}
+	*out = dataset_field(d, f->specs[i].name);
+	if (!*out && f->n_inputs == 1) {
+		*out = dataset_field(d, "x");
+		if (!*out) {
+			*out = input_field(d, 0, &n);
+			if (n != 1)
+				*out = NULL;
+		}
+	}
+	return *out ? FETTLE_OK : no_field(f, &f->specs[i], err);
+}
+
+static enum fettle_status check_dtype(const struct feed *f, const struct field *field,
+				      const struct input_spec *spec, struct err *err)
+{
+	if (convert_allowed(field->sample.dtype, spec->dtype))
+		return FETTLE_OK;
+	return fail(err, FETTLE_INVALID,
+		    "cannot feed input '%s' from %s: array '%s' is %s, need %s (store it so, or add a Cast)",
+		    spec->name, f->d->path, field->name, dtype_name(field->sample.dtype),
+		    dtype_name(spec->dtype));
+}
+
+/* A batch's shape (-1: not known yet) against the input's. */
+static enum fettle_status check_shape(const struct feed *f, size_t i, const struct tensor *batch,
+				      struct err *err)
+{
+	const struct input_spec *spec = &f->specs[i];
+	const struct field *field = &f->d->fields[f->bound[i]];
+	struct tensor want = spec_shape(spec);
+	bool fits = batch->rank == want.rank, image;
+	char have[128], need[128];
+	int k;
+
+	for (k = 0; k < want.rank && fits; k++)
+		fits = want.dims[k] < 0 || batch->dims[k] < 0 || want.dims[k] == batch->dims[k];
+	if (fits)
+		return FETTLE_OK;
+	image = field->sample.dtype == DT_U8 && field->sample.rank == 3 && !f->d->n_transforms;
+	return fail(err, FETTLE_INVALID, "cannot feed input '%s' from %s: array '%s' has shape %s, need %s%s",
+		    spec->name, f->d->path, field->name, tensor_shape_text(batch, have, sizeof(have)),
+		    tensor_shape_text(&want, need, sizeof(need)),
+		    image ? " (-1 is any); add transforms such as Resize, CenterCrop, Rescale and Transpose"
+			  : " (-1 is any)");
+}
+
+/* What is known before any sample is read: the field's shape behind the batch's dimension. */
+static enum fettle_status check_field(const struct feed *f, size_t i, struct err *err)
+{
+	const struct field *field = &f->d->fields[f->bound[i]];
+	struct tensor shape = field->sample;
+	enum fettle_status st;
+
+	st = check_dtype(f, field, &f->specs[i], err);
+	if (st || shape.rank < 0)
+		return st;
+	if (!f->d->whole) {
+		if (shape.rank == TENSOR_RANK_MAX)
+			return fail(err, FETTLE_UNSUPPORTED,
+				    "cannot feed input '%s': more than %d dimensions", f->specs[i].name,
+				    TENSOR_RANK_MAX);
+		memmove(shape.dims + 1, shape.dims, sizeof(shape.dims[0]) * (size_t)shape.rank);
+		shape.dims[0] = -1;
+		shape.rank++;
+	}
+	return check_shape(f, i, &shape, err);
+}
+
+static enum fettle_status bind(struct feed *f, struct err *err)
+{
+	const struct field *field = NULL, *label = dataset_labels(f->d);
+	enum fettle_status st;
+	size_t i;
+
+	f->label = label ? (size_t)(label - f->d->fields) : NONE;
+	for (i = 0; i < f->n_inputs; i++) {
+		st = choose_field(f, i, &field, err);
+		if (st)
+			return st;
+		f->bound[i] = (size_t)(field - f->d->fields);
+		f->want |= UINT64_C(1) << f->bound[i];
+		st = check_field(f, i, err);
+		if (st)
+			return st;
+		if (field == label) /* the model calls an input so */
+			f->label = NONE;
+	}
+	for (i = 0; i < f->d->n_fields; i++)
+		if (i == f->label || f->d->fields[i].role == FIELD_OUTPUT)
+			f->want |= UINT64_C(1) << i;
+	return FETTLE_OK;
+}
+
+static enum fettle_status choose_batch(struct feed *f, size_t asked, struct err *err)
+{
+	const struct input_spec *first = NULL;
+	size_t i;
+
+	f->batch = f->d->whole || !asked ? 1 : asked;
+	for (i = 0; i < f->n_inputs && !f->d->whole; i++) {
+		const struct input_spec *s = &f->specs[i];
+
+		if (!s->rank || s->dims[0] < 0)
+			continue;
+		if (!s->dims[0] || (first && first->dims[0] != s->dims[0]))
+			return fail(err, FETTLE_UNSUPPORTED,
+				    "cannot feed input '%s': its first dimension is %lld, need that of a "
+				    "batch%s%s",
+				    s->name, (long long)s->dims[0], first ? ", as in input " : "",
+				    first ? first->name : "");
+		first = s;
+		f->fixed = true;
+		f->batch = (size_t)s->dims[0];
+	}
+	return FETTLE_OK;
+}
+
+static enum fettle_status choose_samples(struct feed *f, const struct feed_options *opt, struct err *err)
+{
+	enum fettle_status st;
+	struct rng rng;
+	size_t i;
+
+	f->n = opt->limit && opt->limit < f->d->n ? opt->limit : f->d->n;
+	if (!opt->shuffle)
+		return FETTLE_OK;
+	st = mem_try(&f->order, f->d->n, sizeof(*f->order), "an order of samples", err);
+	if (st)
+		return st;
+	for (i = 0; i < f->d->n; i++)
+		f->order[i] = i;
+	rng_seed(&rng, opt->seed);
+	rng_shuffle(&rng, f->order, f->d->n);
+	return FETTLE_OK;
+}
+
+enum fettle_status feed_open(struct feed **out, const struct dataset *d, const struct input_spec *specs,
+			     size_t n, const struct feed_options *opt, struct err *err)
+{
+	static const struct feed_options defaults = { .batch = 1 };
+	struct feed *f = xcalloc(1, sizeof(*f));
+	enum fettle_status st;
+	size_t i;
+
+	if (!opt)
+		opt = &defaults;
+	f->d = d;
+	f->n_inputs = n;
+	f->bound = xcalloc(n, sizeof(*f->bound));
+	f->specs = xcalloc(n, sizeof(*f->specs));
+	for (i = 0; i < n; i++) {
+		f->specs[i] = specs[i];
+		f->specs[i].name = xstrdup(specs[i].name);
+	}
+	st = bind(f, err);
+	if (!st)
+		st = choose_batch(f, opt->batch, err);
+	if (!st)
+		st = choose_samples(f, opt, err);
+	if (st) {
+		feed_free(f);
+		return st;
+	}
+	*out = f;
+	return FETTLE_OK;
+}
+
+void feed_free(struct feed *f)
+{
+	size_t i;
+
+	if (!f)
+		return;
+	for (i = 0; i < f->n_inputs; i++)
+		free((char *)(uintptr_t)f->specs[i].name);
+	free(f->specs);
+	free(f->bound);
+	free(f->order);
+	free(f);
+}
+
+size_t feed_samples(const struct feed *f)
+{
+	return f->n;
+}
+
+size_t feed_batches(const struct feed *f)
+{
+	return f->n / f->batch + (f->n % f->batch != 0);
+}
+
+size_t feed_batch_size(const struct feed *f)
+{
+	return f->batch;
+}
+
+bool feed_has_labels(const struct feed *f)
+{
+	return f->label != NONE;
+}
+
+void feed_rewind(struct feed *f)
+{
+	f->next = 0;
+}
+
+enum fettle_status feed_set_order(struct feed *f, const size_t *order, size_t n, struct err *err)
+{
+	size_t *copy = NULL, i;
+	enum fettle_status st;
+
+	if (!n)
+		return fail(err, FETTLE_INVALID, "cannot order the samples of %s: none, need at least one",
+			    f->d->path);
+	for (i = 0; i < n; i++)
+		if (order[i] >= f->d->n)
+			return fail(err, FETTLE_INVALID,
+				    "cannot order the samples of %s: number %zu, there are %zu", f->d->path,
+				    order[i], f->d->n);
+	st = mem_try(&copy, n, sizeof(*copy), "an order of samples", err);
+	if (st)
+		return st;
+	memcpy(copy, order, n * sizeof(*copy));
+	free(f->order);
+	f->order = copy;
+	f->n = n;
+	f->next = 0;
+	return FETTLE_OK;
+}
+
+enum fettle_status feed_next(struct feed *f, struct feed_batch *b, struct err *err)
+{
+	enum fettle_status st;
+
+	if (f->next >= feed_batches(f))
+		return FETTLE_STOP;
+	st = feed_read(f, f->next, b, err);
+	if (!st)
+		f->next++;
+	return st;
+}
+
+/* Room in b for what this feed delivers; b may come from another feed. */
+static void prepare(const struct feed *f, struct feed_batch *b)
+{
+	size_t i;
+
+	if (b->cap < f->batch) {
+		b->indices = xrealloc(b->indices, f->batch, sizeof(*b->indices));
+		b->cap = f->batch;
+	}
+	b->index = b->indices;
+	b->inputs = xrealloc(b->inputs, f->n_inputs, sizeof(*b->inputs));
+	b->outputs = xrealloc(b->outputs, f->d->n_fields, sizeof(*b->outputs));
+	if (b->n_converted < f->n_inputs) {
+		b->converted = xrealloc(b->converted, f->n_inputs, sizeof(*b->converted));
+		for (i = b->n_converted; i < f->n_inputs; i++)
+			b->converted[i] = (struct buffer){ .cap = 0 };
+		b->n_converted = f->n_inputs;
+	}
+	b->n_inputs = f->n_inputs;
+	b->n_outputs = 0;
+	b->labels = (struct tensor)TENSOR_INIT;
+}
+
+static void choose_indices(const struct feed *f, size_t k, struct feed_batch *b)
+{
+	size_t start = k * f->batch, left = f->n - start, i;
+
+	b->valid = left < f->batch ? left : f->batch;
+	b->n = f->fixed ? f->batch : b->valid;
+	for (i = 0; i < b->n; i++) {
+		size_t at = start + (i < b->valid ? i : b->valid - 1);
+
+		b->indices[i] = f->order ? f->order[at] : at;
+	}
+}
+
+static enum fettle_status deliver_input(const struct feed *f, size_t i, struct feed_batch *b, struct err *err)
+{
+	struct tensor *raw = &b->raw.fields[f->bound[i]].t;
+	struct buffer *buf = &b->converted[i];
+	const struct field *field = &f->d->fields[f->bound[i]];
+	enum fettle_status st;
+	size_t bad = 0;
+
+	st = check_shape(f, i, raw, err);
+	if (st)
+		return st;
+	if (raw->dtype == f->specs[i].dtype) {
+		b->inputs[i] = *raw;
+		return FETTLE_OK;
+	}
+	st = buffer_shape(buf, f->specs[i].dtype, raw->rank, raw->dims, field->name, err);
+	if (st)
+		return st;
+	if (!convert(&buf->t, raw, &bad)) {
+		size_t per_sample = (size_t)tensor_count(raw) / b->n;
+
+		return fail(err, FETTLE_INVALID,
+			    "cannot feed input '%s' from %s: array '%s' has %.17g in sample %zu, which %s "
+			    "cannot hold",
+			    f->specs[i].name, f->d->path, field->name, tensor_get(raw, bad),
+			    b->indices[bad / per_sample], dtype_name(f->specs[i].dtype));
+	}
+	b->inputs[i] = buf->t;
+	return FETTLE_OK;
+}
+
+/* A field's rows without those that are padding. */
+static struct tensor valid_rows(const struct feed *f, size_t field, const struct feed_batch *b)
+{
+	struct tensor t = b->raw.fields[field].t;
+
+	if (!f->d->whole)
+		t.dims[0] = (int64_t)b->valid;
+	return t;
+}
+
+static enum fettle_status deliver_labels(const struct feed *f, struct feed_batch *b, struct err *err)
+{
+	struct tensor raw = valid_rows(f, f->label, b);
+	enum dtype dtype = dtype_is_integer(raw.dtype) ? DT_S64 : DT_F64;
+	enum fettle_status st;
+
+	st = buffer_shape(&b->converted_labels, dtype, raw.rank, raw.dims, "the labels", err);
+	if (st)
+		return st;
+	tensor_convert(&b->converted_labels.t, &raw); /* saturates; the evaluator checks the range */
+	b->labels = b->converted_labels.t;
+	return FETTLE_OK;
+}
+
+enum fettle_status feed_read(const struct feed *f, size_t k, struct feed_batch *b, struct err *err)
+{
+	enum fettle_status st;
+	size_t i;
+
+	if (k >= feed_batches(f))
+		return FETTLE_STOP;
+	prepare(f, b);
+	choose_indices(f, k, b);
+	b->raw.want = f->want;
+	st = dataset_read(f->d, b->indices, b->n, &b->raw, err);
+	for (i = 0; i < f->n_inputs && !st; i++)
+		st = deliver_input(f, i, b, err);
+	if (!st && f->label != NONE)
+		st = deliver_labels(f, b, err);
+	for (i = 0; i < f->d->n_fields && !st; i++)
+		if (f->d->fields[i].role == FIELD_OUTPUT)
+			b->outputs[b->n_outputs++] = valid_rows(f, i, b);
+	return st;
+}
+
+void feed_batch_release(struct feed_batch *b)
+{
+	size_t i;
+
+	for (i = 0; i < b->n_converted; i++)
+		buffer_release(&b->converted[i]);
+	free(b->converted);
+	buffer_release(&b->converted_labels);
+	batch_release(&b->raw);
+	free(b->inputs);
+	free(b->outputs);
+	free(b->indices);
+	*b = (struct feed_batch)FEED_BATCH_INIT;
+}

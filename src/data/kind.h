@@ -1,0 +1,31 @@
+/* What a kind of dataset provides; seen only by dataset.c and the kinds. One file each, and a line in list.h. */
+#ifndef DATA_KIND_H
+#define DATA_KIND_H
+
+#include "data/dataset.h"
+
+struct dataset_kind {
+	const char *name, *summary;
+	bool (*probe)(const char *path); /* is this path mine? It exists. */
+	/* Fills n, fields and state; on failure, close() is called on what there is. */
+	enum fettle_status (*open)(struct dataset *d, struct err *err);
+	/* One sample of one field, shaped and typed as stored, in row-major order and host byte order. */
+	enum fettle_status (*read)(const struct dataset *d, size_t field, size_t i, struct buffer *out,
+				   struct err *err);
+	/* Optional: what an error calls sample i; "PATH: sample I" without it. free() it. */
+	char *(*sample_name)(const struct dataset *d, size_t i);
+	void (*close)(struct dataset *d); /* releases state */
+};
+
+#define DATASET(id) extern const struct dataset_kind dataset_##id;
+#include "data/list.h"
+#undef DATASET
+
+/* Appends a field, its name copied; the pointer holds until the next one is added. */
+struct field *dataset_add_field(struct dataset *d, const char *name, enum field_role role, enum dtype dtype,
+				int rank, const int64_t *dims);
+
+/* n elements of `size` bytes from src (of any alignment) to dst, with their bytes reversed when `swap`. */
+void copy_elements(void *dst, const unsigned char *src, size_t n, size_t size, bool swap);
+
+#endif

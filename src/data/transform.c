@@ -1,0 +1,158 @@
+#include "data/transform.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+#include "data/transform_kind.h"
+
+static const struct transform_kind *const kinds[] = {
+#define TRANSFORM(id) &transform_##id,
+#include "data/transform_list.h"
+#undef TRANSFORM
+};
+
+static const int64_t SIZE_MAX_PIXELS = 1 << 15;
+
+static enum fettle_status unknown(const char *name, struct err *err)
+{
+	const char *names[ARRAY_LEN(kinds)], *near;
+	size_t i;
+
+	if (str_starts(name, "Random"))
+		return fail(err, FETTLE_INVALID,
+			    "cannot use transform %s: calibration and evaluation must be repeatable, %s",
+			    name, strstr(name, "Crop") ? "use CenterCrop" : "leave it out");
+	for (i = 0; i < ARRAY_LEN(kinds); i++)
+		names[i] = kinds[i]->name;
+	near = str_nearest(name, names, ARRAY_LEN(kinds));
+	if (near)
+		return fail(err, FETTLE_INVALID, "cannot use transform %s: unknown, did you mean %s?", name,
+			    near);
+	return fail(
+		err, FETTLE_INVALID,
+		"cannot use transform %s: unknown, need Resize, CenterCrop, Normalize, Rescale, Transpose or "
+		"Cast",
+		name);
+}
+
+enum fettle_status transform_init(struct transform *t, const char *name, struct err *err)
+{
+	size_t i;
+
+	*t = (struct transform){ .kind = NULL };
+	for (i = 0; i < ARRAY_LEN(kinds); i++) {
+		if (strcmp(kinds[i]->name, name) != 0)
+			continue;
+		t->kind = kinds[i];
+		if (t->kind->init)
+			t->kind->init(t);
+		return FETTLE_OK;
+	}
+	return unknown(name, err);
+}
+
+const char *transform_name(const struct transform *t)
+{
+	return t->kind->name;
+}
+
+enum fettle_status transform_set(struct transform *t, const char *key, const double *values, size_t n,
+				 const char *text, struct err *err)
+{
+	const struct transform_value value = { values, n, text };
+	const char *const *keys = t->kind->keys, *near;
+	enum fettle_status st;
+	size_t n_keys, i;
+
+	for (n_keys = 0; n_keys < TRANSFORM_KEYS_MAX && keys[n_keys]; n_keys++)
+		;
+	for (i = 0; i < n_keys; i++) {
+		if (strcmp(keys[i], key) != 0)
+			continue;
+		st = t->kind->set(t, key, &value, err);
+		return st ? fail_prefix(err, st, "cannot set %s of %s", key, t->kind->name) : FETTLE_OK;
+	}
+	near = str_nearest(key, keys, n_keys);
+	return fail(err, FETTLE_INVALID, "cannot set %s of %s: no such key, %s %s%s", key, t->kind->name,
+		    near ? "did you mean" : "it takes", near ? near : keys[0], near ? "?" : "");
+}
+
+enum fettle_status transform_check(const struct transform *t, struct err *err)
+{
+	const char *lacks = t->kind->lacks ? t->kind->lacks(t) : NULL;
+
+	if (lacks)
+		return fail(err, FETTLE_INVALID, "cannot use transform %s: %s", t->kind->name, lacks);
+	return FETTLE_OK;
+}
+
+enum fettle_status transform_shape(const struct transform *t, struct tensor *shape, struct err *err)
+{
+	return t->kind->shape(t, shape, err);
+}
+
+enum fettle_status transform_apply(const struct transform *t, const struct tensor *src, struct buffer *dst,
+				   struct err *err)
+{
+	struct tensor shape = *src;
+	enum fettle_status st;
+
+	st = transform_shape(t, &shape, err);
+	if (st)
+		return st;
+	st = buffer_shape(dst, shape.dtype, shape.rank, shape.dims, "a transformed sample", err);
+	if (st)
+		return st;
+	return t->kind->apply(t, src, dst, err);
+}
+
+enum fettle_status transform_numbers(const struct transform_value *value, size_t min, size_t max,
+				     struct err *err)
+{
+	size_t i;
+
+	if (value->text)
+		return fail(err, FETTLE_INVALID, "'%s', need %s", value->text,
+			    max > 1 ? "numbers" : "a number");
+	if (value->n < min || value->n > max) {
+		if (min == max)
+			return fail(err, FETTLE_INVALID, "%zu numbers, need %zu", value->n, min);
+		return fail(err, FETTLE_INVALID, "%zu numbers, need %zu to %zu", value->n, min, max);
+	}
+	for (i = 0; i < value->n; i++)
+		if (!isfinite(value->v[i]))
+			return fail(err, FETTLE_INVALID, "%g, need a finite number", value->v[i]);
+	return FETTLE_OK;
+}
+
+enum fettle_status transform_set_size(struct transform *t, const struct transform_value *value,
+				      struct err *err)
+{
+	enum fettle_status st = transform_numbers(value, 1, 2, err);
+	size_t i;
+
+	if (st)
+		return st;
+	for (i = 0; i < value->n; i++)
+		if (value->v[i] < 1 || value->v[i] > (double)SIZE_MAX_PIXELS ||
+		    value->v[i] != floor(value->v[i]))
+			return fail(err, FETTLE_INVALID, "%g, need a whole number from 1 to %lld",
+				    value->v[i], (long long)SIZE_MAX_PIXELS);
+	t->n_size = (int)value->n;
+	t->size[0] = (int64_t)value->v[0];
+	t->size[1] = (int64_t)value->v[value->n - 1];
+	return FETTLE_OK;
+}
+
+enum fettle_status transform_need_image(const struct transform *t, const struct tensor *shape,
+					struct err *err)
+{
+	char text[128];
+
+	if (shape->rank == 2 || shape->rank == 3)
+		return FETTLE_OK;
+	return fail(err, FETTLE_INVALID, "cannot apply %s: shape %s, need [height,width,channels]",
+		    t->kind->name, tensor_shape_text(shape, text, sizeof(text)));
+}

@@ -1,0 +1,45 @@
+/* Changes the element type. */
+#include "data/transform_kind.h"
+
+static enum fettle_status cast_set(struct transform *t, const char *key, const struct transform_value *value,
+				   struct err *err)
+{
+	enum dtype dtype = value->text ? dtype_parse(value->text) : DT_NONE;
+
+	(void)key; /* there is only one */
+	if (!dtype_size(dtype))
+		return fail(err, FETTLE_INVALID, "%s, need a numeric type such as float32 or int64",
+			    value->text ? value->text : "a number");
+	t->dtype = dtype;
+	return FETTLE_OK;
+}
+
+static const char *cast_lacks(const struct transform *t)
+{
+	return t->dtype ? NULL : "no dtype, need one";
+}
+
+static enum fettle_status cast_shape(const struct transform *t, struct tensor *shape, struct err *err)
+{
+	(void)err;
+	shape->dtype = t->dtype;
+	return FETTLE_OK;
+}
+
+static enum fettle_status cast_apply(const struct transform *t, const struct tensor *src, struct buffer *dst,
+				     struct err *err)
+{
+	(void)t;
+	(void)err;
+	tensor_convert(&dst->t, src);
+	return FETTLE_OK;
+}
+
+const struct transform_kind transform_cast = {
+	.name = "Cast",
+	.keys = { "dtype" },
+	.set = cast_set,
+	.lacks = cast_lacks,
+	.shape = cast_shape,
+	.apply = cast_apply,
+};

@@ -1,0 +1,44 @@
+/* What a transform provides; seen only by transform.c and the transforms. One file each, and a line in
+ * transform_list.h. */
+#ifndef DATA_TRANSFORM_KIND_H
+#define DATA_TRANSFORM_KIND_H
+
+#include "data/transform.h"
+
+enum { TRANSFORM_KEYS_MAX = 4 };
+
+/* A value as the configuration gave it: numbers or a text. */
+struct transform_value {
+	const double *v;
+	size_t n;
+	const char *text; /* NULL: numbers */
+};
+
+struct transform_kind {
+	const char *name;
+	const char *keys[TRANSFORM_KEYS_MAX]; /* ends with NULL unless full */
+	void (*init)(struct transform *t);    /* optional: defaults other than zero */
+	/* key is one of keys; messages do not name the transform or the key */
+	enum fettle_status (*set)(struct transform *t, const char *key, const struct transform_value *value,
+				  struct err *err);
+	const char *(*lacks)(const struct transform *t); /* optional: what is required but was not given */
+	enum fettle_status (*shape)(const struct transform *t, struct tensor *shape, struct err *err);
+	enum fettle_status (*apply)(const struct transform *t, const struct tensor *src, struct buffer *dst,
+				    struct err *err);
+};
+
+#define TRANSFORM(id) extern const struct transform_kind transform_##id;
+#include "data/transform_list.h"
+#undef TRANSFORM
+
+/* A value that must be between min and max numbers. */
+enum fettle_status transform_numbers(const struct transform_value *value, size_t min, size_t max,
+				     struct err *err);
+/* `size`: one or two whole numbers of pixels. */
+enum fettle_status transform_set_size(struct transform *t, const struct transform_value *value,
+				      struct err *err);
+/* Is it [h, w, c] or [h, w]? */
+enum fettle_status transform_need_image(const struct transform *t, const struct tensor *shape,
+					struct err *err);
+
+#endif

@@ -1,0 +1,7 @@
+/* Every transform. */
+TRANSFORM(resize)
+TRANSFORM(center_crop)
+TRANSFORM(normalize)
+TRANSFORM(rescale)
+TRANSFORM(transpose)
+TRANSFORM(cast)

@@ -1,0 +1,103 @@
+/* Brings every channel to the mean and spread a model was trained with. */
+#include <string.h>
+
+#include "data/transform_kind.h"
+
+static enum fettle_status normalize_set(struct transform *t, const char *key,
+					const struct transform_value *value, struct err *err)
+{
+	bool is_mean = strcmp(key, "mean") == 0;
+	enum fettle_status st = transform_numbers(value, 1, TRANSFORM_CHANNELS_MAX, err);
+	size_t i;
+
+	if (st)
+		return st;
+	for (i = 0; i < value->n && !is_mean; i++)
+		if (!(value->v[i] > 0))
+			return fail(err, FETTLE_INVALID, "%g, need a positive number", value->v[i]);
+	memcpy(is_mean ? t->mean : t->std, value->v, value->n * sizeof(*value->v));
+	*(is_mean ? &t->n_mean : &t->n_std) = value->n;
+	return FETTLE_OK;
+}
+
+static const char *normalize_lacks(const struct transform *t)
+{
+	if (!t->n_mean)
+		return "no mean, need one";
+	if (!t->n_std)
+		return "no std, need one";
+	if (t->n_mean != t->n_std && t->n_mean != 1 && t->n_std != 1)
+		return "mean and std differ in length, need one number per channel in both";
+	return NULL;
+}
+
+static int64_t channels_of(const struct transform *t)
+{
+	return (int64_t)(t->n_mean > t->n_std ? t->n_mean : t->n_std);
+}
+
+/* Which dimension holds the channels; -1: none does. One number serves any. */
+static int channel_axis(const struct transform *t, const struct tensor *shape)
+{
+	int64_t n = channels_of(t);
+	int last = shape->rank - 1;
+
+	if (n == 1)
+		return 0;
+	if (last >= 0 && shape->dims[last] == n)
+		return last;
+	if (last >= 0 && shape->dims[0] == n)
+		return 0;
+	return -1;
+}
+
+static bool may_fit(const struct transform *t, const struct tensor *shape)
+{
+	return channel_axis(t, shape) >= 0 ||
+	       (shape->rank > 0 && (shape->dims[0] < 0 || shape->dims[shape->rank - 1] < 0));
+}
+
+static enum fettle_status normalize_shape(const struct transform *t, struct tensor *shape, struct err *err)
+{
+	char text[128];
+
+	if (!may_fit(t, shape))
+		return fail(err, FETTLE_INVALID,
+			    "cannot apply Normalize: shape %s, need %lld channels first or last, for that "
+			    "many means "
+			    "were given",
+			    tensor_shape_text(shape, text, sizeof(text)), (long long)channels_of(t));
+	shape->dtype = DT_F32;
+	return FETTLE_OK;
+}
+
+static enum fettle_status normalize_apply(const struct transform *t, const struct tensor *src,
+					  struct buffer *dst, struct err *err)
+{
+	int axis = channel_axis(t, src), k;
+	size_t n = (size_t)tensor_count(src), channels = (size_t)channels_of(t), inner = 1, i;
+	float *to = dst->t.data;
+
+	(void)err;
+	for (k = axis + 1; k < src->rank; k++)
+		inner *= (size_t)src->dims[k];
+	if (channels == 1)
+		inner = n ? n : 1;
+	for (i = 0; i < n; i++) {
+		size_t c = i / inner % channels;
+		float mean = (float)t->mean[t->n_mean == 1 ? 0 : c],
+		      std = (float)t->std[t->n_std == 1 ? 0 : c];
+
+		to[i] = ((float)tensor_get(src, i) - mean) / std;
+	}
+	return FETTLE_OK;
+}
+
+const struct transform_kind transform_normalize = {
+	.name = "Normalize",
+	.keys = { "mean", "std" },
+	.set = normalize_set,
+	.lacks = normalize_lacks,
+	.shape = normalize_shape,
+	.apply = normalize_apply,
+};

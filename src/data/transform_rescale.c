@@ -1,0 +1,49 @@
+/* Maps pixel values to the range a model was trained with: by default 0..255 to 0..1. */
+#include <string.h>
+
+#include "data/transform_kind.h"
+
+static void rescale_init(struct transform *t)
+{
+	t->scale = 1 / 255.0;
+}
+
+static enum fettle_status rescale_set(struct transform *t, const char *key,
+				      const struct transform_value *value, struct err *err)
+{
+	enum fettle_status st = transform_numbers(value, 1, 1, err);
+
+	if (st)
+		return st;
+	*(strcmp(key, "scale") == 0 ? &t->scale : &t->offset) = value->v[0];
+	return FETTLE_OK;
+}
+
+static enum fettle_status rescale_shape(const struct transform *t, struct tensor *shape, struct err *err)
+{
+	(void)t;
+	(void)err;
+	shape->dtype = DT_F32;
+	return FETTLE_OK;
+}
+
+static enum fettle_status rescale_apply(const struct transform *t, const struct tensor *src,
+					struct buffer *dst, struct err *err)
+{
+	size_t n = (size_t)tensor_count(src), i;
+	float *to = dst->t.data;
+
+	(void)err;
+	for (i = 0; i < n; i++)
+		to[i] = (float)(tensor_get(src, i) * t->scale + t->offset);
+	return FETTLE_OK;
+}
+
+const struct transform_kind transform_rescale = {
+	.name = "Rescale",
+	.keys = { "scale", "offset" },
+	.init = rescale_init,
+	.set = rescale_set,
+	.shape = rescale_shape,
+	.apply = rescale_apply,
+};

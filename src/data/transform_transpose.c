@@ -1,0 +1,86 @@
+/* Reorders dimensions. */
+#include <string.h>
+
+#include "data/transform_kind.h"
+
+static void transpose_init(struct transform *t)
+{
+	static const int to_channels_first[] = { 2, 0, 1 };
+
+	memcpy(t->perm, to_channels_first, sizeof(to_channels_first));
+	t->n_perm = 3;
+}
+
+static enum fettle_status transpose_set(struct transform *t, const char *key,
+					const struct transform_value *value, struct err *err)
+{
+	enum fettle_status st = transform_numbers(value, 1, TENSOR_RANK_MAX, err);
+	unsigned seen = 0;
+	size_t i;
+
+	(void)key; /* there is only one */
+	if (st)
+		return st;
+	for (i = 0; i < value->n; i++) {
+		double x = value->v[i];
+
+		if (!(x >= 0 && x < (double)value->n) || x != (int)x || seen & 1u << (int)x)
+			return fail(err, FETTLE_INVALID, "%g in it, need each of 0 to %zu once", x,
+				    value->n - 1);
+		seen |= 1u << (int)x;
+		t->perm[i] = (int)x;
+	}
+	t->n_perm = (int)value->n;
+	return FETTLE_OK;
+}
+
+static enum fettle_status transpose_shape(const struct transform *t, struct tensor *shape, struct err *err)
+{
+	struct tensor old = *shape;
+	char text[128];
+	int i;
+
+	if (shape->rank != t->n_perm)
+		return fail(err, FETTLE_INVALID,
+			    "cannot apply Transpose: shape %s, need %d dimensions as in perm",
+			    tensor_shape_text(shape, text, sizeof(text)), t->n_perm);
+	for (i = 0; i < t->n_perm; i++)
+		shape->dims[i] = old.dims[t->perm[i]];
+	return FETTLE_OK;
+}
+
+static enum fettle_status transpose_apply(const struct transform *t, const struct tensor *src,
+					  struct buffer *dst, struct err *err)
+{
+	size_t size = dtype_size(src->dtype), stride[TENSOR_RANK_MAX], at[TENSOR_RANK_MAX] = { 0 };
+	size_t n = (size_t)tensor_count(src), from = 0, step = size;
+	unsigned char *to = dst->t.data;
+	int i;
+
+	(void)err;
+	for (i = src->rank - 1; i >= 0; i--) {
+		stride[i] = step;
+		step *= (size_t)src->dims[i];
+	}
+	while (n--) {
+		memcpy(to, (const unsigned char *)src->data + from, size);
+		to += size;
+		for (i = t->n_perm - 1; i >= 0; i--) {
+			from += stride[t->perm[i]];
+			if (++at[i] < (size_t)dst->t.dims[i])
+				break;
+			from -= stride[t->perm[i]] * at[i];
+			at[i] = 0;
+		}
+	}
+	return FETTLE_OK;
+}
+
+const struct transform_kind transform_transpose = {
+	.name = "Transpose",
+	.keys = { "perm" },
+	.init = transpose_init,
+	.set = transpose_set,
+	.shape = transpose_shape,
+	.apply = transpose_apply,
+};

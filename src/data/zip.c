@@ -1,0 +1,264 @@
+#include "data/zip.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+enum {
+	END_SIZE = 22,
+	LOCATOR_SIZE = 20,
+	END64_SIZE = 56,
+	ENTRY_SIZE = 46,
+	LOCAL_SIZE = 30,
+	COMMENT_MAX = 65535,
+	FLAG_ENCRYPTED = 1,
+	METHOD_STORED = 0,
+	METHOD_DEFLATED = 8,
+	EXTRA_ZIP64 = 1,
+	DEFLATE_RATIO_MAX = 1032, /* a 258-byte match costs at least two bits */
+};
+
+static uint64_t get(const unsigned char *p, int n)
+{
+	uint64_t v = 0;
+
+	while (n--)
+		v = v << 8 | p[n];
+	return v;
+}
+
+static bool is_at(struct bytes f, size_t at, size_t size, const char *magic)
+{
+	return at <= f.n && f.n - at >= size && memcmp(f.p + at, magic, 4) == 0;
+}
+
+struct directory {
+	uint64_t at, size, entries;
+};
+
+/* The end record is followed by a comment of the length it gives, and that ends the file. */
+static enum fettle_status find_end(struct bytes f, size_t *out, struct err *err)
+{
+	size_t back;
+
+	for (back = END_SIZE; back <= f.n && back <= END_SIZE + COMMENT_MAX; back++) {
+		size_t at = f.n - back;
+
+		if (is_at(f, at, END_SIZE, "PK\5\6") && get(f.p + at + 20, 2) == back - END_SIZE) {
+			*out = at;
+			return FETTLE_OK;
+		}
+	}
+	return fail(err, FETTLE_INVALID, "no end of a zip archive, the file is truncated or not an archive");
+}
+
+static enum fettle_status find_directory(struct bytes f, struct directory *d, struct err *err)
+{
+	enum fettle_status st;
+	size_t end = 0;
+
+	st = find_end(f, &end, err);
+	if (st)
+		return st;
+	*d = (struct directory){ get(f.p + end + 16, 4), get(f.p + end + 12, 4), get(f.p + end + 10, 2) };
+	if (end >= LOCATOR_SIZE && is_at(f, end - LOCATOR_SIZE, LOCATOR_SIZE, "PK\6\7")) {
+		uint64_t at = get(f.p + end - LOCATOR_SIZE + 8, 8);
+
+		if (!is_at(f, at, END64_SIZE, "PK\6\6"))
+			return fail(err, FETTLE_INVALID,
+				    "the zip64 end record is not at byte %llu, where it should be",
+				    (unsigned long long)at);
+		*d = (struct directory){ get(f.p + at + 48, 8), get(f.p + at + 40, 8),
+					 get(f.p + at + 32, 8) };
+	}
+	if (d->at > f.n || d->size > f.n - d->at)
+		return fail(err, FETTLE_INVALID,
+			    "directory of %llu bytes at byte %llu, the file has %zu: it is truncated",
+			    (unsigned long long)d->size, (unsigned long long)d->at, f.n);
+	return FETTLE_OK;
+}
+
+/* Sizes of 2^32-1 are to be had from the zip64 extra field, in the order they are missing in. */
+static bool read_zip64(const unsigned char *extra, size_t n, uint64_t *size, uint64_t *packed, uint64_t *at)
+{
+	uint64_t *const values[] = { size, packed, at };
+	size_t i;
+
+	while (n >= 4 && get(extra, 2) != EXTRA_ZIP64) {
+		size_t skip = 4 + get(extra + 2, 2);
+
+		if (skip > n)
+			return false;
+		extra += skip;
+		n -= skip;
+	}
+	if (n < 4 || get(extra + 2, 2) > n - 4)
+		return *size != UINT32_MAX && *packed != UINT32_MAX && *at != UINT32_MAX;
+	n = get(extra + 2, 2);
+	extra += 4;
+	for (i = 0; i < ARRAY_LEN(values); i++) {
+		if (*values[i] != UINT32_MAX)
+			continue;
+		if (n < 8)
+			return false;
+		*values[i] = get(extra, 8);
+		extra += 8;
+		n -= 8;
+	}
+	return true;
+}
+
+static bool is_printable(const unsigned char *p, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (p[i] < ' ' || p[i] == 127)
+			return false;
+	return true;
+}
+
+/* Finds the member's bytes through its local header, whose name and extra field may differ in length. */
+static enum fettle_status locate(struct zip_member *m, struct bytes f, uint64_t at, uint64_t packed,
+				 uint64_t size, struct err *err)
+{
+	uint64_t start;
+
+	if (!is_at(f, at, LOCAL_SIZE, "PK\3\4"))
+		return fail(err, FETTLE_INVALID, "member '%s' is not at byte %llu, where it should be",
+			    m->name, (unsigned long long)at);
+	start = at + LOCAL_SIZE + get(f.p + at + 26, 2) + get(f.p + at + 28, 2);
+	if (start > f.n || packed > f.n - start)
+		return fail(err, FETTLE_INVALID,
+			    "member '%s' has %llu bytes from byte %llu, the file has %zu: it is truncated",
+			    m->name, (unsigned long long)packed, (unsigned long long)start, f.n);
+	if (m->deflated ? size / DEFLATE_RATIO_MAX > packed : size != packed)
+		return fail(err, FETTLE_INVALID, "member '%s' has %llu bytes for %llu, which cannot be",
+			    m->name, (unsigned long long)packed, (unsigned long long)size);
+	m->at = start;
+	m->packed = packed;
+	m->size = size;
+	return FETTLE_OK;
+}
+
+/* One entry of the directory, at p with `left` bytes; says how many it took. */
+static enum fettle_status read_entry(struct zip *z, struct bytes f, const unsigned char *p, size_t left,
+				     size_t *took, struct err *err)
+{
+	struct zip_member m = { .name = NULL };
+	size_t n_name, n_extra;
+	uint64_t size, packed, at;
+	unsigned method;
+
+	if (left < ENTRY_SIZE || memcmp(p, "PK\1\2", 4) != 0)
+		return fail(err, FETTLE_INVALID, "entry %zu of the directory is damaged", z->members.n);
+	n_name = get(p + 28, 2);
+	n_extra = get(p + 30, 2);
+	*took = ENTRY_SIZE + n_name + n_extra + get(p + 32, 2);
+	if (*took > left || !is_printable(p + ENTRY_SIZE, n_name))
+		return fail(err, FETTLE_INVALID, "entry %zu of the directory is damaged", z->members.n);
+	m.name = xstrfmt("%.*s", (int)n_name, (const char *)p + ENTRY_SIZE);
+	VEC_PUSH(&z->members, m); /* so that it is released whatever happens */
+	method = (unsigned)get(p + 10, 2);
+	if (get(p + 8, 2) & FLAG_ENCRYPTED)
+		return fail(err, FETTLE_UNSUPPORTED, "member '%s' is encrypted", m.name);
+	if (method != METHOD_STORED && method != METHOD_DEFLATED)
+		return fail(err, FETTLE_UNSUPPORTED,
+			    "member '%s' has compression method %u, need stored or deflated", m.name, method);
+	m.deflated = method == METHOD_DEFLATED;
+	m.crc = (uint32_t)get(p + 16, 4);
+	packed = get(p + 20, 4);
+	size = get(p + 24, 4);
+	at = get(p + 42, 4);
+	if (!read_zip64(p + ENTRY_SIZE + n_name, n_extra, &size, &packed, &at))
+		return fail(err, FETTLE_INVALID, "the zip64 sizes of member '%s' are damaged", m.name);
+	if (locate(&m, f, at, packed, size, err))
+		return FETTLE_INVALID;
+	z->members.v[z->members.n - 1] = m;
+	return FETTLE_OK;
+}
+
+enum fettle_status zip_open(struct zip *z, struct bytes file, size_t max, struct err *err)
+{
+	struct directory d;
+	enum fettle_status st;
+	const unsigned char *p;
+	size_t left, took = 0;
+
+	st = find_directory(file, &d, err);
+	if (st)
+		return st;
+	if (d.entries > max)
+		return fail(err, FETTLE_INVALID, "%llu members, at most %zu are supported",
+			    (unsigned long long)d.entries, max);
+	p = file.p + d.at;
+	left = d.size;
+	while (z->members.n < d.entries) {
+		st = read_entry(z, file, p, left, &took, err);
+		if (st)
+			return st;
+		p += took;
+		left -= took;
+	}
+	return FETTLE_OK;
+}
+
+void zip_release(struct zip *z)
+{
+	size_t i;
+
+	for (i = 0; i < z->members.n; i++)
+		free(z->members.v[i].name);
+	VEC_RELEASE(&z->members);
+}
+
+static uInt part(size_t left)
+{
+	return left > UINT_MAX ? UINT_MAX : (uInt)left;
+}
+
+enum fettle_status zip_inflate(const struct zip_member *m, struct bytes file, unsigned char *dst,
+			       struct err *err)
+{
+	z_stream s = { .next_in = (unsigned char *)(uintptr_t)(file.p + m->at), .next_out = dst };
+	size_t in = m->packed, out = m->size;
+	int ret;
+
+	if (inflateInit2(&s, -MAX_WBITS) != Z_OK)
+		return fail(err, FETTLE_SYSTEM, "member '%s': not enough memory to inflate it", m->name);
+	do {
+		uInt in0 = part(in), out0 = part(out);
+
+		s.avail_in = in0;
+		s.avail_out = out0;
+		ret = inflate(&s, Z_NO_FLUSH);
+		in -= in0 - s.avail_in;
+		out -= out0 - s.avail_out;
+	} while (ret == Z_OK && out);
+	/* all bytes are out, but the end may still be unread */
+	if (ret == Z_OK) {
+		unsigned char beyond;
+
+		s.next_out = &beyond;
+		s.avail_out = 1;
+		s.avail_in = part(in);
+		ret = inflate(&s, Z_FINISH);
+		out += s.avail_out - 1;
+	}
+	inflateEnd(&s);
+	if (ret != Z_STREAM_END || out)
+		return fail(err, FETTLE_INVALID, "member '%s' does not inflate to %zu bytes, it is damaged",
+			    m->name, m->size);
+	return FETTLE_OK;
+}
+
+enum fettle_status zip_verify(const struct zip_member *m, const unsigned char *unpacked, struct err *err)
+{
+	uint32_t crc = (uint32_t)crc32_z(crc32_z(0, NULL, 0), unpacked, m->size);
+
+	if (crc != m->crc)
+		return fail(err, FETTLE_INVALID, "member '%s' has CRC %08x, need %08x: it is damaged",
+			    m->name, crc, m->crc);
+	return FETTLE_OK;
+}
