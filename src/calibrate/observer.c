@@ -28,6 +28,7 @@
 
 enum {
 	BLOCK = 1024,   /* values that go through all steps while they are in the first cache */
+	CHUNK = 128,    /* few enough that the processor places the next while it counts these */
 	WAYS = 4,       /* histograms counted into in turn: adding to one bin twice at once would wait */
 	GROUP = 8,      /* values per step and lane group in scan() */
 	DIRECT = 16384, /* calls with fewer values count straight into the observer, without the ways */
@@ -36,8 +37,7 @@ enum {
 
 struct observer_scratch {
 	uint16_t ways[WAYS][SLOTS]; /* 0 between calls */
-	uint32_t slot[BLOCK];
-	size_t pending; /* values counted into the ways */
+	size_t fill;                /* no count in the ways is above this */
 };
 
 /* Of one block, or of one sample. */
@@ -132,62 +132,85 @@ CLONED static void scan(const float *x, size_t n, float inverse, struct summary 
 	*out = (struct summary){ min[0], max[0], sum[0], squares[0] };
 }
 
-/* Which bin each value is in. Zeros, which may be many, take turns among the slots after the bins. */
-CLONED static void place(const float *restrict x, size_t n, float inverse, uint32_t *restrict slot)
+/*
+ * Which bin each value is in. Zeros, which may be many, take turns among the slots after the bins: the
+ * arithmetic alone puts them in the first bin above zero, from where they are moved on.
+ */
+static inline void place(const float *restrict x, size_t n, float inverse, uint32_t *restrict slot)
 {
-	static const int zero[OBSERVER_LANES] = {
-#define SLOT(k) OBSERVER_BINS + k
-		SLOT(0), SLOT(1), SLOT(2),  SLOT(3),  SLOT(4),  SLOT(5),  SLOT(6),  SLOT(7),
-		SLOT(8), SLOT(9), SLOT(10), SLOT(11), SLOT(12), SLOT(13), SLOT(14), SLOT(15),
-#undef SLOT
+	static const int onward[OBSERVER_LANES] = {
+#define BY(k) OBSERVER_SIDE + k
+		BY(0), BY(1), BY(2),  BY(3),  BY(4),  BY(5),  BY(6),  BY(7),
+		BY(8), BY(9), BY(10), BY(11), BY(12), BY(13), BY(14), BY(15),
+#undef BY
 	};
 	size_t i, k;
 
-	for (i = 0; i + OBSERVER_LANES <= n; i += OBSERVER_LANES)
+	for (i = 0; i < n; i += OBSERVER_LANES)
 		for (k = 0; k < OBSERVER_LANES; k++) {
 			float v = x[i + k];
-			int bin = (int)(v * inverse) - (v < 0) + OBSERVER_SIDE;
 
-			slot[i + k] = (uint32_t)(v == 0 ? zero[k] : bin);
+			slot[i + k] = (uint32_t)((int)(v * inverse) - (v < 0) + OBSERVER_SIDE +
+						 (-(v == 0) & onward[k]));
 		}
-	for (k = 0; i < n; i++, k++)
-		slot[i] =
-			(uint32_t)(x[i] == 0 ? zero[k] : (int)(x[i] * inverse) - (x[i] < 0) + OBSERVER_SIDE);
 }
 
-static void count_direct(struct observer *o, const uint32_t *slot, size_t n)
+/* What is left of a block after its last chunk, padded so that place() has whole groups. */
+static inline void place_rest(const float *x, size_t n, float inverse, uint32_t slot[CHUNK])
 {
-	size_t i;
+	float rest[CHUNK];
+	size_t whole = (n + OBSERVER_LANES - 1) / OBSERVER_LANES * OBSERVER_LANES;
 
-	for (i = 0; i < n; i++)
-		o->bins[slot[i]]++;
+	memcpy(rest, x, n * sizeof(*x));
+	memset(rest + n, 0, (whole - n) * sizeof(*x));
+	place(rest, whole, inverse, slot);
 }
 
-static void count_in_ways(struct observer_scratch *s, size_t n)
+CLONED static void tally(const float *x, size_t n, float inverse, uint16_t ways[WAYS][SLOTS])
 {
-	size_t i;
+	uint32_t slot[CHUNK];
+	size_t i, k;
 
-	for (i = 0; i + WAYS <= n; i += WAYS) {
-		s->ways[0][s->slot[i]]++;
-		s->ways[1][s->slot[i + 1]]++;
-		s->ways[2][s->slot[i + 2]]++;
-		s->ways[3][s->slot[i + 3]]++;
+	for (i = 0; i + CHUNK <= n; i += CHUNK) {
+		place(x + i, CHUNK, inverse, slot);
+		for (k = 0; k < CHUNK; k += WAYS) {
+			ways[0][slot[k]]++;
+			ways[1][slot[k + 1]]++;
+			ways[2][slot[k + 2]]++;
+			ways[3][slot[k + 3]]++;
+		}
 	}
-	for (; i < n; i++)
-		s->ways[i % WAYS][s->slot[i]]++;
-	s->pending += n;
+	place_rest(x + i, n - i, inverse, slot);
+	for (k = 0; k < n - i; k++)
+		ways[k % WAYS][slot[k]]++;
+}
+
+/* The same, straight into the observer. */
+CLONED static void tally_direct(const float *x, size_t n, float inverse, uint64_t bins[SLOTS])
+{
+	uint32_t slot[CHUNK];
+	size_t i, k;
+
+	for (i = 0; i + CHUNK <= n; i += CHUNK) {
+		place(x + i, CHUNK, inverse, slot);
+		for (k = 0; k < CHUNK; k++)
+			bins[slot[k]]++;
+	}
+	place_rest(x + i, n - i, inverse, slot);
+	for (k = 0; k < n - i; k++)
+		bins[slot[k]]++;
 }
 
 CLONED static void flush(struct observer *o, struct observer_scratch *s)
 {
 	size_t i;
 
-	if (!s->pending)
+	if (!s->fill)
 		return;
 	for (i = 0; i < SLOTS; i++)
 		o->bins[i] += (uint32_t)s->ways[0][i] + s->ways[1][i] + s->ways[2][i] + s->ways[3][i];
 	memset(s->ways, 0, sizeof(s->ways));
-	s->pending = 0;
+	s->fill = 0;
 }
 
 /* Doubles R until it is 2^exponent: pairs of bins merge, and floor(|x| / 2w) = floor(floor(|x| / w) / 2). */
@@ -251,12 +274,12 @@ static enum fettle_status add_block(struct observer *o, struct observer_scratch 
 		inverse = inverse_width(o);
 		scan(x, n, inverse, &b);
 	}
-	place(x, n, inverse, s->slot);
 	if (direct) {
-		count_direct(o, s->slot, n);
+		tally_direct(x, n, inverse, o->bins);
 	} else {
-		count_in_ways(s, n);
-		if (s->pending + BLOCK > WAYS * (size_t)UINT16_MAX)
+		tally(x, n, inverse, s->ways);
+		s->fill += (n + WAYS - 1) / WAYS;
+		if (s->fill + BLOCK / WAYS > UINT16_MAX)
 			flush(o, s);
 	}
 	sample->min = fminf(sample->min, b.min);

@@ -17,7 +17,7 @@ enum range_algorithm {
 
 struct range_options {
 	enum range_algorithm algorithm;
-	double percentile;  /* of the values lie inside: 99.99; for RANGE_PERCENTILE, 50 to 100 */
+	double percentile;  /* of the values lie inside; for RANGE_PERCENTILE, above 0 and at most 100 */
 	unsigned average;   /* which of the observer's moving averages; for RANGE_MOVING_AVERAGE */
 	enum dtype dtype;   /* DT_U8, DT_S8, DT_U16 or DT_S16; kl, mse and the powers of two depend on */
 	enum scheme scheme; /* how many levels there are, and where */
@@ -38,6 +38,9 @@ struct range_method {
 	enum fettle_status (*find)(const struct observer *o, const struct range_options *opt,
 				   struct range *out, struct err *err);
 };
+#define RANGE(ID, id) extern const struct range_method range_##id;
+#include "calibrate/list.h"
+#undef RANGE
 extern const struct range_method *const range_methods[RANGE_ALGORITHMS]; /* by enum range_algorithm */
 
 /* FETTLE_INVALID when the observer has seen no values or an option is out of its bounds. */
@@ -49,5 +52,8 @@ enum fettle_status range_compute(const struct observer *o, const struct range_op
  * ("CalibrationMethod.", "PowerOfTwoMethod.") do not matter. FETTLE_INVALID names the nearest.
  */
 enum fettle_status range_parse(const char *name, enum range_algorithm *out, struct err *err);
+
+/* For the members: how many steps the type has over [min, max] (asymmetric) or [0, max] (symmetric). */
+int32_t range_steps(const struct range_options *opt);
 
 #endif
