@@ -4,12 +4,16 @@
 #include <math.h>
 #include <string.h>
 
-size_t job_output(const struct job *j, size_t node, size_t k)
+size_t quantized_output(const struct graph_index *g, const char *value)
 {
-	const char *name = j->g->m->nodes.v[node]->out[k];
-	const struct node *act = fused_activation(j->g, name);
+	const struct node *act = fused_activation(g, value);
 
-	return graph_value(j->g, act ? act->out[0] : name);
+	return graph_value(g, act ? act->out[0] : value);
+}
+
+static size_t job_output(const struct job *j, size_t node, size_t k)
+{
+	return quantized_output(j->g, j->g->m->nodes.v[node]->out[k]);
 }
 
 static void mark_readers(struct job *j)

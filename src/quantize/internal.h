@@ -67,8 +67,8 @@ static inline bool job_moves(const struct job *j, size_t node)
 	return r && j->plan->ops[node].mode == OP_STATIC && r->kind == OP_MOVE;
 }
 
-/* the value that is quantized for output k of a node: behind the fused activation if there is one */
-size_t job_output(const struct job *j, size_t node, size_t k);
+/* the value that is quantized when an op makes `value`: behind the fused activation if there is one */
+size_t quantized_output(const struct graph_index *g, const char *value);
 
 /* decide.c: fills values; which get a pair, with which parameters */
 enum fettle_status decide(struct job *j, struct err *err);

@@ -95,6 +95,32 @@ enum fettle_status quantize(struct quantizer *z, const struct plan *plan, struct
 	return st;
 }
 
+size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, const char ***out)
+{
+	bool *take = xcalloc(g->n, sizeof(*take));
+	size_t i, k, n = 0;
+
+	for (i = 0; i < ops->n; i++) {
+		const struct node *node = g->m->nodes.v[i];
+		const struct op_rule *r = ops->v[i].rule;
+
+		if (!r || !(ops->v[i].modes & MODE_STATIC) || r->kind == OP_MOVE || r->kind == OP_TABLE)
+			continue;
+		for (k = 0; k < node->n_in; k++)
+			if (is_activation_input(g->m, r, node, k))
+				take[graph_value(g, node->in[k])] = true;
+		for (k = 0; k < node->n_out; k++)
+			if (*node->out[k])
+				take[quantized_output(g, node->out[k])] = true;
+	}
+	*out = xcalloc(g->n, sizeof(**out));
+	for (i = 0; i < g->n; i++)
+		if (take[i])
+			(*out)[n++] = g->names[i];
+	free(take);
+	return n;
+}
+
 struct plan_summary plan_summarise(const struct plan *p, const struct op_list *ops)
 {
 	struct plan_summary s = { 0 };

@@ -24,6 +24,9 @@ void quantizer_free(struct quantizer *q);
 /* The model shares weights with the quantizer, which must outlive it. */
 enum fettle_status quantize(struct quantizer *q, const struct plan *plan, struct model **out, struct err *err);
 
+/* The values whose ranges some plan may need, to be calibrated; free() the array. */
+size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, const char ***out);
+
 /* What became of a plan: how many ops compute in which precision, and the share of multiply-adds in int8. */
 struct plan_summary {
 	size_t int8, int16, dynamic, fp32; /* ops that can be quantized, by what the plan makes them */

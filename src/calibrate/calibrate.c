@@ -1,0 +1,156 @@
+#include "calibrate/calibrate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct calibration {
+	struct map index;
+	struct observer *v;
+	char **names;
+	size_t n, samples;
+};
+
+void session_specs(const struct session *s, struct input_spec *specs)
+{
+	size_t i;
+
+	for (i = 0; i < session_n_inputs(s); i++) {
+		const struct value *v = session_input(s, i);
+
+		specs[i] = (struct input_spec){ .name = v->name, .dtype = v->type.dtype, .rank = v->type.rank };
+		if (v->type.rank > 0)
+			memcpy(specs[i].dims, v->type.dims, (size_t)v->type.rank * sizeof(specs[i].dims[0]));
+	}
+}
+
+/*
+ * A value's rows belong to samples when its first dimension is a multiple of the batch's, as after a
+ * Reshape to [batch * tokens, width]; otherwise the batch counts as one sample.
+ */
+static enum fettle_status observe(struct observer *o, struct observer_scratch *scratch, const struct tensor *t,
+				  const struct feed_batch *b, struct err *err)
+{
+	size_t count = (size_t)tensor_count(t);
+	bool by_sample = t->rank > 0 && b->n && t->dims[0] % (int64_t)b->n == 0;
+
+	if (!count)
+		return FETTLE_OK;
+	if (!by_sample)
+		return observer_add(o, scratch, t->data, 1, count, err);
+	return observer_add(o, scratch, t->data, b->valid, count / b->n, err);
+}
+
+static enum fettle_status run_all(struct calibration *c, struct session *s, struct feed *feed,
+				  const struct calibrate_options *o, struct err *err)
+{
+	struct observer_scratch *scratch = observer_scratch_new();
+	struct tensor *out = xcalloc(session_n_outputs(s), sizeof(*out));
+	struct feed_batch b = FEED_BATCH_INIT;
+	enum fettle_status st;
+	size_t i;
+
+	feed_rewind(feed);
+	while (!(st = feed_next(feed, &b, err))) {
+		st = session_run(s, b.inputs, out, err);
+		for (i = 0; i < c->n && !st; i++)
+			if (out[i].dtype == DT_F32)
+				st = observe(&c->v[i], scratch, &out[i], &b, err);
+		if (st)
+			break;
+		c->samples += b.valid;
+		if (o->progress && !o->progress(o->self, c->samples, feed_samples(feed))) {
+			st = fail(err, FETTLE_STOP, "calibration was stopped");
+			goto out;
+		}
+	}
+	if (st == FETTLE_STOP)
+		st = FETTLE_OK; /* the end of the samples */
+out:
+	feed_batch_release(&b);
+	free(out);
+	observer_scratch_free(scratch);
+	return st;
+}
+
+/* Graph inputs can be outputs too, but not in every runtime version: an Identity stands between. */
+static void expose(struct model *m, const char *const *values, size_t n)
+{
+	const char **names = arena_alloc(&m->arena, n * sizeof(*names));
+	size_t i, k;
+
+	for (i = 0; i < n; i++) {
+		names[i] = values[i];
+		for (k = 0; k < m->n_inputs; k++) {
+			struct node *id;
+
+			if (strcmp(values[i], m->inputs[k].name) != 0)
+				continue;
+			id = model_new_node(m, "Identity", "", "fettle_observe", 1, 1);
+			id->in[0] = values[i];
+			names[i] = id->out[0] = model_fresh(m, "fettle_observed");
+			VEC_PUSH(&m->nodes, id);
+		}
+	}
+	model_set_outputs(m, names, n);
+}
+
+enum fettle_status calibrate(struct calibration **out, struct runtime *rt, struct model *m, const char *const *values,
+			     size_t n, struct feed *feed, const struct calibrate_options *o, struct err *err)
+{
+	struct session_options so = { .threads = o->threads };
+	struct calibration *c = xcalloc(1, sizeof(*c));
+	struct model *observed = model_derive(m);
+	struct session *s = NULL;
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	c->v = xcalloc(n, sizeof(*c->v));
+	c->names = xcalloc(n, sizeof(*c->names));
+	for (i = 0; i < n; i++) {
+		c->names[i] = xstrdup(values[i]);
+		observer_init(&c->v[i], &(struct observer_options){ .name = c->names[i] });
+		map_set(&c->index, c->names[i], i);
+	}
+	c->n = n;
+	if (n) {
+		expose(observed, values, n);
+		st = session_new(&s, rt, observed, &so, err);
+		if (!st)
+			st = run_all(c, s, feed, o, err);
+	}
+	session_free(s);
+	model_free(observed);
+	if (st)
+		calibration_free(c);
+	else
+		*out = c;
+	return st;
+}
+
+void calibration_free(struct calibration *c)
+{
+	size_t i;
+
+	if (!c)
+		return;
+	for (i = 0; i < c->n; i++) {
+		observer_release(&c->v[i]);
+		free(c->names[i]);
+	}
+	map_release(&c->index);
+	free(c->v);
+	free(c->names);
+	free(c);
+}
+
+size_t calibration_samples(const struct calibration *c)
+{
+	return c->samples;
+}
+
+const struct observer *calibration_find(const struct calibration *c, const char *value)
+{
+	size_t i = map_get(&c->index, value);
+
+	return i == MAP_NONE ? NULL : &c->v[i];
+}

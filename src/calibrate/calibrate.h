@@ -1,0 +1,32 @@
+/* One pass over the calibration samples observes every value; every algorithm works from that. */
+#ifndef CALIBRATE_CALIBRATE_H
+#define CALIBRATE_CALIBRATE_H
+
+#include "calibrate/range.h"
+#include "data/feed.h"
+#include "runtime/session.h"
+
+struct calibration;
+
+/* Called after each batch; returning false stops with FETTLE_STOP. */
+typedef bool (*progress_fn)(void *self, size_t done, size_t total);
+
+struct calibrate_options {
+	int threads;
+	progress_fn progress;
+	void *self;
+};
+
+/* Observes these values of the model over all samples of the feed. Values that are not float32 are skipped. */
+enum fettle_status calibrate(struct calibration **out, struct runtime *rt, struct model *m, const char *const *values,
+			     size_t n, struct feed *feed, const struct calibrate_options *o, struct err *err);
+void calibration_free(struct calibration *c);
+
+size_t calibration_samples(const struct calibration *c);
+/* NULL when the value was not observed. */
+const struct observer *calibration_find(const struct calibration *c, const char *value);
+
+/* What a session wants to be fed. */
+void session_specs(const struct session *s, struct input_spec *specs); /* session_n_inputs() of them */
+
+#endif
