@@ -45,7 +45,7 @@ static bool read_quoted(struct text *t, char *out, size_t n)
 		quote = '"';
 	else
 		return false;
-	for (i = 0; t->p < t->end && *t->p != quote && i + 1 < n; i++)
+	for (i = 0; t->p < t->end && *t->p != quote && *t->p >= ' ' && i + 1 < n; i++)
 		out[i] = *t->p++;
 	out[i] = '\0';
 	return t->p < t->end && *t->p++ == quote;

@@ -247,6 +247,8 @@ static void errors_name_array_value_and_rule(void **state)
 		{ one_array("x.npy", npy_raw("{'colour': 3}", "1234", 4)), FETTLE_INVALID, "a key 'colour'" },
 		{ one_array("x.npy", npy_raw("{'descr': '<f4', 'fortran_order': No}", "", 0)), FETTLE_INVALID,
 		  "neither True nor False" },
+		{ one_array("x.npy", npy_raw("{'fortran_\norder': False}", "", 0)), FETTLE_INVALID,
+		  "not a dict" },
 		{ one_array("x.npy", npy_raw("[1, 2]", "", 0)), FETTLE_INVALID, "not a dict" },
 		{ one_array("x\n.npy", npy_of("<f4", 0, "(1,)", "1234", 4)), FETTLE_INVALID,
 		  "entry 0 of the directory is damaged" },
