@@ -106,7 +106,7 @@ static inline struct str deflated(const struct str *b)
 	size_t cap = b->n + b->n / 100 + 100;
 	unsigned char *p = xmalloc(cap);
 
-	assert_int_equal(deflateInit2(&s, 9, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY), Z_OK);
+	assert_int_equal(deflateInit2(&s, 1, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY), Z_OK);
 	s.next_out = p;
 	s.avail_out = (uInt)cap;
 	assert_int_equal(deflate(&s, Z_FINISH), Z_STREAM_END);
@@ -220,14 +220,15 @@ static inline unsigned char pixel_at(int y, int x, int c)
 	return (unsigned char)(40 + 2 * y + 3 * x + 25 * c);
 }
 
-static inline struct str jpeg_of(int w, int h, bool colour, bool progressive)
+/* Of 1 (grey), 3 (RGB) or 4 components: CMYK without black, inverted as Adobe does. */
+static inline struct str jpeg_of(int w, int h, int comps, bool progressive)
 {
 	struct jpeg_compress_struct j;
 	struct jpeg_error_mgr e;
 	struct str b = STR_INIT;
-	unsigned char *out = NULL, *row = xmalloc((size_t)w * 3);
+	unsigned char *out = NULL, *row = xmalloc((size_t)w * 4);
 	unsigned long n = 0;
-	int x, c, comps = colour ? 3 : 1;
+	int x, c;
 
 	j.err = jpeg_std_error(&e);
 	jpeg_create_compress(&j);
@@ -235,7 +236,7 @@ static inline struct str jpeg_of(int w, int h, bool colour, bool progressive)
 	j.image_width = (JDIMENSION)w;
 	j.image_height = (JDIMENSION)h;
 	j.input_components = comps;
-	j.in_color_space = colour ? JCS_RGB : JCS_GRAYSCALE;
+	j.in_color_space = comps == 4 ? JCS_CMYK : comps == 3 ? JCS_RGB : JCS_GRAYSCALE;
 	jpeg_set_defaults(&j);
 	jpeg_set_quality(&j, 95, TRUE);
 	if (progressive)
@@ -244,7 +245,7 @@ static inline struct str jpeg_of(int w, int h, bool colour, bool progressive)
 	while (j.next_scanline < j.image_height) {
 		for (x = 0; x < w; x++)
 			for (c = 0; c < comps; c++)
-				row[x * comps + c] = pixel_at((int)j.next_scanline, x, c);
+				row[x * comps + c] = c == 3 ? 255 : pixel_at((int)j.next_scanline, x, c);
 		jpeg_write_scanlines(&j, &row, 1);
 	}
 	jpeg_finish_compress(&j);
@@ -272,6 +273,7 @@ static inline struct str png_of(int w, int h, int type, int depth, bool interlac
 							: 1;
 	size_t size = (size_t)depth / 8, row = (size_t)(w * comps) * size;
 	unsigned char *all = xmalloc(row * (size_t)h), *p = all;
+	png_color palette[256];
 	png_bytep *rows = xcalloc((size_t)h, sizeof(*rows));
 	int y, x, c;
 
@@ -285,6 +287,14 @@ static inline struct str png_of(int w, int h, int type, int depth, bool interlac
 	png_set_IHDR(png, info, (png_uint_32)w, (png_uint_32)h, depth, type,
 		     interlaced ? PNG_INTERLACE_ADAM7 : PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT,
 		     PNG_FILTER_TYPE_DEFAULT);
+	for (c = 0; type == PNG_COLOR_TYPE_PALETTE && c < w * h; c++) { /* every pixel has its own */
+		y = c / w;
+		x = c % w;
+		palette[c] = (png_color){ pixel_at(y, x, 0), pixel_at(y, x, 1), pixel_at(y, x, 2) };
+		all[c] = (unsigned char)c;
+	}
+	if (type == PNG_COLOR_TYPE_PALETTE)
+		png_set_PLTE(png, info, palette, w * h);
 	png_write_info(png, info);
 	png_write_image(png, rows);
 	png_write_end(png, NULL);

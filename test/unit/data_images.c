@@ -17,11 +17,11 @@ static void classes_and_files_are_in_byte_order(void **state)
 
 	(void)state;
 	put_image(dir, "b/2.png", png_of(9, 7, PNG_COLOR_TYPE_RGB, 8, false));
-	put_image(dir, "b/10.JPG", jpeg_of(8, 7, true, false));
-	put_image(dir, "a/z.jpeg", jpeg_of(6, 7, true, false));
-	put_image(dir, "C/.hidden", jpeg_of(1, 1, true, false));
+	put_image(dir, "b/10.JPG", jpeg_of(8, 7, 3, false));
+	put_image(dir, "a/z.jpeg", jpeg_of(6, 7, 3, false));
+	put_image(dir, "C/.hidden", jpeg_of(1, 1, 3, false));
 	put_image(dir, "C/one.png", png_of(5, 7, PNG_COLOR_TYPE_RGB, 8, false));
-	put_image(dir, "README", jpeg_of(1, 1, true, false));
+	put_image(dir, "README", jpeg_of(1, 1, 3, false));
 	assert_ok(dataset_open(&d, dir, NULL, &err), err);
 	assert_int_equal(d->n, 4);
 	assert_int_equal(d->fields[0].sample.dims[0], -1);
@@ -85,9 +85,11 @@ static void every_format_shows_the_same_picture(void **state)
 		{ "grey PNG", png_of(13, 11, PNG_COLOR_TYPE_GRAY, 8, false), false, 0.5 },
 		{ "grey 16-bit PNG", png_of(13, 11, PNG_COLOR_TYPE_GRAY, 16, true), false, 0.5 },
 		{ "grey with alpha", png_of(13, 11, PNG_COLOR_TYPE_GRAY_ALPHA, 8, false), false, 0.5 },
-		{ "JPEG", jpeg_of(13, 11, true, false), true, 6 },
-		{ "progressive JPEG", jpeg_of(13, 11, true, true), true, 6 },
-		{ "grey JPEG", jpeg_of(13, 11, false, false), false, 6 },
+		{ "JPEG", jpeg_of(13, 11, 3, false), true, 6 },
+		{ "progressive JPEG", jpeg_of(13, 11, 3, true), true, 6 },
+		{ "palette PNG", png_of(13, 11, PNG_COLOR_TYPE_PALETTE, 8, false), true, 0.5 },
+		{ "CMYK JPEG", jpeg_of(13, 11, 4, false), true, 6 },
+		{ "grey JPEG", jpeg_of(13, 11, 1, false), false, 6 },
 	};
 	char *dir = temp_tree();
 	size_t i, zero = 0;
@@ -185,9 +187,9 @@ static void damaged_images_are_named(void **state)
 	} rows[] = {
 		{ text("not a picture"), "neither JPEG nor PNG" },
 		{ text("\xff\xd8\xff"), "damaged JPEG" },
-		{ cut(jpeg_of(64, 64, true, false), 700), "damaged JPEG" },
-		{ cut(jpeg_of(64, 64, true, true), 800), "damaged JPEG" },
-		{ cut(jpeg_of(64, 64, true, false), 100), "damaged JPEG" },
+		{ cut(jpeg_of(64, 64, 3, false), 700), "damaged JPEG" },
+		{ cut(jpeg_of(64, 64, 3, true), 800), "damaged JPEG" },
+		{ cut(jpeg_of(64, 64, 3, false), 100), "damaged JPEG" },
 		{ cut(png_of(64, 64, PNG_COLOR_TYPE_RGB, 8, false), 100),
 		  "damaged PNG: the file is truncated" },
 		{ cut(png_of(64, 64, PNG_COLOR_TYPE_RGB, 8, false), 20),
@@ -214,8 +216,8 @@ static void mutations_never_crash(void **state)
 {
 	char *dir = temp_tree();
 	struct str good[] = {
-		jpeg_of(33, 17, true, false),
-		jpeg_of(33, 17, true, true),
+		jpeg_of(33, 17, 3, false),
+		jpeg_of(33, 17, 3, true),
 		png_of(33, 17, PNG_COLOR_TYPE_RGB_ALPHA, 8, true),
 		png_of(33, 17, PNG_COLOR_TYPE_GRAY, 16, false),
 	};

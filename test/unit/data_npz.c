@@ -381,6 +381,69 @@ static void a_batch_says_what_is_wrong_with_it(void **state)
 	remove_tree(dir);
 }
 
+static long resident_kb(void)
+{
+	long total = 0, resident = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%ld %ld", &total, &resident), 2);
+	fclose(f);
+	return resident * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* 32 MB of samples, stored and deflated, leave no more than a little of it behind in memory */
+static void memory_does_not_grow_with_samples(void **state)
+{
+	char *dir = temp_tree(), *path;
+	struct err err = ERR_INIT;
+	int deflate;
+
+	(void)state;
+	for (deflate = 0; deflate < 2; deflate++) {
+		struct str s = sample_npz(1000000, deflate, false);
+		struct dataset_options opt = { .memory_max = 1 << 20 };
+		struct dataset *d = NULL;
+		struct batch b = BATCH_INIT;
+		long before, after;
+		size_t i;
+
+		path = put_file(dir, "big.npz", &s);
+		before = resident_kb();
+		assert_ok(dataset_open(&d, path, &opt, &err), err);
+		for (i = 0; i < d->n; i += 16)
+			assert_ok(dataset_read(d, &i, 1, &b, &err), err);
+		after = resident_kb();
+		if (after - before > 8 << 10)
+			fail_msg("%s: %ld KB more", deflate ? "deflated" : "stored", after - before);
+		batch_release(&b);
+		dataset_free(d);
+		free(path);
+	}
+	remove_tree(dir);
+}
+
+/* a file that shrinks under our hands is an error, not a signal */
+static void a_file_cut_off_is_an_error(void **state)
+{
+	char *dir = temp_tree(), *path;
+	struct str s = sample_npz(10000, false, false);
+	struct dataset *d = NULL;
+	struct batch b = BATCH_INIT;
+	struct err err = ERR_INIT;
+	size_t i = 9999;
+
+	(void)state;
+	path = put_file(dir, "d.npz", &s);
+	assert_ok(dataset_open(&d, path, NULL, &err), err);
+	assert_int_equal(truncate(path, 1000), 0);
+	assert_fails(dataset_read(d, &i, 1, &b, &err), FETTLE_SYSTEM, err, "cut off while it was in use");
+	batch_release(&b);
+	dataset_free(d);
+	free(path);
+	remove_tree(dir);
+}
+
 static void *read_many(void *arg)
 {
 	const struct dataset *d = arg;
@@ -459,6 +522,8 @@ int main(void)
 		cmocka_unit_test(values_that_are_not_finite_are_found),
 		cmocka_unit_test(no_room_to_inflate_is_an_error),
 		cmocka_unit_test(a_batch_says_what_is_wrong_with_it),
+		cmocka_unit_test(memory_does_not_grow_with_samples),
+		cmocka_unit_test(a_file_cut_off_is_an_error),
 		cmocka_unit_test(threads_share_a_dataset),
 		cmocka_unit_test(damaged_files_never_crash),
 	};
