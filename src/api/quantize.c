@@ -9,7 +9,8 @@ static bool plan_is_static(const struct plan *p, const struct op_list *ops)
 	size_t i;
 
 	for (i = 0; i < p->n; i++)
-		if (p->ops[i].mode == OP_STATIC && ops->v[i].rule->kind != OP_TABLE && ops->v[i].rule->kind != OP_MOVE)
+		if (p->ops[i].mode == OP_STATIC && ops->v[i].rule->kind != OP_TABLE &&
+		    ops->v[i].rule->kind != OP_MOVE)
 			return true;
 	return false;
 }
@@ -66,7 +67,8 @@ static void summarise(const struct plan *p, const struct subject *s, struct fett
 	out->int8_share = sum.int8_share;
 }
 
-enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options *in, struct fettle_quantized *out)
+enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options *in,
+				   struct fettle_quantized *out)
 {
 	struct fettle_options o;
 	struct subject *s = NULL;

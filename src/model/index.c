@@ -24,7 +24,8 @@ enum fettle_status graph_sort(struct model *m, struct err *err)
 			bool ready = !done[i];
 
 			for (j = 0; j < node->n_in + node->n_captured && ready; j++) {
-				const char *name = j < node->n_in ? node->in[j] : node->captured[j - node->n_in];
+				const char *name =
+					j < node->n_in ? node->in[j] : node->captured[j - node->n_in];
 
 				if (*name && map_get(&made, name) == MAP_NONE) {
 					ready = false;
@@ -40,7 +41,8 @@ enum fettle_status graph_sort(struct model *m, struct err *err)
 		}
 	} while (n > before && n < m->nodes.n);
 	if (n < m->nodes.n)
-		st = fail(err, FETTLE_INVALID, "value '%s' is read but nothing makes it, or the graph has a cycle", missing);
+		st = fail(err, FETTLE_INVALID,
+			  "value '%s' is read but nothing makes it, or the graph has a cycle", missing);
 	else
 		model_set_nodes(m, order, n);
 	free(order);

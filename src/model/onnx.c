@@ -71,7 +71,8 @@ static int nesting(const ProtobufCMessageDescriptor *d, const uint8_t *p, const 
 		}
 		if (len > (uint64_t)(end - p))
 			return NESTING_MAX + 1;
-		f = key >> 3 <= UINT32_MAX ? protobuf_c_message_descriptor_get_field(d, (unsigned)(key >> 3)) : NULL;
+		f = key >> 3 <= UINT32_MAX ? protobuf_c_message_descriptor_get_field(d, (unsigned)(key >> 3))
+					   : NULL;
 		if ((key & 7) == 2 && f && f->type == PROTOBUF_C_TYPE_MESSAGE) {
 			int sub = nesting(f->descriptor, p, p + len, depth + 1);
 
@@ -116,8 +117,9 @@ static void read_type(const Onnx__ValueInfoProto *v, struct tensor *t)
 	for (i = 0; i < tt->shape->n_dim; i++) {
 		const Onnx__TensorShapeProto__Dimension *d = tt->shape->dim[i];
 
-		t->dims[i] = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE ? d->dim_value
-												   : -1;
+		t->dims[i] = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE
+				     ? d->dim_value
+				     : -1;
 	}
 }
 
@@ -223,8 +225,8 @@ static enum fettle_status read_init(struct model *m, Onnx__TensorProto *p, struc
 	w->proto = p;
 	w->t.dtype = (enum dtype)p->data_type;
 	if (p->n_dims > TENSOR_RANK_MAX)
-		return fail(err, FETTLE_UNSUPPORTED, "constant '%s' has %zu dimensions, %d is the most", w->name,
-			    p->n_dims, TENSOR_RANK_MAX);
+		return fail(err, FETTLE_UNSUPPORTED, "constant '%s' has %zu dimensions, %d is the most",
+			    w->name, p->n_dims, TENSOR_RANK_MAX);
 	w->t.rank = (int)p->n_dims;
 	for (i = 0; i < p->n_dims; i++)
 		w->t.dims[i] = p->dims[i];
@@ -300,7 +302,8 @@ static enum fettle_status read_model(struct model *m, Onnx__ModelProto *p, struc
 	return resolve_attributes(m, g, err);
 }
 
-enum fettle_status model_decode(struct model **out, const void *bytes, size_t n, const char *path, struct err *err)
+enum fettle_status model_decode(struct model **out, const void *bytes, size_t n, const char *path,
+				struct err *err)
 {
 	struct model *m = xcalloc(1, sizeof(*m));
 	ProtobufCAllocator alloc = { pb_alloc, pb_free, &m->arena };
@@ -332,7 +335,8 @@ enum fettle_status model_load(struct model **out, const char *path, struct err *
 		return st;
 	if (raw.n > INT32_MAX)
 		st = fail(err, FETTLE_INVALID,
-			  "cannot load %s: %zu bytes, an ONNX file holds at most 2 GB (larger weights go into external data)",
+			  "cannot load %s: %zu bytes, an ONNX file holds at most 2 GB (larger weights go "
+			  "into external data)",
 			  path, raw.n);
 	else
 		st = model_decode(out, raw.p, raw.n, path, err);
@@ -386,7 +390,8 @@ struct model *model_derive(const struct model *b)
 		VEC_PUSH(&m->nodes, n);
 	}
 	for (i = 0; i < b->inits.n; i++)
-		VEC_PUSH(&m->inits, (struct init *)dup_array(&m->arena, b->inits.v[i], 1, sizeof(struct init)));
+		VEC_PUSH(&m->inits,
+			 (struct init *)dup_array(&m->arena, b->inits.v[i], 1, sizeof(struct init)));
 	map_copy(&m->init_index, &b->init_index);
 	m->proto = derive_proto(m, b->proto);
 	return m;

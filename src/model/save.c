@@ -67,7 +67,8 @@ static void add_entry(struct arena *a, Onnx__TensorProto *p, const char *key, ch
 	p->external_data[p->n_external_data++] = e;
 }
 
-static Onnx__TensorProto *external_tensor(struct arena *a, const struct init *w, const char *location, size_t offset)
+static Onnx__TensorProto *external_tensor(struct arena *a, const struct init *w, const char *location,
+					  size_t offset)
 {
 	Onnx__TensorProto *p = bare_tensor(a, w);
 

@@ -78,24 +78,26 @@ static enum fettle_status ext_data(struct model *m, const Onnx__TensorProto *p, 
 
 	if (!location || !location_ok(location))
 		return fail(err, FETTLE_INVALID,
-			    "constant '%s' is in external file '%s', need a path inside the model's folder", name,
-			    location ? location : "");
-	if ((offset_text && !parse_size(offset_text, &offset)) || (length_text && !parse_size(length_text, &length)))
-		return fail(err, FETTLE_INVALID, "constant '%s': external offset or length is no number", name);
+			    "constant '%s' is in external file '%s', need a path inside the model's folder",
+			    name, location ? location : "");
+	if ((offset_text && !parse_size(offset_text, &offset)) ||
+	    (length_text && !parse_size(length_text, &length)))
+		return fail(err, FETTLE_INVALID, "constant '%s': external offset or length is no number",
+			    name);
 	st = ext_open(m, location, &file, err);
 	if (st)
 		return st;
 	if (length != want || offset > file.n || want > file.n - offset)
 		return fail(err, FETTLE_INVALID,
-			    "constant '%s' needs %zu bytes at %zu of %s, which has %zu (entry says %zu)", name, want,
-			    offset, location, file.n, length);
+			    "constant '%s' needs %zu bytes at %zu of %s, which has %zu (entry says %zu)",
+			    name, want, offset, location, file.n, length);
 	*out = file.p + offset;
 	return FETTLE_OK;
 }
 
 /* typed fields hold small types one per int32: narrow them */
-static enum fettle_status typed_data(struct model *m, const Onnx__TensorProto *p, struct tensor *t, size_t count,
-				     struct err *err)
+static enum fettle_status typed_data(struct model *m, const Onnx__TensorProto *p, struct tensor *t,
+				     size_t count, struct err *err)
 {
 	const size_t size = dtype_size(t->dtype);
 	size_t have, i;
@@ -148,7 +150,8 @@ static enum fettle_status typed_data(struct model *m, const Onnx__TensorProto *p
 	return FETTLE_OK;
 }
 
-static enum fettle_status fetch(struct model *m, const Onnx__TensorProto *p, struct tensor *t, struct err *err)
+static enum fettle_status fetch(struct model *m, const Onnx__TensorProto *p, struct tensor *t,
+				struct err *err)
 {
 	int64_t count = tensor_count(t);
 	size_t want = tensor_bytes(t);
@@ -156,8 +159,8 @@ static enum fettle_status fetch(struct model *m, const Onnx__TensorProto *p, str
 	enum fettle_status st;
 
 	if (count < 0 || !dtype_size(t->dtype))
-		return fail(err, FETTLE_UNSUPPORTED, "constant '%s' is of type %s (%d)", p->name ? p->name : "",
-			    dtype_name(t->dtype), t->dtype);
+		return fail(err, FETTLE_UNSUPPORTED, "constant '%s' is of type %s (%d)",
+			    p->name ? p->name : "", dtype_name(t->dtype), t->dtype);
 	if (p->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL) {
 		st = ext_data(m, p, want, &data, err);
 		if (st)
@@ -174,7 +177,8 @@ static enum fettle_status fetch(struct model *m, const Onnx__TensorProto *p, str
 		void *copy = arena_try(&m->arena, want + 1);
 
 		if (!copy)
-			return fail(err, FETTLE_SYSTEM, "constant '%s': not enough memory", p->name ? p->name : "");
+			return fail(err, FETTLE_SYSTEM, "constant '%s': not enough memory",
+				    p->name ? p->name : "");
 		data = want ? memcpy(copy, data, want) : copy;
 	}
 	t->data = (void *)(uintptr_t)data;

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct quantizer *quantizer_new(struct model *prepared, const struct graph_index *g, const struct op_list *ops,
-				const struct range_source *ranges)
+struct quantizer *quantizer_new(struct model *prepared, const struct graph_index *g,
+				const struct op_list *ops, const struct range_source *ranges)
 {
 	struct quantizer *z = xcalloc(1, sizeof(*z));
 
@@ -42,8 +42,8 @@ static enum fettle_status check_plan(const struct quantizer *z, const struct pla
 	size_t i;
 
 	if (p->n != z->ops->n)
-		return fail(err, FETTLE_INVALID, "cannot apply plan: it is for %zu ops, the model has %zu", p->n,
-			    z->ops->n);
+		return fail(err, FETTLE_INVALID, "cannot apply plan: it is for %zu ops, the model has %zu",
+			    p->n, z->ops->n);
 	for (i = 0; i < p->n; i++) {
 		const struct op *op = &z->ops->v[i];
 		unsigned need = p->ops[i].mode == OP_STATIC    ? MODE_STATIC
@@ -51,11 +51,12 @@ static enum fettle_status check_plan(const struct quantizer *z, const struct pla
 							       : 0;
 
 		if (need & ~op->modes)
-			return fail(err, FETTLE_INVALID, "cannot apply plan: op '%s' cannot be %s: %s", op->name,
-				    need == MODE_STATIC ? "static int8" : "dynamic int8",
+			return fail(err, FETTLE_INVALID, "cannot apply plan: op '%s' cannot be %s: %s",
+				    op->name, need == MODE_STATIC ? "static int8" : "dynamic int8",
 				    op->why ? op->why : "the runtime has no such kernel");
 		if (need == MODE_STATIC && op->rule->kind != OP_TABLE && !z->has_ranges)
-			return fail(err, FETTLE_INVALID, "cannot apply plan: op '%s' is static, which needs calibration",
+			return fail(err, FETTLE_INVALID,
+				    "cannot apply plan: op '%s' is static, which needs calibration",
 				    op->name);
 	}
 	return FETTLE_OK;
@@ -142,8 +143,8 @@ struct plan_summary plan_summarise(const struct plan *p, const struct op_list *o
 	for (i = 0; i < p->n; i++) {
 		const struct op *op = &ops->v[i];
 		const struct op_choice *c = &p->ops[i];
-		bool wide = dtype_size(c->act.dtype) == 2 || (op->rule && op->rule->weight >= 0 &&
-							      dtype_size(c->weight.dtype) == 2);
+		bool wide = dtype_size(c->act.dtype) == 2 ||
+			    (op->rule && op->rule->weight >= 0 && dtype_size(c->weight.dtype) == 2);
 
 		if (!op->rule || op->rule->kind == OP_MOVE)
 			continue;

@@ -98,12 +98,13 @@ void runtime_free(struct runtime *rt)
 	free(rt);
 }
 
-static enum fettle_status make_options(struct runtime *rt, const struct session_options *o, OrtSessionOptions **out,
-				       const char *what, struct err *err)
+static enum fettle_status make_options(struct runtime *rt, const struct session_options *o,
+				       OrtSessionOptions **out, const char *what, struct err *err)
 {
 	static const GraphOptimizationLevel levels[] = {
-		[OPT_DEFAULT] = ORT_ENABLE_ALL,	      [OPT_NONE] = ORT_DISABLE_ALL, [OPT_BASIC] = ORT_ENABLE_BASIC,
-		[OPT_EXTENDED] = ORT_ENABLE_EXTENDED, [OPT_ALL] = ORT_ENABLE_ALL,
+		[OPT_DEFAULT] = ORT_ENABLE_ALL, [OPT_NONE] = ORT_DISABLE_ALL,
+		[OPT_BASIC] = ORT_ENABLE_BASIC, [OPT_EXTENDED] = ORT_ENABLE_EXTENDED,
+		[OPT_ALL] = ORT_ENABLE_ALL,
 	};
 	const OrtApi *api = rt->api;
 	OrtSessionOptions *so = NULL;
@@ -205,8 +206,8 @@ out:
 	return st;
 }
 
-static enum fettle_status wrap_tensor(struct runtime *rt, const struct tensor *t, OrtValue **out, const char *what,
-				      struct err *err)
+static enum fettle_status wrap_tensor(struct runtime *rt, const struct tensor *t, OrtValue **out,
+				      const char *what, struct err *err)
 {
 	/* with borrowed memory; the API takes a mutable pointer but does not write through it */
 	return ort_fail(rt->api,
@@ -358,7 +359,8 @@ const struct value *session_output(const struct session *s, size_t i)
 	return &s->out[i];
 }
 
-static enum fettle_status read_result(struct session *s, size_t i, struct tensor *t, const char *what, struct err *err)
+static enum fettle_status read_result(struct session *s, size_t i, struct tensor *t, const char *what,
+				      struct err *err)
 {
 	const OrtApi *api = s->rt->api;
 	OrtTensorTypeAndShapeInfo *info = NULL;
@@ -375,8 +377,9 @@ static enum fettle_status read_result(struct session *s, size_t i, struct tensor
 	TRY(api->GetTensorElementType(info, &dtype));
 	TRY(api->GetDimensionsCount(info, &rank));
 	if (rank > TENSOR_RANK_MAX) {
-		st = fail(err, FETTLE_UNSUPPORTED, "cannot %s: output '%s' has %zu dimensions, %d is the most", what,
-			  s->out[i].name, rank, TENSOR_RANK_MAX);
+		st = fail(err, FETTLE_UNSUPPORTED,
+			  "cannot %s: output '%s' has %zu dimensions, %d is the most", what, s->out[i].name,
+			  rank, TENSOR_RANK_MAX);
 		goto out;
 	}
 	t->dtype = (enum dtype)dtype;
@@ -390,7 +393,8 @@ out:
 	return st;
 }
 
-enum fettle_status session_run(struct session *s, const struct tensor *in, struct tensor *out, struct err *err)
+enum fettle_status session_run(struct session *s, const struct tensor *in, struct tensor *out,
+			       struct err *err)
 {
 	const OrtApi *api = s->rt->api;
 	const char *what = "run the model";
@@ -403,8 +407,8 @@ enum fettle_status session_run(struct session *s, const struct tensor *in, struc
 		st = wrap_tensor(s->rt, &in[i], &values[i], what, err);
 	if (st)
 		goto out;
-	TRY(api->Run(s->ort, NULL, s->in_names, (const OrtValue *const *)values, s->n_in, s->out_names, s->n_out,
-		     s->results));
+	TRY(api->Run(s->ort, NULL, s->in_names, (const OrtValue *const *)values, s->n_in, s->out_names,
+		     s->n_out, s->results));
 	for (i = 0; i < s->n_out && !st; i++)
 		st = read_result(s, i, &out[i], what, err);
 out:
