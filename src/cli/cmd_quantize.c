@@ -57,7 +57,7 @@ static int run(int argc, char **argv)
 		{ "config", "YAML", "configuration; options override it", .text = &o.config, .letter = 'c' },
 		{ "samples", "N", "how many samples to calibrate on (100)", .number = &o.calib_samples },
 		{ "seed", "N", "choose them at random by this seed (the first ones)", .seed = &o.seed },
-		{ "batch", "N", "samples per run of the model (32)", .number = &o.batch },
+		{ "batch", "N", "samples per run of the model (8)", .number = &o.batch },
 		{ "approach", "A", "static, dynamic, or auto: static where possible (static)",
 		  .text = &o.approach },
 		{ "format", "F", "qdq or qoperator (qdq)", .text = &o.format },

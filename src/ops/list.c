@@ -186,6 +186,36 @@ static void examine(struct op *op, const struct model *m, const struct node *n)
 		node_is(n, "Conv") && w && w->t.rank >= 3 && w->t.dims[1] == 1 && node_int(n, "group", 1) > 1;
 }
 
+/* can the value be there in integers: made by an op on offer, maybe through ops that only move it? */
+static bool can_be_int(const struct op_list *l, const struct graph_index *g, const char *value)
+{
+	const struct node *n = graph_producer(g, value);
+	const struct op *op;
+
+	if (!n)
+		return false;
+	op = &l->v[g->producer[graph_value(g, value)]];
+	if (n->n_in && fused_activation(g, n->in[0]) == n)
+		return can_be_int(l, g, n->in[0]);
+	if (!op->offered || !(op->modes & MODE_STATIC) || op->rule->kind == OP_TABLE)
+		return false;
+	return op->rule->kind != OP_MOVE || can_be_int(l, g, n->in[0]);
+}
+
+/* an element-wise op between floats would only add conversions */
+static bool is_offered(const struct op_list *l, const struct graph_index *g, const struct op *op)
+{
+	const struct node *n = g->m->nodes.v[op->node];
+	size_t j;
+
+	if (!op->rule || op->rule->kind != OP_ELEMENT)
+		return op->rule != NULL;
+	for (j = 0; j < n->n_in; j++)
+		if (is_activation_input(g->m, op->rule, n, j) && !can_be_int(l, g, n->in[j]))
+			return false;
+	return true;
+}
+
 static const char *op_name(struct arena *arena, const struct node *n, struct map *seen, size_t i)
 {
 	const char *name = *n->name ? n->name : n->n_out && *n->out[0] ? n->out[0] : NULL;
@@ -216,6 +246,7 @@ void op_list_init(struct op_list *l, struct arena *arena, const struct model *m,
 		l->total_macs += op->macs;
 		op->block = -1;
 		examine(op, m, n);
+		op->offered = is_offered(l, g, op);
 		for (b = 0; b < l->n_blocks; b++)
 			if ((int)i >= l->blocks[b].first && (int)i <= l->blocks[b].last)
 				op->block = (int)b;

@@ -232,6 +232,24 @@ struct node *fused_activation(const struct graph_index *g, const char *value)
 	return NULL;
 }
 
+size_t rearranged_from(const struct graph_index *g, size_t value)
+{
+	static const char *const same[] = { "Reshape",   "Transpose", "Squeeze",
+					    "Unsqueeze", "Flatten",   "DepthToSpace" };
+	const struct node *n;
+	size_t i;
+
+	while (g->producer[value] != NO_NODE) {
+		n = g->m->nodes.v[g->producer[value]];
+		for (i = 0; i < ARRAY_LEN(same) && !node_is(n, same[i]); i++)
+			;
+		if (i == ARRAY_LEN(same) || g->constant[graph_value(g, n->in[0])])
+			break;
+		value = graph_value(g, n->in[0]);
+	}
+	return value;
+}
+
 struct cpu cpu_detect(void)
 {
 #if defined(__x86_64__)

@@ -51,6 +51,7 @@ struct op {
 	const struct op_rule *rule; /* NULL when it cannot be quantized */
 	const char *why;            /* then: the reason; NULL when it can be */
 	unsigned modes;             /* MODE_* possible for this very node */
+	bool offered;               /* worth a plan's while: its inputs can be there in integers */
 	bool depthwise;
 	double macs; /* multiply-adds per sample; 0 where shapes are unknown or it has none */
 	int block;   /* index of its transformer block, or -1 */
@@ -71,6 +72,8 @@ void op_list_release(struct op_list *l);
 
 /* The Relu or Clip that the runtime fuses into the quantized op that makes `value`, or NULL. */
 struct node *fused_activation(const struct graph_index *g, const char *value);
+/* The value it is a mere rearrangement of (through Reshape, Transpose and the like), or itself. */
+size_t rearranged_from(const struct graph_index *g, size_t value);
 /* Is input j of the node an activation in the sense of its rule: not a constant, float? */
 bool is_activation_input(const struct model *m, const struct op_rule *r, const struct node *n, size_t j);
 

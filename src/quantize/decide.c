@@ -153,7 +153,7 @@ static enum fettle_status compute_params(struct job *j, size_t value, struct qpa
 	struct range r;
 	enum fettle_status st;
 
-	st = j->z->ranges.get(j->z->ranges.self, j->g->names[value], s, &r, err);
+	st = j->z->ranges.get(j->z->ranges.self, j->g->names[rearranged_from(j->g, value)], s, &r, err);
 	if (st)
 		return st;
 	if (!isfinite(r.min) || !isfinite(r.max))

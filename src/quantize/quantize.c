@@ -108,29 +108,47 @@ enum fettle_status quantize(struct quantizer *z, const struct plan *plan, struct
 	return st;
 }
 
-size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, const char ***out)
+size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, const struct plan *plan,
+			const char ***out)
 {
-	bool *take = xcalloc(g->n, sizeof(*take));
+	bool *take = xcalloc(g->n, sizeof(*take)), *seen = xcalloc(g->n, sizeof(*seen));
 	size_t i, k, n = 0;
 
 	for (i = 0; i < ops->n; i++) {
 		const struct node *node = g->m->nodes.v[i];
 		const struct op_rule *r = ops->v[i].rule;
+		bool used = plan ? plan->ops[i].mode == OP_STATIC
+				 : ops->v[i].offered && ops->v[i].modes & MODE_STATIC;
 
-		if (!r || !(ops->v[i].modes & MODE_STATIC) || r->kind == OP_MOVE || r->kind == OP_TABLE)
+		if (!r || !used || r->kind == OP_MOVE || r->kind == OP_TABLE)
 			continue;
 		for (k = 0; k < node->n_in; k++)
 			if (is_activation_input(g->m, r, node, k))
 				take[graph_value(g, node->in[k])] = true;
-		for (k = 0; k < node->n_out; k++)
+		for (k = 0; k < node->n_out && r->needs_output; k++)
 			if (*node->out[k])
 				take[quantized_output(g, node->out[k])] = true;
+	}
+	/* what is read behind a move may take its range from before it */
+	for (i = ops->n; i--;) {
+		const struct node *node = g->m->nodes.v[i];
+		const struct op_rule *r = ops->v[i].rule;
+
+		if (!r || r->kind != OP_MOVE || (plan && plan->ops[i].mode != OP_STATIC))
+			continue;
+		for (k = 0; k < node->n_out; k++)
+			if (*node->out[k] && take[graph_value(g, node->out[k])])
+				take[graph_value(g, node->in[0])] = true;
 	}
 	*out = xcalloc(g->n, sizeof(**out));
 	for (i = 0; i < g->n; i++)
 		if (take[i])
+			seen[rearranged_from(g, i)] = true;
+	for (i = 0; i < g->n; i++)
+		if (seen[i])
 			(*out)[n++] = g->names[i];
 	free(take);
+	free(seen);
 	return n;
 }
 

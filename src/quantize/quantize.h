@@ -25,8 +25,9 @@ void quantizer_free(struct quantizer *q);
 enum fettle_status quantize(struct quantizer *q, const struct plan *plan, struct model **out,
 			    struct err *err);
 
-/* The values whose ranges some plan may need, to be calibrated; free() the array. */
-size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, const char ***out);
+/* The values whose ranges this plan needs, or (NULL) any plan of the ops on offer; free() the array. */
+size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, const struct plan *plan,
+			const char ***out);
 
 /* What became of a plan: how many ops compute in which precision, and the share of multiply-adds in int8. */
 struct plan_summary {

@@ -154,8 +154,6 @@ static struct model *run_case(int opset, const char *inputs, const char *body, c
 	snprintf(path, sizeof(path), "%s/%d.fp32.onnx", dir, n_files);
 	build_model(path, opset, inputs, body, outputs);
 	assert_ok(subject_open(&s, rt, path, &err), err);
-	n = quantizer_values(&s->g, &s->ops, &values);
-	observe(&r, s, values, n);
 	d = plan_defaults(&s->cpu);
 	d.approach = set->approach;
 	d.format = set->format;
@@ -177,6 +175,8 @@ static struct model *run_case(int opset, const char *inputs, const char *body, c
 		if (off && strcmp(s->ops.v[i].name, off) == 0)
 			plan.ops[i].mode = OP_FP32;
 	}
+	n = quantizer_values(&s->g, &s->ops, &plan, &values);
+	observe(&r, s, values, n);
 	z = quantizer_new(s->m, &s->g, &s->ops, &source);
 	assert_ok(quantize(z, &plan, &q, &err), err);
 	snprintf(path, sizeof(path), "%s/%d.int8.onnx", dir, n_files++);
