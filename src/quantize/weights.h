@@ -25,4 +25,8 @@ enum fettle_status weight_get(struct weight_cache *c, const char *name, const st
 			      bool transpose, const float *min_scale, const struct qweight **out,
 			      struct err *err);
 
+/* Quantizes a float tensor into `out` (as many elements of s->dtype), channels along axis; nothing is kept. */
+enum fettle_status quantize_tensor(const struct tensor *t, const struct qsetting *s, int axis, void *out,
+				   struct err *err);
+
 #endif
