@@ -104,8 +104,8 @@ int main(int argc, char **argv)
 	struct calibration *c = NULL;
 	struct range_source ranges;
 	struct quantizer *z;
-	struct plan plan = PLAN_INIT;
-	struct plan_defaults d;
+	struct qplan plan = QPLAN_INIT;
+	struct qplan_defaults d;
 	struct model *q = NULL;
 	const char **values;
 	double plain = INFINITY, observed = INFINITY, t32 = INFINITY, t8 = INFINITY, quantizing, start, acc32,
@@ -144,8 +144,8 @@ int main(int argc, char **argv)
 			}
 		observed = least(observed, clock_now() - start);
 	}
-	d = plan_defaults(&s->cpu);
-	plan_default(&plan, &s->ops, &s->g, &d);
+	d = qplan_defaults(&s->cpu);
+	qplan_default(&plan, &s->ops, &s->g, &d);
 	ranges = calibration_source(c);
 	start = clock_now();
 	z = quantizer_new(s->m, &s->g, &s->ops, &ranges);
@@ -165,7 +165,7 @@ int main(int argc, char **argv)
 	session_free(int8);
 	model_free(q);
 	quantizer_free(z);
-	plan_release(&plan);
+	qplan_release(&plan);
 	free(values);
 	calibration_free(c);
 	source_release(&calib);

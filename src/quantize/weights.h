@@ -2,7 +2,7 @@
 #ifndef QUANTIZE_WEIGHTS_H
 #define QUANTIZE_WEIGHTS_H
 
-#include "space/plan.h"
+#include "space/qplan.h"
 
 struct qweight {
 	struct tensor q;     /* the integers, same shape as the weight (or transposed) */
