@@ -205,7 +205,7 @@ struct config {
 		int64_t random_seed;   /* 9527 */
 		bool tensorboard;      /* false */
 		const char *workspace; /* NULL: to be chosen */
-		const char *resume;    /* NULL; a history file or folder, or "true" for the workspace's own */
+		const char *resume;    /* NULL; the workspace or history to go on from */
 	} tuning;
 
 	/* to be read only */
