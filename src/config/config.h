@@ -239,7 +239,8 @@ enum fettle_status config_fail(const struct config_origin *at, enum fettle_statu
 			       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 /* The configuration in force as YAML, which loads to the same again, with the origin of every line:
- * `# default`, `# conf.yaml:12`, `# --timeout`. Secrets are left out. Notes follow as comments. */
+ * `# default`, `# conf.yaml:12`, `# --timeout`. Secrets are left out. Notes follow as comments. When it is
+ * loaded again, everything in it counts as set. */
 void config_print(const struct config *c, struct str *out);
 
 #endif

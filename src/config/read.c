@@ -413,7 +413,8 @@ static enum fettle_status read_leaf(struct reader *r, const struct key *k, void 
 
 enum fettle_status read_key(struct reader *r, const struct key *k, void *base, const struct yaml *y)
 {
-	struct config_origin at = origin_of(r, y);
+	const struct yaml *key = r->key ? r->key : y;
+	struct config_origin at = origin_of(r, key);
 	const char *near;
 
 	switch (k->type) {
@@ -427,7 +428,7 @@ enum fettle_status read_key(struct reader *r, const struct key *k, void *base, c
 		add_note(r->c, &at, false, "%s has no effect: %s", r->path, k->why);
 		return FETTLE_OK;
 	case KEY_REFUSED:
-		return fail_value(r, y, "%s", k->why);
+		return fail_value(r, key, "%s", k->why);
 	default:
 		return read_leaf(r, k, base, y);
 	}
@@ -482,6 +483,7 @@ enum fettle_status read_map(struct reader *r, const struct key *keys, void *base
 		if (!k)
 			return fail_key(r, keys, y->key[i], near);
 		r->path = path_add(r, k->name);
+		r->key = y->key[i];
 		st = read_key(r, k, base, y->v[i]);
 		r->path = path;
 	}

@@ -153,7 +153,7 @@ static enum fettle_status place(struct builder *b, struct yaml *y, const char *a
 	}
 	add_child(b, l, y);
 	if (l->node->size > YAML_NODES_MAX)
-		return fail_at(b, y->line, y->column, "too large: more than %d nodes", YAML_NODES_MAX);
+		return fail_at(b, b->line, b->column, "too large: more than %d nodes", YAML_NODES_MAX);
 	return FETTLE_OK;
 }
 
@@ -193,6 +193,9 @@ static enum fettle_status take_scalar(struct builder *b, const struct fy_event *
 	struct yaml *y = new_node(b, YAML_SCALAR);
 	size_t n = 0;
 
+	/* libfyaml points behind the quote */
+	if ((style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED) && y->column > 1)
+		y->column--;
 	if (e->scalar.value)
 		fy_token_get_text(e->scalar.value, &n);
 	y->text = token_text(b, e->scalar.value);
@@ -236,6 +239,7 @@ static enum fettle_status take_event(struct builder *b, const struct fy_event *e
 		return st ? st : take_scalar(b, e);
 	case FYET_ALIAS:
 		note_position(b, e->alias.anchor);
+		b->column -= b->column > 1; /* libfyaml points behind the star */
 		return take_alias(b, e);
 	case FYET_MAPPING_END:
 	case FYET_SEQUENCE_END:
