@@ -129,6 +129,9 @@ static const struct {
 	{ "a map as a key", "{a: 1}: 2\n", "c.yaml:1:1: a key must be a word, not a map" },
 	{ "a bracket left open", "model: {name: a\n",
 	  "c.yaml:2:1: cannot parse the YAML: missing comma in flow mapping" },
+	{ "bytes that are no text", "model:\n  name: \xc3\xa9\xff\n",
+	  "c.yaml:2:10: byte 0xff, need UTF-8 text" },
+	{ "which make libfyaml hang", "%~~\xff\xff\x02\x30", "c.yaml:1:4: byte 0xff, need UTF-8 text" },
 	{ "a tab as indent", "model:\n\tname: a\n",
 	  "c.yaml:2:1: cannot parse the YAML: tab character may not be used as indentation" },
 };
