@@ -196,6 +196,10 @@ static enum fettle_status take_scalar(struct builder *b, const struct fy_event *
 	/* libfyaml points behind the quote */
 	if ((style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED) && y->column > 1)
 		y->column--;
+	/* libfyaml 0.7.12 returns memory it has not written for some that are wrongly indented */
+	if (style == FYSS_LITERAL || style == FYSS_FOLDED)
+		return fail_at(b, y->line, y->column,
+			       "a text block ('|' or '>') is not supported, write it in quotes");
 	if (e->scalar.value)
 		fy_token_get_text(e->scalar.value, &n);
 	y->text = token_text(b, e->scalar.value);

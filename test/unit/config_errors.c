@@ -132,6 +132,8 @@ static const struct {
 	{ "bytes that are no text", "model:\n  name: \xc3\xa9\xff\n",
 	  "c.yaml:2:10: byte 0xff, need UTF-8 text" },
 	{ "which make libfyaml hang", "%~~\xff\xff\x02\x30", "c.yaml:1:4: byte 0xff, need UTF-8 text" },
+	{ "a text block", "model:\n  name: |\n    a\n",
+	  "c.yaml:3:1: a text block ('|' or '>') is not supported, write it in quotes" },
 	{ "a tab as indent", "model:\n\tname: a\n",
 	  "c.yaml:2:1: cannot parse the YAML: tab character may not be used as indentation" },
 };

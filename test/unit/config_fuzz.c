@@ -28,8 +28,8 @@ static const char sample[] =
 	"  accuracy_criterion: {relative: 1%}\n"
 	"  multi_objectives: {objective: [accuracy, performance], weight: [1, 2]}\n"
 	"  exit_policy: {timeout: 5}\n"
-	"  workspace: |\n"
-	"    folded\n";
+	"  workspace: \"a\n"
+	"    folded\"\n";
 
 /* What loads prints, and what is printed loads. */
 static bool try(const char *text)
