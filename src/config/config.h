@@ -1,0 +1,246 @@
+/*
+ * The configuration: the YAML of Intel Neural Compressor 1.x (LPOT), with the names of 2.x where they
+ * differ, as plain structs. Flags go over it, and every setting remembers where it came from:
+ *
+ *	st = config_load(&c, "conf.yaml", err);				or config_new(), all defaults
+ *	st = config_set(c, "tuning.exit_policy.timeout", "60", "--timeout", err);
+ *	for (i = 0; i < c->n_notes; i++) tell the user c->notes[i].text
+ *	if (config_is_set(c, &c->tuning.higher_is_better)) ...
+ *	config_print(c, &text);						YAML with origins as comments
+ *	config_free(c);
+ *
+ * Nothing is ignored in silence: an unknown key, a wrong type, a value out of its limits or a duplicate is
+ * an error that names file, line, column and the nearest valid word; a key that is valid but does nothing
+ * here becomes a note. What only a later stage can judge (does an op of that name exist, is there such a
+ * strategy) is checked there; config_fail() gives its message the place in the file.
+ *
+ * A relative path in a file is relative to that file; one from config_set() to the current folder. Paths
+ * here are ready to be opened. All pointers belong to the struct config.
+ */
+#ifndef CONFIG_CONFIG_H
+#define CONFIG_CONFIG_H
+
+#include "base/str.h"
+#include "calibrate/range.h"
+#include "data/transform.h"
+#include "evaluate/metric.h"
+#include "space/plan.h"
+
+/* Where a setting came from. */
+struct config_origin {
+	const char *source; /* the file's name, or the flag */
+	int line, column;   /* from 1; 0 for a flag */
+	bool implied;       /* follows from another setting, the one at this place */
+};
+
+struct config_strings {
+	const char **v;
+	size_t n;
+};
+struct config_ints {
+	int64_t *v;
+	size_t n;
+};
+struct config_numbers {
+	double *v;
+	size_t n;
+};
+
+/* Values that are allowed, as bits; 0: not constrained. */
+struct config_allowed {
+	unsigned mask;
+	struct config_origin at;
+};
+enum { CONFIG_PER_TENSOR = 1, CONFIG_PER_CHANNEL = 2 };
+enum { CONFIG_FP32 = T_ALL + 1, CONFIG_BF16 = CONFIG_FP32 << 1 }; /* beside T_U8, … of ops/rules.h */
+
+struct config_side {
+	struct config_allowed granularity; /* CONFIG_PER_* */
+	struct config_allowed scheme;      /* 1 << SCHEME_* */
+	struct config_allowed dtype;       /* T_*, CONFIG_FP32, CONFIG_BF16 */
+	struct config_allowed algorithm;   /* 1 << RANGE_* */
+};
+struct config_constraint {
+	const char *name; /* an op's, or a regular expression; an op type; NULL in model_wise */
+	struct config_origin at;
+	struct config_side weight, activation;
+};
+struct config_constraints {
+	struct config_constraint *v;
+	size_t n;
+};
+
+/* A key with its value as YAML, on one line: `[256, 256]`, `bilinear`. */
+struct config_param {
+	const char *key, *value;
+	struct config_origin at;
+};
+struct config_params {
+	struct config_param *v;
+	size_t n;
+};
+
+struct config_dataset {
+	const char *kind; /* "ImageFolder", "TFRecordDataset", …: any name. NULL: found out from the root */
+	const char *root; /* `root` or `data_path`, or the whole of `dataset: PATH`; NULL: none given */
+	struct config_params params; /* the others */
+};
+
+struct config_transforms {
+	struct transform *v; /* in the order given: goes into struct dataset_options */
+	size_t n;
+	struct config_named_params *source; /* how they were written; parallel to v */
+};
+struct config_named_params {
+	const char *name;
+	struct config_params params;
+};
+
+struct config_dataloader {
+	int batch_size;                      /* 1 */
+	int last_batch;                      /* enum config_last_batch: rollover */
+	bool shuffle;                        /* false */
+	struct config_dataset dataset;       /* .root and .kind NULL: no data described */
+	struct config_transforms transforms; /* none */
+};
+enum config_last_batch { LAST_BATCH_ROLLOVER, LAST_BATCH_DISCARD };
+
+enum config_criterion { CRITERION_RELATIVE, CRITERION_ABSOLUTE };
+enum config_objective {
+	OBJECTIVE_PERFORMANCE,
+	OBJECTIVE_MODELSIZE,
+	OBJECTIVE_FOOTPRINT,
+	OBJECTIVE_ACCURACY, /* only among several */
+};
+enum config_quant_level { QUANT_LEVEL_0, QUANT_LEVEL_1, QUANT_LEVEL_AUTO };
+enum config_graph_level { GRAPH_DEFAULT, GRAPH_DISABLE_ALL, GRAPH_BASIC, GRAPH_EXTENDED, GRAPH_ALL };
+enum config_framework {
+	FRAMEWORK_NONE,    /* not given */
+	FRAMEWORK_QLINEAR, /* onnxrt_qlinearops: implies the QOperator format */
+	FRAMEWORK_INTEGER, /* onnxrt_integerops: implies approach dynamic */
+	FRAMEWORK_QDQ,     /* onnxrt_qdq */
+	FRAMEWORK_ONNXRT,  /* onnxruntime */
+	FRAMEWORK_OTHER,   /* mxnet and so on, from here on: where the ONNX file came from does not matter */
+};
+
+struct config_note {
+	const char *text; /* "conf.yaml:3: version: has no effect, …" */
+	struct config_origin at;
+	bool derived; /* follows from the settings; made anew when they change */
+};
+
+struct config {
+	struct {
+		const char *name;             /* NULL */
+		int framework;                /* enum config_framework, or above it; for `format` and notes */
+		struct config_strings inputs; /* empty: as in the model */
+		struct config_strings outputs;
+	} model;
+	int device; /* 0: cpu */
+
+	struct {
+		int approach; /* enum approach: static; dynamic when the framework is onnxrt_integerops */
+		int format;   /* enum quant_format: QDQ; QOperator when the framework is onnxrt_qlinearops */
+		struct config_constraint model_wise;
+		struct config_constraints op_type_wise, op_wise;
+	} quantization;
+
+	/* A recipe that config_is_set() must be as the user says; the others are the search's to try. */
+	struct {
+		bool smooth_quant;                  /* false */
+		struct config_numbers alpha;        /* one, or several to be tuned; default 0.5 */
+		bool alpha_auto;                    /* alpha: auto; then `alpha` is empty */
+		bool fast_bias_correction;          /* false */
+		bool weight_correction;             /* false */
+		bool first_conv_or_matmul;          /* true, …_quantization */
+		bool last_conv_or_matmul;           /* true, …_quantization */
+		bool pre_post_process;              /* true, …_quantization */
+		bool scale_propagation_max_pooling; /* true */
+		bool scale_propagation_concat;      /* true */
+		bool gemm_to_matmul;                /* true */
+		bool add_qdq_pair_to_weight;        /* false */
+		bool dedicated_qdq_pair;            /* false */
+		struct config_strings optypes_to_exclude_output_quant; /* empty */
+		int graph_optimization_level;                          /* enum config_graph_level: default */
+		bool include_cle, include_sq, include_auto_mp, include_fast_ft; /* false */
+	} recipes;
+
+	struct {
+		struct config_ints sampling_size; /* one, or several to be tuned; default 100 */
+		int iterations;                   /* batches instead of samples; 0: not given */
+		struct config_dataloader dataloader;
+	} calibration;
+
+	struct {
+		const char *metric; /* as metric_new() takes it, already tried; NULL: none given */
+		struct config_dataloader dataloader;
+		int iterations; /* batches to evaluate; 0: all (`iteration: -1`) */
+		int threads;    /* configs.intra_num_of_threads; 0: not given */
+	} evaluation;
+
+	struct {
+		int quant_level;          /* enum config_quant_level: auto; 1 when a strategy was named */
+		const char *strategy;     /* "basic"; as written, the registry knows the names */
+		int confidence_batches;   /* 2; mse_v2 */
+		const char *hawq_v2_loss; /* NULL: cross-entropy or squared error */
+		const char *sigopt_api_token, *sigopt_project_id; /* NULL */
+		const char *sigopt_experiment_name;               /* "nc-tune" */
+		const char *sigopt_url;                           /* NULL */
+		int n_startup_trials, n_ei_candidates;            /* 10, 24; tpe */
+		double gamma, prior_weight;                       /* 0.1, 1; tpe */
+
+		int criterion;         /* enum config_criterion: relative */
+		double tolerable_loss; /* 0.01 */
+		bool higher_is_better; /* true; when not set, the metric knows better */
+
+		int objective; /* enum config_objective: performance */
+		/* several: parallel lists, the latter two empty or as long as the first */
+		struct config_ints objectives;            /* enum config_objective; empty: just `objective` */
+		struct config_numbers weights;            /* empty: equal */
+		struct config_ints higher_is_better_each; /* 0 or 1; empty: true for accuracy only */
+
+		double timeout;        /* seconds; 0: stop at the first success */
+		int max_trials;        /* 100; 0: no limit */
+		bool performance_only; /* false */
+		int64_t random_seed;   /* 9527 */
+		bool tensorboard;      /* false */
+		const char *workspace; /* NULL: to be chosen */
+		const char *resume;    /* NULL; the workspace or history to go on from */
+	} tuning;
+
+	/* to be read only */
+	struct config_note *notes;
+	size_t n_notes;
+
+	struct config_state *state;
+};
+
+struct config *config_new(void); /* the defaults; never fails */
+enum fettle_status config_load(struct config **out, const char *path, struct err *err);
+/* `name` stands for the file in messages, and its folder is where relative paths start. */
+enum fettle_status config_parse(struct config **out, const char *text, const char *name, struct err *err);
+void config_free(struct config *c); /* NULL does nothing */
+
+/*
+ * Overrides one setting by its dotted name: any that config_print() prints, or an alias of it. The value is
+ * text as after the colon in YAML; lists and maps in flow style: "[0.3, 0.7]", "{Conv: {weight: {…}}}".
+ * `origin` names the flag in messages. When it fails, the configuration is as before.
+ */
+enum fettle_status config_set(struct config *c, const char *key, const char *value, const char *origin,
+			      struct err *err);
+
+/* Where the setting at `field`, a member of *c, came from; NULL: it is the default. */
+const struct config_origin *config_origin(const struct config *c, const void *field);
+/* Whether the user gave it: not the default, and not implied by another setting. */
+bool config_is_set(const struct config *c, const void *field);
+
+/* For later stages: "FILE:LINE:COLUMN: …" or "FLAG: …", or just the message where `at` is NULL. */
+enum fettle_status config_fail(const struct config_origin *at, enum fettle_status st, struct err *err,
+			       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/* The configuration in force as YAML, which loads to the same again, with the origin of every line:
+ * `# default`, `# conf.yaml:12`, `# --timeout`. Secrets are left out. Notes follow as comments. When it is
+ * loaded again, everything in it counts as set. */
+void config_print(const struct config *c, struct str *out);
+
+#endif

@@ -1,0 +1,196 @@
+/* What follows from the settings together. It is run after every change, so it starts by forgetting what it
+ * had derived before. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/read.h"
+
+static void forget_derived(struct config *c)
+{
+	struct config_state *s = c->state;
+	size_t i, n = 0;
+
+	for (i = 0; i < s->notes.n; i++)
+		if (!s->notes.v[i].derived)
+			s->notes.v[n++] = s->notes.v[i];
+	s->notes.n = n;
+	for (i = n = 0; i < s->origins.n; i++)
+		if (!s->origins.v[i].at.implied)
+			s->origins.v[n++] = s->origins.v[i];
+	s->origins.n = n;
+	c->notes = s->notes.v;
+	c->n_notes = s->notes.n;
+}
+
+/* `field`, which the user left open, follows from the one at `from`. */
+static void imply(struct config *c, const void *field, const void *from)
+{
+	struct field_origin o = { .offset = (size_t)((const char *)field - (const char *)c) };
+	const struct config_origin *at = config_origin(c, from);
+
+	if (at)
+		o.at = *at;
+	o.at.implied = true;
+	VEC_PUSH(&c->state->origins, o);
+}
+
+/* An enum that follows from another setting when that holds, and else is its default. */
+static void imply_int(struct config *c, int *field, bool holds, int value, const void *from)
+{
+	const struct config *d = c->state->defaults;
+
+	if (config_is_set(c, field))
+		return;
+	memcpy(field, (const char *)d + ((char *)field - (char *)c), sizeof(*field));
+	if (!holds)
+		return;
+	*field = value;
+	imply(c, field, from);
+}
+
+static void finish_framework(struct config *c)
+{
+	const int *from = &c->model.framework;
+	const struct config_origin *at = config_origin(c, from);
+
+	imply_int(c, &c->quantization.format, *from == FRAMEWORK_QLINEAR, FORMAT_QOPERATOR, from);
+	imply_int(c, &c->quantization.approach, *from == FRAMEWORK_INTEGER, APPROACH_DYNAMIC, from);
+	if (!at)
+		return;
+	if (*from >= FRAMEWORK_OTHER)
+		add_note(c, at, true, "model.framework has no effect: any ONNX model is read alike");
+	if (*from == FRAMEWORK_QLINEAR && c->quantization.format != FORMAT_QOPERATOR)
+		add_note(c, at, true,
+			 "model.framework says QOperator, but quantization.quant_format overrides it");
+	if (*from == FRAMEWORK_INTEGER && c->quantization.approach != APPROACH_DYNAMIC)
+		add_note(c, at, true, "model.framework says dynamic, but quantization.approach overrides it");
+}
+
+static void finish_strategy(struct config *c)
+{
+	const struct config_origin *at = config_origin(c, &c->tuning.strategy);
+
+	/* INC 1.x knows no levels: who names a strategy means it */
+	imply_int(c, &c->tuning.quant_level, at != NULL, QUANT_LEVEL_1, &c->tuning.strategy);
+	if (at && c->tuning.quant_level != QUANT_LEVEL_1 && strcmp(c->tuning.strategy, "basic") != 0)
+		add_note(c, at, true, "tuning.strategy.name has no effect: tuning.quant_level is %s, need 1",
+			 c->tuning.quant_level == QUANT_LEVEL_AUTO ? "auto" : "0");
+}
+
+static enum fettle_status finish_sampling(struct config *c, struct err *err)
+{
+	struct config_ints *size = &c->calibration.sampling_size;
+	int64_t samples = (int64_t)c->calibration.iterations * c->calibration.dataloader.batch_size;
+	const struct config_origin *at = config_origin(c, size);
+
+	if (at) {
+		if (!samples || (size->n == 1 && size->v[0] == samples))
+			return FETTLE_OK;
+		return config_fail(
+			at, FETTLE_INVALID, err,
+			"cannot set quantization.calibration.sampling_size: iterations is set too, "
+			"need one of them");
+	}
+	*size = c->state->defaults->calibration.sampling_size;
+	if (!samples)
+		return FETTLE_OK;
+	size->v = arena_alloc(&c->state->arena, sizeof(*size->v));
+	size->v[0] = samples;
+	imply(c, size, &c->calibration.iterations);
+	return FETTLE_OK;
+}
+
+static enum fettle_status check_length(struct config *c, const void *field, const char *name, size_t n,
+				       struct err *err)
+{
+	if (!n || n == c->tuning.objectives.n)
+		return FETTLE_OK;
+	return config_fail(config_origin(c, field), FETTLE_INVALID, err,
+			   "cannot set tuning.multi_objectives.%s: %zu values, need %zu, one per objective",
+			   name, n, c->tuning.objectives.n);
+}
+
+static enum fettle_status finish_objectives(struct config *c, struct err *err)
+{
+	const struct config_ints *list = &c->tuning.objectives;
+	bool found = !list->n;
+	enum fettle_status st;
+	size_t i, j;
+
+	st = check_length(c, &c->tuning.weights, "weight", c->tuning.weights.n, err);
+	if (!st)
+		st = check_length(c, &c->tuning.higher_is_better_each, "higher_is_better",
+				  c->tuning.higher_is_better_each.n, err);
+	for (i = 0; !st && i < list->n; i++)
+		for (j = 0; !st && j < i; j++)
+			if (list->v[i] == list->v[j])
+				st = config_fail(
+					config_origin(c, list), FETTLE_INVALID, err,
+					"cannot set tuning.multi_objectives.objective: one of them is "
+					"there twice");
+	if (st)
+		return st;
+	for (i = 0; i < list->n; i++)
+		if (list->v[i] != OBJECTIVE_ACCURACY) {
+			imply_int(c, &c->tuning.objective, true, (int)list->v[i], list);
+			break;
+		}
+	if (!list->n)
+		imply_int(c, &c->tuning.objective, false, 0, list);
+	for (i = 0; i < list->n; i++)
+		found |= list->v[i] == c->tuning.objective || !config_is_set(c, &c->tuning.objective);
+	if (!found)
+		return config_fail(config_origin(c, &c->tuning.objective), FETTLE_INVALID, err,
+				   "cannot set tuning.objective: multi_objectives is set too and does not "
+				   "name it, need one of them");
+	return FETTLE_OK;
+}
+
+static void note_bf16(struct config *c, const struct config_constraint *constraint)
+{
+	const struct config_allowed *const sides[] = { &constraint->weight.dtype,
+						       &constraint->activation.dtype };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(sides); i++)
+		if (sides[i]->mask & CONFIG_BF16)
+			add_note(c, &sides[i]->at, true, "dtype bf16 has no effect: it is not available");
+}
+
+static void finish_notes(struct config *c)
+{
+	const struct config_constraints *const lists[] = { &c->quantization.op_type_wise,
+							   &c->quantization.op_wise };
+	size_t i, j;
+
+	if (config_is_set(c, &c->device))
+		add_note(c, config_origin(c, &c->device), true, "device has no effect: cpu is the only one");
+	if (c->tuning.tensorboard)
+		add_note(c, config_origin(c, &c->tuning.tensorboard), true,
+			 "tuning.tensorboard has no effect: such files are not written yet");
+	note_bf16(c, &c->quantization.model_wise);
+	for (i = 0; i < ARRAY_LEN(lists); i++)
+		for (j = 0; j < lists[i]->n; j++)
+			note_bf16(c, &lists[i]->v[j]);
+}
+
+enum fettle_status config_finish(struct config *c, struct err *err)
+{
+	enum fettle_status st;
+
+	forget_derived(c);
+	if (c->evaluation.iterations < 0)
+		c->evaluation.iterations = 0;
+	if (c->tuning.criterion == CRITERION_RELATIVE && c->tuning.tolerable_loss > 1)
+		return config_fail(config_origin(c, &c->tuning.tolerable_loss), FETTLE_INVALID, err,
+				   "cannot set tuning.accuracy_criterion.tolerable_loss: %g, need at most 1 "
+				   "where it is relative",
+				   c->tuning.tolerable_loss);
+	finish_framework(c);
+	finish_strategy(c);
+	st = finish_sampling(c, err);
+	if (!st)
+		st = finish_objectives(c, err);
+	finish_notes(c);
+	return st;
+}

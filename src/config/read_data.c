@@ -1,0 +1,375 @@
+/* The values that are more than a scalar or a list: data, metrics and constraints. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "config/print.h"
+#include "config/read.h"
+
+static const char *as_text(struct reader *r, const struct yaml *y)
+{
+	struct str text = STR_INIT;
+	const char *copy;
+
+	yaml_print(y, &text);
+	copy = arena_strdup(&r->c->state->arena, text.s);
+	str_release(&text);
+	return copy;
+}
+
+static void keep_param(struct reader *r, struct config_params *params, const struct yaml *key,
+		       const struct yaml *value)
+{
+	params->v[params->n++] = (struct config_param){
+		.key = key->text,
+		.value = as_text(r, value),
+		.at = origin_of(r, value),
+	};
+}
+
+static struct config_params new_params(struct reader *r, const struct yaml *map)
+{
+	return (struct config_params){ arena_alloc(&r->c->state->arena, map->n * sizeof(struct config_param)),
+				       0 };
+}
+
+/* ---- dataset ---- */
+
+static enum fettle_status read_dataset_params(struct reader *r, const struct yaml *y,
+					      struct config_dataset *out)
+{
+	enum fettle_status st;
+	size_t i;
+
+	if (yaml_is_null(y))
+		return FETTLE_OK;
+	if (yaml_is_text(y))
+		return read_path(r, y, &out->root);
+	if (y->type != YAML_MAP)
+		return fail_value(r, y, "%s, need a map", describe(r, y));
+	out->params = new_params(r, y);
+	for (i = 0; i < y->n; i++) {
+		if (strcmp(y->key[i]->text, "root") != 0 && strcmp(y->key[i]->text, "data_path") != 0) {
+			keep_param(r, &out->params, y->key[i], y->v[i]);
+			continue;
+		}
+		if (out->root)
+			return fail_value(r, y->key[i], "'root' and 'data_path', need one of them");
+		st = read_path(r, y->v[i], &out->root);
+		if (st)
+			return st;
+	}
+	return FETTLE_OK;
+}
+
+static enum fettle_status read_dataset(struct reader *r, const struct key *k, const struct yaml *y,
+				       void *field)
+{
+	struct config_dataset d = { .kind = NULL };
+	enum fettle_status st = FETTLE_OK;
+
+	(void)k;
+	if (yaml_is_text(y)) {
+		st = read_path(r, y, &d.root);
+	} else if (!yaml_is_null(y)) {
+		if (y->type != YAML_MAP)
+			return fail_value(r, y, "%s, need a map or a path", describe(r, y));
+		if (y->n != 1)
+			return fail_value(r, y, "%zu datasets, need one", y->n);
+		d.kind = y->key[0]->text;
+		r->path = path_add(r, d.kind);
+		st = read_dataset_params(r, y->v[0], &d);
+	}
+	if (!st)
+		*(struct config_dataset *)field = d;
+	return st;
+}
+
+static void print_params(struct printer *p, const struct config_params *params)
+{
+	size_t i;
+
+	for (i = 0; i < params->n; i++)
+		print_line(p, params->v[i].key, params->v[i].value, &params->v[i].at);
+}
+
+static void print_dataset(struct printer *p, const struct key *k, const void *field)
+{
+	const struct config_dataset *d = field;
+	const struct config_origin *at = config_origin(p->c, field);
+	struct str root = STR_INIT;
+
+	if (d->root)
+		yaml_print_text(d->root, &root);
+	if (!d->kind) {
+		print_line(p, k->name, d->root ? root.s : "null", at);
+	} else {
+		print_open(p, k->name);
+		if (!d->root && !d->params.n) {
+			print_line(p, d->kind, "{}", at);
+		} else {
+			print_open(p, d->kind);
+			if (d->root)
+				print_line(p, "root", root.s, at);
+			print_params(p, &d->params);
+			print_close(p);
+		}
+		print_close(p);
+	}
+	str_release(&root);
+}
+
+const struct custom custom_dataset = { read_dataset, print_dataset };
+
+/* ---- transforms ---- */
+
+static enum fettle_status set_transform_key(struct reader *r, struct transform *t, const struct yaml *key,
+					    const struct yaml *y)
+{
+	struct items items;
+	enum fettle_status st;
+	double *v;
+	size_t i;
+
+	if (y->type == YAML_MAP || yaml_is_null(y))
+		return fail_value(r, y, "%s, need a value or a list of numbers", describe(r, y));
+	st = read_items(r, y, &items);
+	if (st)
+		return st;
+	v = arena_alloc(&r->c->state->arena, items.n * sizeof(*v));
+	for (i = 0; i < items.n; i++) {
+		if (parse_number(items.v[i]->text, &v[i]))
+			continue;
+		if (items.n > 1)
+			return fail_value(r, items.v[i], "%s, need a number", describe(r, items.v[i]));
+		st = transform_set(t, key->text, NULL, 0, items.v[i]->text, r->err);
+		return st ? fail_here(r, y, st) : FETTLE_OK;
+	}
+	st = transform_set(t, key->text, v, items.n, NULL, r->err);
+	return st ? fail_here(r, y, st) : FETTLE_OK;
+}
+
+static enum fettle_status read_transform(struct reader *r, const struct yaml *name, const struct yaml *y,
+					 struct transform *t, struct config_named_params *source)
+{
+	enum fettle_status st;
+	size_t i;
+
+	source->name = name->text;
+	st = transform_init(t, name->text, r->err);
+	if (st)
+		return fail_here(r, name, st);
+	if (!yaml_is_null(y) && y->type != YAML_MAP)
+		return fail_value(r, y, "%s, need a map", describe(r, y));
+	source->params = new_params(r, y);
+	for (i = 0; i < y->n; i++) {
+		st = set_transform_key(r, t, y->key[i], y->v[i]);
+		if (st)
+			return st;
+		keep_param(r, &source->params, y->key[i], y->v[i]);
+	}
+	st = transform_check(t, r->err);
+	return st ? fail_here(r, name, st) : FETTLE_OK;
+}
+
+static enum fettle_status read_transforms(struct reader *r, const struct key *k, const struct yaml *y,
+					  void *field)
+{
+	struct arena *arena = &r->c->state->arena;
+	struct config_transforms list = { NULL, 0, NULL };
+	const char *path = r->path;
+	enum fettle_status st;
+
+	(void)k;
+	if (!yaml_is_null(y) && y->type != YAML_MAP)
+		return fail_value(r, y, "%s, need a map", describe(r, y));
+	list.v = arena_alloc(arena, y->n * sizeof(*list.v));
+	list.source = arena_alloc(arena, y->n * sizeof(*list.source));
+	for (; list.n < y->n; list.n++) {
+		r->path = path_add(r, y->key[list.n]->text);
+		st = read_transform(r, y->key[list.n], y->v[list.n], &list.v[list.n], &list.source[list.n]);
+		if (st)
+			return st;
+		r->path = path;
+	}
+	*(struct config_transforms *)field = list;
+	return FETTLE_OK;
+}
+
+static void print_transforms(struct printer *p, const struct key *k, const void *field)
+{
+	const struct config_transforms *list = field;
+	const struct config_origin *at = config_origin(p->c, field);
+	size_t i;
+
+	if (!list->n) {
+		print_line(p, k->name, "{}", at);
+		return;
+	}
+	print_open(p, k->name);
+	for (i = 0; i < list->n; i++) {
+		if (!list->source[i].params.n) {
+			print_line(p, list->source[i].name, "{}", at);
+			continue;
+		}
+		print_open(p, list->source[i].name);
+		print_params(p, &list->source[i].params);
+		print_close(p);
+	}
+	print_close(p);
+}
+
+const struct custom custom_transforms = { read_transforms, print_transforms };
+
+/* ---- metric ---- */
+
+/* `topk: 1`, `topk: {k: 1}`, `F1: {average: micro}`, `MSE:`; *param is NULL where none is given */
+static enum fettle_status metric_param(struct reader *r, const struct yaml *y, const char **param)
+{
+	*param = NULL;
+	if (yaml_is_null(y) || (y->type == YAML_MAP && !y->n))
+		return FETTLE_OK;
+	if (y->type == YAML_MAP && y->n == 1 &&
+	    (!strcmp(y->key[0]->text, "k") || !strcmp(y->key[0]->text, "average")))
+		return read_text(r, y->v[0], param);
+	if (y->type == YAML_MAP)
+		return fail_value(r, y->key[0], "unknown option '%.80s', need k or average", y->key[0]->text);
+	return read_text(r, y, param);
+}
+
+static enum fettle_status read_metric(struct reader *r, const struct key *k, const struct yaml *y,
+				      void *field)
+{
+	struct arena *arena = &r->c->state->arena;
+	const struct yaml *name = y;
+	const char *text, *param;
+	struct metric *m = NULL;
+	enum fettle_status st;
+
+	(void)k;
+	if (yaml_is_null(y)) {
+		*(const char **)field = NULL;
+		return FETTLE_OK;
+	}
+	if (y->type == YAML_LIST || (y->type == YAML_MAP && y->n != 1))
+		return fail_value(r, y, "%zu metrics, need one", y->n);
+	text = y->text;
+	if (y->type == YAML_MAP) {
+		name = y->key[0];
+		text = name->text;
+		st = metric_param(r, y->v[0], &param);
+		if (st)
+			return st;
+		if (param)
+			text = arena_strfmt(arena, "%s:%s", text, param);
+	}
+	if (!strncasecmp(text, "multi_metrics", strlen("multi_metrics")))
+		return fail_value(r, name, "several metrics are not supported, name one");
+	st = metric_new(&m, text, r->err);
+	if (st)
+		return fail_here(r, name, st);
+	*(const char **)field = arena_strdup(arena, metric_name(m));
+	metric_free(m);
+	return FETTLE_OK;
+}
+
+static void print_metric(struct printer *p, const struct key *k, const void *field)
+{
+	const char *name = *(const char *const *)field;
+	struct str text = STR_INIT;
+
+	yaml_print_text(name ? name : "", &text);
+	print_line(p, k->name, name ? text.s : "null", config_origin(p->c, field));
+	str_release(&text);
+}
+
+const struct custom custom_metric = { read_metric, print_metric };
+
+/* ---- smooth_quant's alpha ---- */
+
+static enum fettle_status read_alpha(struct reader *r, const struct key *k, const struct yaml *y, void *field)
+{
+	struct config_numbers list = { NULL, 0 };
+	bool is_auto = yaml_is_text(y) && !strcasecmp(y->text, "auto");
+	struct items items;
+	enum fettle_status st;
+
+	if (!is_auto) {
+		st = read_items(r, y, &items);
+		if (st)
+			return st;
+		if (!items.n)
+			return fail_value(r, y, "an empty list, need at least one number or auto");
+		list.v = arena_alloc(&r->c->state->arena, items.n * sizeof(*list.v));
+		for (; list.n < items.n; list.n++) {
+			st = read_number(r, k, items.v[list.n], false, &list.v[list.n]);
+			if (st)
+				return st;
+		}
+	}
+	*(struct config_numbers *)field = list;
+	r->c->recipes.alpha_auto = is_auto;
+	return FETTLE_OK;
+}
+
+static void print_alpha(struct printer *p, const struct key *k, const void *field)
+{
+	if (p->c->recipes.alpha_auto)
+		print_line(p, k->name, "auto", config_origin(p->c, field));
+	else
+		print_numbers(p, k, field);
+}
+
+const struct custom custom_alpha = { read_alpha, print_alpha };
+
+/* ---- op_wise, op_type_wise ---- */
+
+static enum fettle_status read_constraints(struct reader *r, const struct key *k, const struct yaml *y,
+					   void *field)
+{
+	struct config_constraints list = { NULL, 0 };
+	const char *path = r->path;
+	enum fettle_status st;
+
+	(void)k;
+	if (!yaml_is_null(y) && y->type != YAML_MAP)
+		return fail_value(r, y, "%s, need a map", describe(r, y));
+	list.v = arena_alloc(&r->c->state->arena, y->n * sizeof(*list.v));
+	for (; list.n < y->n; list.n++) {
+		struct config_constraint *c = &list.v[list.n];
+
+		c->name = y->key[list.n]->text;
+		c->at = origin_of(r, y->key[list.n]);
+		r->path = path_add(r, c->name);
+		st = read_map(r, constraint_keys, c, y->v[list.n]);
+		if (st)
+			return st;
+		r->path = path;
+	}
+	*(struct config_constraints *)field = list;
+	return FETTLE_OK;
+}
+
+static void print_constraints(struct printer *p, const struct key *k, const void *field)
+{
+	const struct config_constraints *list = field;
+	size_t i;
+
+	if (!list->n) {
+		print_line(p, k->name, "{}", config_origin(p->c, field));
+		return;
+	}
+	print_open(p, k->name);
+	for (i = 0; i < list->n; i++) {
+		size_t before = p->lines.n + 1;
+
+		print_open(p, list->v[i].name);
+		print_keys(p, constraint_keys, &list->v[i]);
+		print_close(p);
+		if (p->lines.n < before) /* an op that nothing is said of */
+			print_line(p, list->v[i].name, "{}", &list->v[i].at);
+	}
+	print_close(p);
+}
+
+const struct custom custom_constraints = { read_constraints, print_constraints };

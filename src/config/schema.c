@@ -1,0 +1,363 @@
+#include "config/schema.h"
+
+#define AT(member) .offset = offsetof(struct config, member)
+#define IN(type, member) .offset = offsetof(struct type, member)
+#define LIMITS(lo, hi) .min = (lo), .max = (hi)
+#define WORD(name, value)                                                                                    \
+	{                                                                                                    \
+		name, value, NULL                                                                            \
+	}
+#define WORDS(table) .words = (table)
+#define END                                                                                                  \
+	{                                                                                                    \
+		.name = NULL                                                                                 \
+	}
+
+static const struct word approaches[] = {
+	WORD("post_training_static_quant", APPROACH_STATIC),
+	WORD("post_training_dynamic_quant", APPROACH_DYNAMIC),
+	WORD("post_training_auto_quant", APPROACH_AUTO),
+	WORD("static", APPROACH_STATIC),
+	WORD("dynamic", APPROACH_DYNAMIC),
+	WORD("auto", APPROACH_AUTO),
+	{ "quant_aware_training", 0, "training is not supported, quantize after it" },
+	END,
+};
+/* The first name of a value is the one that is printed; the others are INC's of other times. */
+static const struct word frameworks[] = {
+	WORD("onnxrt_qlinearops", FRAMEWORK_QLINEAR),
+	WORD("onnxrt_integerops", FRAMEWORK_INTEGER),
+	WORD("onnxrt_qdq", FRAMEWORK_QDQ),
+	WORD("onnxruntime", FRAMEWORK_ONNXRT),
+	WORD("onnxrt_qlinear", FRAMEWORK_QLINEAR),
+	WORD("onnxrt_integer", FRAMEWORK_INTEGER),
+	WORD("onnxrt_qdqops", FRAMEWORK_QDQ),
+	WORD("onnxrt", FRAMEWORK_ONNXRT),
+	WORD("mxnet", FRAMEWORK_OTHER),
+	WORD("tensorflow", FRAMEWORK_OTHER + 1),
+	WORD("inteltensorflow", FRAMEWORK_OTHER + 2),
+	WORD("tensorflow_itex", FRAMEWORK_OTHER + 3),
+	WORD("keras", FRAMEWORK_OTHER + 4),
+	WORD("pytorch", FRAMEWORK_OTHER + 5),
+	WORD("pytorch_fx", FRAMEWORK_OTHER + 6),
+	WORD("pytorch_ipex", FRAMEWORK_OTHER + 7),
+	WORD("engine", FRAMEWORK_OTHER + 8),
+	END,
+};
+static const struct word formats[] = { WORD("QDQ", FORMAT_QDQ), WORD("QOperator", FORMAT_QOPERATOR), END };
+static const struct word devices[] = {
+	WORD("cpu", 0),
+	{ "gpu", 0, "not supported, fettle runs on the cpu" },
+	END,
+};
+static const struct word graph_levels[] = {
+	WORD("default", GRAPH_DEFAULT),    WORD("DISABLE_ALL", GRAPH_DISABLE_ALL),
+	WORD("ENABLE_BASIC", GRAPH_BASIC), WORD("ENABLE_EXTENDED", GRAPH_EXTENDED),
+	WORD("ENABLE_ALL", GRAPH_ALL),     END,
+};
+static const struct word granularities[] = {
+	WORD("per_tensor", CONFIG_PER_TENSOR),
+	WORD("per_channel", CONFIG_PER_CHANNEL),
+	END,
+};
+static const struct word schemes[] = { WORD("asym", 1 << SCHEME_ASYM), WORD("sym", 1 << SCHEME_SYM), END };
+static const struct word dtypes[] = {
+	WORD("uint8", T_U8),
+	WORD("int8", T_S8),
+	WORD("uint16", T_U16),
+	WORD("int16", T_S16),
+	WORD("fp32", CONFIG_FP32),
+	WORD("bf16", CONFIG_BF16),
+	END,
+};
+static const struct word algorithms[] = {
+#define RANGE(ID, id) WORD(#id, 1 << RANGE_##ID),
+#include "calibrate/list.h"
+#undef RANGE
+	WORD("entropy", 1 << RANGE_KL),
+	END,
+};
+static const struct word last_batches[] = {
+	WORD("rollover", LAST_BATCH_ROLLOVER),
+	WORD("discard", LAST_BATCH_DISCARD),
+	END,
+};
+static const struct word criteria[] = {
+	WORD("relative", CRITERION_RELATIVE),
+	WORD("absolute", CRITERION_ABSOLUTE),
+	END,
+};
+static const struct word objectives[] = {
+	WORD("performance", OBJECTIVE_PERFORMANCE),
+	WORD("modelsize", OBJECTIVE_MODELSIZE),
+	WORD("footprint", OBJECTIVE_FOOTPRINT),
+	END,
+};
+static const struct word many_objectives[] = {
+	WORD("performance", OBJECTIVE_PERFORMANCE),
+	WORD("modelsize", OBJECTIVE_MODELSIZE),
+	WORD("footprint", OBJECTIVE_FOOTPRINT),
+	WORD("accuracy", OBJECTIVE_ACCURACY),
+	END,
+};
+static const struct word quant_levels[] = {
+	WORD("0", QUANT_LEVEL_0),
+	WORD("1", QUANT_LEVEL_1),
+	WORD("auto", QUANT_LEVEL_AUTO),
+	END,
+};
+
+static const struct key model_keys[] = {
+	{ "name", KEY_TEXT, AT(model.name) },
+	{ "framework", KEY_WORD, AT(model.framework), WORDS(frameworks) },
+	{ "inputs", KEY_TEXTS, AT(model.inputs), .empty = true },
+	{ "outputs", KEY_TEXTS, AT(model.outputs), .empty = true },
+	END,
+};
+
+static const struct key smooth_keys[] = {
+	{ "alpha", KEY_CUSTOM, AT(recipes.alpha), .custom = &custom_alpha, LIMITS(0, 1) },
+	{ "folding", KEY_UNUSED, .why = "scales are always folded where the graph allows it" },
+	{ "auto_alpha_args", KEY_UNUSED, .why = "the search chooses its own steps" },
+	END,
+};
+static const struct key recipe_keys[] = {
+	{ "smooth_quant", KEY_BOOL, AT(recipes.smooth_quant) },
+	{ "smooth_quant_args", KEY_MAP, .keys = smooth_keys },
+	{ "fast_bias_correction", KEY_BOOL, AT(recipes.fast_bias_correction) },
+	{ "weight_correction", KEY_BOOL, AT(recipes.weight_correction) },
+	{ "first_conv_or_matmul_quantization", KEY_BOOL, AT(recipes.first_conv_or_matmul) },
+	{ "last_conv_or_matmul_quantization", KEY_BOOL, AT(recipes.last_conv_or_matmul) },
+	{ "pre_post_process_quantization", KEY_BOOL, AT(recipes.pre_post_process) },
+	{ "scale_propagation_max_pooling", KEY_BOOL, AT(recipes.scale_propagation_max_pooling) },
+	{ "scale_propagation_concat", KEY_BOOL, AT(recipes.scale_propagation_concat) },
+	{ "gemm_to_matmul", KEY_BOOL, AT(recipes.gemm_to_matmul) },
+	{ "add_qdq_pair_to_weight", KEY_BOOL, AT(recipes.add_qdq_pair_to_weight) },
+	{ "dedicated_qdq_pair", KEY_BOOL, AT(recipes.dedicated_qdq_pair) },
+	{ "optypes_to_exclude_output_quant", KEY_TEXTS, AT(recipes.optypes_to_exclude_output_quant),
+	  .empty = true },
+	{ "graph_optimization_level", KEY_WORD, AT(recipes.graph_optimization_level), WORDS(graph_levels) },
+	{ "include_cle", KEY_BOOL, AT(recipes.include_cle) },
+	{ "include_sq", KEY_BOOL, AT(recipes.include_sq) },
+	{ "include_auto_mp", KEY_BOOL, AT(recipes.include_auto_mp) },
+	{ "include_fast_ft", KEY_BOOL, AT(recipes.include_fast_ft) },
+	{ "ffn_matmul_quantization", KEY_UNUSED, .why = "MatMul is tuned op by op" },
+	{ "layer_wise_quant", KEY_UNUSED, .why = "memory is bounded anyway" },
+	END,
+};
+
+static const struct key dataloader_keys[] = {
+	{ "batch_size", KEY_INT, IN(config_dataloader, batch_size), LIMITS(1, 1 << 20) },
+	{ "last_batch", KEY_WORD, IN(config_dataloader, last_batch), WORDS(last_batches) },
+	{ "shuffle", KEY_BOOL, IN(config_dataloader, shuffle) },
+	{ "dataset", KEY_CUSTOM, IN(config_dataloader, dataset), .custom = &custom_dataset },
+	{ "transform", KEY_CUSTOM, IN(config_dataloader, transforms), .custom = &custom_transforms },
+	{ "filter", KEY_REFUSED, .why = "filters are not supported, filter the data beforehand" },
+	{ "distributed", KEY_UNUSED, .why = "trials are distributed, not data" },
+	{ "num_workers", KEY_UNUSED, .why = "data is read by the threads of the evaluation" },
+	{ "pin_memory", KEY_UNUSED, .why = "there is only the memory of the cpu" },
+	END,
+};
+
+static const struct key calibration_keys[] = {
+	{ "sampling_size", KEY_INTS, AT(calibration.sampling_size), LIMITS(1, 1 << 30) },
+	{ "iterations", KEY_INT, AT(calibration.iterations), LIMITS(0, 1 << 20) },
+	{ "dataloader", KEY_MAP, AT(calibration.dataloader), .keys = dataloader_keys },
+	END,
+};
+
+static const struct key side_keys[] = {
+	{ "granularity", KEY_ALLOWED, IN(config_side, granularity), WORDS(granularities) },
+	{ "scheme", KEY_ALLOWED, IN(config_side, scheme), WORDS(schemes) },
+	{ "dtype", KEY_ALLOWED, IN(config_side, dtype), WORDS(dtypes) },
+	{ "algorithm", KEY_ALLOWED, IN(config_side, algorithm), WORDS(algorithms) },
+	END,
+};
+const struct key constraint_keys[] = {
+	{ "weight", KEY_MAP, IN(config_constraint, weight), .keys = side_keys },
+	{ "activation", KEY_MAP, IN(config_constraint, activation), .keys = side_keys },
+	END,
+};
+
+static const struct key quantization_keys[] = {
+	{ "approach", KEY_WORD, AT(quantization.approach), WORDS(approaches) },
+	{ "quant_format", KEY_WORD, AT(quantization.format), WORDS(formats) },
+	{ "recipes", KEY_MAP, .keys = recipe_keys },
+	{ "calibration", KEY_MAP, .keys = calibration_keys },
+	{ "model_wise", KEY_MAP, AT(quantization.model_wise), .keys = constraint_keys },
+	{ "op_type_wise", KEY_CUSTOM, AT(quantization.op_type_wise), .custom = &custom_constraints },
+	{ "op_wise", KEY_CUSTOM, AT(quantization.op_wise), .custom = &custom_constraints },
+	{ "op_type_dict", KEY_CUSTOM, AT(quantization.op_type_wise), .custom = &custom_constraints,
+	  .alias = true },
+	{ "op_name_dict", KEY_CUSTOM, AT(quantization.op_wise), .custom = &custom_constraints,
+	  .alias = true },
+	{ "calibration_sampling_size", KEY_INTS, AT(calibration.sampling_size), LIMITS(1, 1 << 30),
+	  .alias = true },
+	{ "quant_level", KEY_WORD, AT(tuning.quant_level), WORDS(quant_levels), .alias = true },
+	{ "use_bf16", KEY_UNUSED, .why = "bf16 is not available" },
+	{ "excluded_precisions", KEY_UNUSED, .why = "bf16 is not available" },
+	{ "train", KEY_REFUSED, .why = "quantization-aware training is not supported" },
+	END,
+};
+
+static const struct key accuracy_configs_keys[] = {
+	{ "intra_num_of_threads", KEY_INT, AT(evaluation.threads), LIMITS(0, 4096) },
+	{ "inter_num_of_threads", KEY_UNUSED, .why = "only intra_num_of_threads is used" },
+	{ "cores_per_instance", KEY_UNUSED, .why = "only intra_num_of_threads is used" },
+	{ "num_of_instance", KEY_UNUSED, .why = "only intra_num_of_threads is used" },
+	{ "kmp_blocktime", KEY_UNUSED, .why = "only intra_num_of_threads is used" },
+	END,
+};
+static const struct key accuracy_keys[] = {
+	{ "metric", KEY_CUSTOM, AT(evaluation.metric), .custom = &custom_metric },
+	{ "iteration", KEY_INT, AT(evaluation.iterations), LIMITS(-1, 1 << 30) },
+	{ "dataloader", KEY_MAP, AT(evaluation.dataloader), .keys = dataloader_keys },
+	{ "configs", KEY_MAP, .keys = accuracy_configs_keys },
+	{ "multi_metrics", KEY_REFUSED, .why = "several metrics are not supported, name one under 'metric'" },
+	{ "postprocess", KEY_REFUSED, .why = "postprocessing is not supported, it belongs into the model" },
+	END,
+};
+static const struct key evaluation_keys[] = {
+	{ "accuracy", KEY_MAP, .keys = accuracy_keys },
+	{ "performance", KEY_UNUSED, .why = "performance is measured on the data of the accuracy" },
+	END,
+};
+
+/* The options of all strategies; they stand beside the name or under strategy_kwargs. */
+#define STRATEGY_OPTIONS                                                                                     \
+	{ "confidence_batches", KEY_INT, AT(tuning.confidence_batches), LIMITS(1, 1 << 20) },                \
+		{ "hawq_v2_loss", KEY_TEXT, AT(tuning.hawq_v2_loss) },                                       \
+		{ "sigopt_api_token", KEY_TEXT, AT(tuning.sigopt_api_token), .secret = true },               \
+		{ "sigopt_project_id", KEY_TEXT, AT(tuning.sigopt_project_id) },                             \
+		{ "sigopt_experiment_name", KEY_TEXT, AT(tuning.sigopt_experiment_name) },                   \
+		{ "sigopt_url", KEY_TEXT, AT(tuning.sigopt_url) },                                           \
+		{ "n_startup_trials", KEY_INT, AT(tuning.n_startup_trials), LIMITS(1, 1 << 20) },            \
+		{ "n_ei_candidates", KEY_INT, AT(tuning.n_ei_candidates), LIMITS(1, 1 << 20) },              \
+		{ "gamma", KEY_NUMBER, AT(tuning.gamma), LIMITS(0, 1) },                                     \
+		{ "prior_weight", KEY_NUMBER, AT(tuning.prior_weight), LIMITS(0, 1e6) },                     \
+		{ "accuracy_weight", KEY_UNUSED, .why = "the accuracy is a constraint" },                    \
+	{                                                                                                    \
+		"latency_weight", KEY_UNUSED, .why = "the accuracy is a constraint"                          \
+	}
+
+static const struct key strategy_kwargs_keys[] = { STRATEGY_OPTIONS, END };
+static const struct key strategy_keys[] = {
+	{ "name", KEY_TEXT, AT(tuning.strategy) },
+	STRATEGY_OPTIONS,
+	{ "strategy_kwargs", KEY_MAP, .keys = strategy_kwargs_keys, .alias = true },
+	END,
+};
+
+#define LOSS(word, id, most)                                                                                 \
+	{                                                                                                    \
+		word, KEY_NUMBER, AT(tuning.tolerable_loss), LIMITS(0, most),                                \
+			.percent = true, .alias = true, .also = offsetof(struct config, tuning.criterion),   \
+			.also_value = (id)                                                                   \
+	}
+static const struct key criterion_keys[] = {
+	{ "criterion", KEY_WORD, AT(tuning.criterion), WORDS(criteria) },
+	{ "tolerable_loss", KEY_NUMBER, AT(tuning.tolerable_loss), LIMITS(0, 1e9), .percent = true },
+	{ "higher_is_better", KEY_BOOL, AT(tuning.higher_is_better) },
+	LOSS("relative", CRITERION_RELATIVE, 1),
+	LOSS("absolute", CRITERION_ABSOLUTE, 1e9),
+	END,
+};
+
+static const struct key objectives_keys[] = {
+	{ "objective", KEY_WORDS, AT(tuning.objectives), WORDS(many_objectives), .empty = true },
+	{ "weight", KEY_NUMBERS, AT(tuning.weights), LIMITS(0, 1e9), .empty = true },
+	{ "higher_is_better", KEY_BOOLS, AT(tuning.higher_is_better_each), .empty = true },
+	END,
+};
+
+#define EXIT_POLICY                                                                                          \
+	{ "timeout", KEY_NUMBER, AT(tuning.timeout), LIMITS(0, 1e9) },                                       \
+	{                                                                                                    \
+		"max_trials", KEY_INT, AT(tuning.max_trials), LIMITS(0, 1e9)                                 \
+	}
+static const struct key exit_keys[] = {
+	EXIT_POLICY,
+	{ "performance_only", KEY_BOOL, AT(tuning.performance_only) },
+	END,
+};
+static const struct key tuning_criterion_keys[] = {
+	EXIT_POLICY,
+	{ "strategy", KEY_MAP, .keys = strategy_keys, .whole = "name", .alias = true },
+	{ "strategy_kwargs", KEY_MAP, .keys = strategy_kwargs_keys, .alias = true },
+	{ "objective", KEY_WORD, AT(tuning.objective), WORDS(objectives), .alias = true },
+	END,
+};
+
+static const struct key workspace_keys[] = {
+	{ "path", KEY_PATH, AT(tuning.workspace) },
+	{ "resume", KEY_PATH, AT(tuning.resume) },
+	END,
+};
+
+static const struct key tuning_keys[] = {
+	{ "quant_level", KEY_WORD, AT(tuning.quant_level), WORDS(quant_levels) },
+	{ "strategy", KEY_MAP, .keys = strategy_keys, .whole = "name" },
+	{ "strategy_kwargs", KEY_MAP, .keys = strategy_kwargs_keys, .alias = true },
+	{ "accuracy_criterion", KEY_MAP, .keys = criterion_keys },
+	{ "objective", KEY_WORD, AT(tuning.objective), WORDS(objectives) },
+	{ "multi_objectives", KEY_MAP, .keys = objectives_keys },
+	{ "exit_policy", KEY_MAP, .keys = exit_keys },
+	{ "tuning_criterion", KEY_MAP, .keys = tuning_criterion_keys, .alias = true },
+	{ "random_seed", KEY_INT64, AT(tuning.random_seed), LIMITS(0, 9007199254740992.) },
+	{ "tensorboard", KEY_BOOL, AT(tuning.tensorboard) },
+	{ "workspace", KEY_MAP, .keys = workspace_keys, .whole = "path" },
+	{ "diagnosis", KEY_UNUSED, .why = "every run keeps what 'fettle report' needs" },
+	END,
+};
+
+#define OTHER_JOB(name)                                                                                      \
+	{                                                                                                    \
+		name, KEY_REFUSED, .why = "not supported, fettle quantizes after training"                   \
+	}
+const struct key config_keys[] = {
+	{ "version", KEY_UNUSED, .why = "all versions are read alike" },
+	{ "model", KEY_MAP, .keys = model_keys },
+	{ "device", KEY_WORD, AT(device), WORDS(devices) },
+	{ "quantization", KEY_MAP, .keys = quantization_keys },
+	{ "evaluation", KEY_MAP, .keys = evaluation_keys },
+	{ "tuning", KEY_MAP, .keys = tuning_keys },
+	{ "quant_level", KEY_WORD, AT(tuning.quant_level), WORDS(quant_levels), .alias = true },
+	{ "accuracy_criterion", KEY_MAP, .keys = criterion_keys, .alias = true },
+	{ "tuning_criterion", KEY_MAP, .keys = tuning_criterion_keys, .alias = true },
+	OTHER_JOB("pruning"),
+	OTHER_JOB("distillation"),
+	OTHER_JOB("mixed_precision"),
+	OTHER_JOB("graph_optimization"),
+	OTHER_JOB("nas"),
+	END,
+};
+
+void config_defaults(struct config *c, struct arena *arena)
+{
+	struct config_dataloader loader = { .batch_size = 1 };
+
+	c->recipes.alpha = (struct config_numbers){ arena_alloc(arena, sizeof(double)), 1 };
+	c->recipes.alpha.v[0] = 0.5;
+	c->recipes.first_conv_or_matmul = true;
+	c->recipes.last_conv_or_matmul = true;
+	c->recipes.pre_post_process = true;
+	c->recipes.scale_propagation_max_pooling = true;
+	c->recipes.scale_propagation_concat = true;
+	c->recipes.gemm_to_matmul = true;
+	c->calibration.sampling_size = (struct config_ints){ arena_alloc(arena, sizeof(int64_t)), 1 };
+	c->calibration.sampling_size.v[0] = 100;
+	c->calibration.dataloader = loader;
+	c->evaluation.dataloader = loader;
+	c->tuning.quant_level = QUANT_LEVEL_AUTO;
+	c->tuning.strategy = "basic";
+	c->tuning.confidence_batches = 2;
+	c->tuning.sigopt_experiment_name = "nc-tune";
+	c->tuning.n_startup_trials = 10;
+	c->tuning.n_ei_candidates = 24;
+	c->tuning.gamma = 0.1;
+	c->tuning.prior_weight = 1;
+	c->tuning.tolerable_loss = 0.01;
+	c->tuning.higher_is_better = true;
+	c->tuning.max_trials = 100;
+	c->tuning.random_seed = 9527;
+}

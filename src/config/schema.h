@@ -1,0 +1,73 @@
+/*
+ * The schema: which keys there are, what they take and where it goes. One table drives reading, overriding,
+ * printing and the messages; a new setting is a member of struct config and a line in schema.c.
+ */
+#ifndef CONFIG_SCHEMA_H
+#define CONFIG_SCHEMA_H
+
+#include "config/config.h"
+#include "config/yaml.h"
+
+enum key_type {
+	KEY_BOOL = 1, /* bool */
+	KEY_INT,      /* int */
+	KEY_INT64,    /* int64_t */
+	KEY_NUMBER,   /* double */
+	KEY_WORD,     /* int, one of `words` */
+	KEY_TEXT,     /* const char * */
+	KEY_PATH,     /* const char *, relative to the file */
+	/* lists: a YAML list, one value, or values with commas between them */
+	KEY_INTS,    /* struct config_ints */
+	KEY_NUMBERS, /* struct config_numbers */
+	KEY_BOOLS,   /* struct config_ints */
+	KEY_WORDS,   /* struct config_ints */
+	KEY_TEXTS,   /* struct config_strings */
+	KEY_ALLOWED, /* struct config_allowed, bits of `words` */
+	/* others */
+	KEY_MAP,     /* `keys`, which count their offsets from here */
+	KEY_CUSTOM,  /* `custom` reads and prints it */
+	KEY_UNUSED,  /* any value; a note says that it does nothing, and `why` */
+	KEY_REFUSED, /* an error says `why` */
+};
+
+struct word {
+	const char *name;
+	int value;
+	const char *refused; /* why it cannot be had; NULL: it can */
+};
+
+struct reader;
+struct printer;
+struct key;
+
+struct custom {
+	enum fettle_status (*read)(struct reader *r, const struct key *k, const struct yaml *y, void *field);
+	void (*print)(struct printer *p, const struct key *k, const void *field);
+};
+
+/* Tables end with a key without a name; words likewise. */
+struct key {
+	const char *name;
+	enum key_type type;
+	size_t offset;     /* of the member, from the table's base */
+	double min, max;   /* of numbers, when max > min */
+	bool alias;        /* another name for what a key without this flag sets: not printed */
+	bool percent;      /* of numbers: "1%" is 0.01 */
+	bool empty;        /* of lists: may be empty */
+	bool secret;       /* not printed */
+	const char *why;   /* it does nothing, or is refused */
+	const char *whole; /* of a map: a scalar in its place is the value of this key */
+	size_t also;       /* of an alias: this int is set too, to also_value; 0: none */
+	int also_value;
+	const struct word *words;
+	const struct key *keys;
+	const struct custom *custom;
+};
+
+extern const struct key config_keys[];     /* base: struct config */
+extern const struct key constraint_keys[]; /* base: struct config_constraint */
+extern const struct custom custom_dataset, custom_transforms, custom_metric, custom_alpha, custom_constraints;
+
+void config_defaults(struct config *c, struct arena *arena);
+
+#endif
