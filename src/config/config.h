@@ -24,7 +24,7 @@
 #include "calibrate/range.h"
 #include "data/transform.h"
 #include "evaluate/metric.h"
-#include "space/plan.h"
+#include "space/qplan.h"
 
 /* Where a setting came from. */
 struct config_origin {
