@@ -25,14 +25,34 @@ struct op_choice {
 enum quant_format { FORMAT_QDQ, FORMAT_QOPERATOR };
 enum approach { APPROACH_STATIC, APPROACH_DYNAMIC, APPROACH_AUTO };
 
+/* Passes over the whole model. A zeroed struct is the default. */
+struct recipes {
+	bool keep_first; /* first_conv_or_matmul_quantization off: that op stays in fp32 */
+	bool keep_last;  /* last_conv_or_matmul_quantization off */
+	bool keep_ends;  /* pre_post_process_quantization off: nothing before the first or behind the last */
+	bool own_pool_scale;      /* scale_propagation_max_pooling off: MaxPool's output gets its own range */
+	bool own_concat_scale;    /* scale_propagation_concat off: inputs of Concat keep their own ranges */
+	bool gemm_to_matmul;      /* quantized Gemm becomes MatMul and Add */
+	bool dedicated_qdq_pair;  /* every reader gets a pair of its own */
+	bool qdq_pair_on_weights; /* add_qdq_pair_to_weight: float weights with Q and DQ */
+	bool fast_bias_correction;    /* biases take up the mean error of the quantized weights */
+	bool weight_correction;       /* quantized weights keep each channel's mean and variance */
+	const char *const *no_output; /* optypes_to_exclude_output_quant; borrowed */
+	size_t n_no_output;
+};
+
 struct qplan {
 	size_t n; /* one choice per node, as in struct op_list */
 	struct op_choice *ops;
 	enum quant_format format;
+	struct recipes recipes;
 };
 #define QPLAN_INIT                                                                                           \
 	{                                                                                                    \
-		0, NULL, FORMAT_QDQ                                                                          \
+		0, NULL, FORMAT_QDQ,                                                                         \
+		{                                                                                            \
+			0                                                                                    \
+		}                                                                                            \
 	}
 
 /* What a default plan is made from: one setting for all ops. */
