@@ -1,6 +1,7 @@
 /* Editing a model: attributes, new nodes, new constants, imports. */
 #include "model/internal.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,8 +41,9 @@ const char *node_str(const struct node *n, const char *name)
 {
 	Onnx__AttributeProto *a = attr(n, name);
 
-	/* protobuf-c leaves a NUL behind bytes that it unpacks */
-	return a && a->has_s && a->s.data ? (const char *)a->s.data : NULL;
+	if (!a || !a->has_s)
+		return NULL;
+	return a->s.data ? (const char *)a->s.data : ""; /* the decoder has put a NUL behind it */
 }
 
 const int64_t *node_ints(const struct node *n, const char *name, size_t *count)
@@ -162,7 +164,7 @@ const char *model_fresh(struct model *m, const char *base)
 {
 	const char *name = arena_strdup(&m->arena, base);
 
-	while (name_taken(m, name))
+	while (!*name || name_taken(m, name))
 		name = arena_strfmt(&m->arena, "%s_%u", base, ++m->fresh);
 	map_set(&m->names, name, 1);
 	return name;
@@ -217,8 +219,11 @@ int model_domain_version(const struct model *m, const char *domain)
 	size_t i;
 
 	for (i = 0; i < p->n_opset_import; i++)
-		if (same_domain(p->opset_import[i]->domain, domain))
-			return (int)p->opset_import[i]->version;
+		if (same_domain(p->opset_import[i]->domain, domain)) {
+			int64_t v = p->opset_import[i]->version;
+
+			return v > INT_MAX ? INT_MAX : v < 0 ? 0 : (int)v;
+		}
 	return 0;
 }
 
@@ -324,6 +329,8 @@ void model_set_outputs(struct model *m, const char *const *names, size_t n)
 
 		if (known)
 			out[i] = *known;
+		else
+			out[i].type.rank = -1;
 		if (!out[i].proto) {
 			Onnx__ValueInfoProto *v = arena_alloc(&m->arena, sizeof(*v));
 

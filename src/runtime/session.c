@@ -205,13 +205,15 @@ out:
 	return st;
 }
 
-static enum fettle_status wrap_tensor(struct runtime *rt, const struct tensor *t, OrtValue **out, const char *what,
-				      struct err *err)
+/* with borrowed memory; the API takes a mutable pointer but does not write through it */
+static enum fettle_status wrap(struct runtime *rt, const struct tensor *t, const void *data, size_t n, OrtValue **out,
+			       const char *what, struct err *err)
 {
-	/* with borrowed memory; the API takes a mutable pointer but does not write through it */
+	static const char nothing[1]; /* the API wants a pointer even to no bytes */
+
 	return ort_fail(rt->api,
-			rt->api->CreateTensorWithDataAsOrtValue(rt->cpu, t->data, tensor_bytes(t), t->dims,
-								(size_t)t->rank,
+			rt->api->CreateTensorWithDataAsOrtValue(rt->cpu, (void *)(uintptr_t)(n ? data : nothing), n,
+								t->dims, (size_t)t->rank,
 								(ONNXTensorElementDataType)t->dtype, out),
 			what, err);
 }
@@ -223,11 +225,13 @@ static enum fettle_status share_weights(struct runtime *rt, OrtSessionOptions *s
 	const char **names = xcalloc(p->n_weights, sizeof(*names));
 	OrtValue **values = xcalloc(p->n_weights, sizeof(OrtValue *));
 	enum fettle_status st = FETTLE_OK;
-	size_t i;
+	size_t i, n;
 
 	for (i = 0; i < p->n_weights; i++) {
+		const void *data = init_bytes(p->weights[i], &n);
+
 		names[i] = p->weights[i]->name;
-		st = wrap_tensor(rt, &p->weights[i]->t, &values[i], what, err);
+		st = wrap(rt, &p->weights[i]->t, data, n, &values[i], what, err);
 		if (st)
 			goto out;
 	}
@@ -399,8 +403,13 @@ enum fettle_status session_run(struct session *s, const struct tensor *in, struc
 	size_t i;
 
 	release_results(s);
-	for (i = 0; i < s->n_in && !st; i++)
-		st = wrap_tensor(s->rt, &in[i], &values[i], what, err);
+	for (i = 0; i < s->n_in && !st; i++) {
+		if (in[i].rank < 0 || in[i].rank > TENSOR_RANK_MAX || !dtype_size(in[i].dtype))
+			st = fail(err, FETTLE_UNSUPPORTED, "cannot %s: input '%s' is given as %s of rank %d, need numbers",
+				  what, s->in[i].name, dtype_name(in[i].dtype), in[i].rank);
+		else
+			st = wrap(s->rt, &in[i], in[i].data, tensor_bytes(&in[i]), &values[i], what, err);
+	}
 	if (st)
 		goto out;
 	TRY(api->Run(s->ort, NULL, s->in_names, (const OrtValue *const *)values, s->n_in, s->out_names, s->n_out,
