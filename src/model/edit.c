@@ -297,6 +297,38 @@ void model_sweep(struct model *m)
 	map_release(&domains);
 }
 
+static void drop_repeats(Onnx__GraphProto *g)
+{
+	struct map seen = MAP_INIT;
+	size_t i, j, k, kept = 0;
+
+	for (i = 0; i < g->n_initializer; i++) {
+		const char *name = g->initializer[i]->name;
+
+		if (name && map_get(&seen, name) != MAP_NONE)
+			continue;
+		if (name)
+			map_set(&seen, name, 1);
+		g->initializer[kept++] = g->initializer[i];
+	}
+	g->n_initializer = kept;
+	map_release(&seen);
+	for (i = 0; i < g->n_node; i++)
+		for (j = 0; j < g->node[i]->n_attribute; j++) {
+			Onnx__AttributeProto *a = g->node[i]->attribute[j];
+
+			if (a->g)
+				drop_repeats(a->g);
+			for (k = 0; k < a->n_graphs; k++)
+				drop_repeats(a->graphs[k]);
+		}
+}
+
+void model_drop_repeats(struct model *m)
+{
+	drop_repeats(((Onnx__ModelProto *)m->proto)->graph);
+}
+
 const struct value *model_value(const struct model *m, const char *name)
 {
 	size_t i;

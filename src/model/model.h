@@ -111,6 +111,11 @@ void model_need_domain(struct model *m, const char *domain, int version);
 int model_domain_version(const struct model *m, const char *domain); /* 0 when not imported */
 /* Drops constants nothing reads, and imports of domains no node uses. */
 void model_sweep(struct model *m);
+/*
+ * Drops constants of subgraphs that repeat one of the same name: ONNX Runtime writes those that it folded
+ * twice, and then refuses its own file. Only for a model nobody has derived from.
+ */
+void model_drop_repeats(struct model *m);
 /* The declared type of an input, an output or an intermediate value; NULL when there is none. */
 const struct value *model_value(const struct model *m, const char *name);
 /* Says what an intermediate value's type is. The name must outlive m. */

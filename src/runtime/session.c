@@ -32,6 +32,7 @@ static enum fettle_status ort_fail(const OrtApi *api, OrtStatus *s, const char *
 
 	if (!s)
 		return FETTLE_OK;
+	text = api->GetErrorMessage(s);
 	switch (api->GetErrorCode(s)) {
 	case ORT_NO_SUCHFILE:
 	case ORT_NO_MODEL:
@@ -43,10 +44,12 @@ static enum fettle_status ort_fail(const OrtApi *api, OrtStatus *s, const char *
 	case ORT_NOT_IMPLEMENTED:
 		st = FETTLE_UNSUPPORTED;
 		break;
+	case ORT_FAIL: /* its code for a great many things; an op that it does not have is the model's affair */
+		st = strstr(text, "is not a registered function/op") ? FETTLE_UNSUPPORTED : FETTLE_BACKEND;
+		break;
 	default:
 		st = FETTLE_BACKEND;
 	}
-	text = api->GetErrorMessage(s);
 	n = (int)strcspn(text, "\n");
 	fail(err, st, "cannot %s: ONNX Runtime says: %.*s", what, n > 400 ? 400 : n, text);
 	api->ReleaseStatus(s);
