@@ -1,4 +1,21 @@
-/* fettle: makes ONNX models small and fast without breaking them. */
+/*
+ * fettle: makes ONNX models small and fast without breaking them.
+ *
+ *	struct fettle *f = fettle_new();
+ *	struct fettle_options o = FETTLE_OPTIONS_INIT;
+ *	struct fettle_quantized q;
+ *
+ *	o.model = "model.onnx";
+ *	o.calib = "calib.npz";
+ *	o.output = "model.int8.onnx";
+ *	if (fettle_quantize(f, &o, &q))
+ *		fprintf(stderr, "%s\n", fettle_message(f));
+ *	fettle_free(f);
+ *
+ * A handle serves one thread at a time; any number of handles may be in use at once. Every struct that
+ * a caller fills begins with its size (the *_INIT macros set it), so that fields can be added at the end
+ * without breaking callers. Strings are borrowed for the call; 0 and NULL mean "the default".
+ */
 #ifndef FETTLE_H
 #define FETTLE_H
 
@@ -12,15 +29,151 @@ extern "C" {
 
 #define FETTLE_VERSION "0.1.0"
 
+#if defined(__GNUC__)
+#define FETTLE_API __attribute__((visibility("default")))
+#else
+#define FETTLE_API
+#endif
+
 /* What a call came to. Zero is success; fettle_message() has the reason for the others. */
 enum fettle_status {
 	FETTLE_OK = 0,
-	FETTLE_STOP,        /* told to stop: the budget is spent, the goal is reached, or cancelled */
-	FETTLE_INVALID,     /* the input or a setting is wrong */
+	FETTLE_STOP,	    /* told to stop: the budget is spent, the goal is reached, or cancelled */
+	FETTLE_INVALID,	    /* the input or a setting is wrong */
 	FETTLE_UNSUPPORTED, /* the input is fine, but not something fettle handles */
-	FETTLE_SYSTEM,      /* a file, the disk, memory or a process failed */
-	FETTLE_BACKEND,     /* ONNX Runtime failed */
+	FETTLE_SYSTEM,	    /* a file, the disk, memory or a process failed */
+	FETTLE_BACKEND,	    /* ONNX Runtime failed */
 };
+
+struct fettle;
+
+FETTLE_API struct fettle *fettle_new(void);
+FETTLE_API void fettle_free(struct fettle *f);
+/* Why the last call failed; "" if it did not. Valid until the next call. */
+FETTLE_API const char *fettle_message(const struct fettle *f);
+/* The version of this library, and of the ONNX Runtime it runs on. */
+FETTLE_API const char *fettle_version(void);
+FETTLE_API const char *fettle_runtime_version(void);
+/* The CPU as far as int8 goes, and whether its u8 x s8 products saturate. */
+FETTLE_API const char *fettle_cpu(bool *saturates);
+
+/* Called now and then with what is being done and how far it is (total 0: unknown). Returning false
+ * cancels: the call returns FETTLE_STOP. */
+typedef bool (*fettle_progress)(void *self, const char *phase, size_t done, size_t total);
+FETTLE_API void fettle_on_progress(struct fettle *f, fettle_progress call, void *self);
+
+/*
+ * What to do, for all calls. DATA is a .npz (arrays named as the model's inputs, or `x`; labels `y`), a folder
+ * of class folders with images, or a folder of test_data_set_* as ONNX publishes them.
+ */
+struct fettle_options {
+	size_t size;
+	const char *model;  /* ONNX file */
+	const char *output; /* where to write the result */
+	const char *config; /* YAML; what is set here overrides it */
+
+	const char *calib;    /* DATA for calibration */
+	size_t calib_samples; /* 0: 100, or all if there are fewer */
+	const char *eval;     /* DATA for evaluation */
+	size_t eval_samples;  /* 0: all */
+	size_t batch;	      /* 0: 32 for calibration and evaluation, 1 for timing */
+	uint64_t seed;	      /* of the choice of calibration samples; 0: the first ones */
+
+	const char *metric;    /* top1, top5, topk:K, f1, mse, …; NULL: top1 with labels, else sqnr */
+	const char *eval_cmd;  /* any program instead: "cmd {model}" prints a number */
+	const char *reference; /* model whose outputs stand in for labels */
+
+	const char *approach;	   /* static (default), dynamic, auto */
+	const char *format;	   /* qdq (default), qoperator */
+	const char *act_dtype;	   /* uint8 (default), int8, uint16, int16 */
+	const char *act_scheme;	   /* asym (default), sym */
+	const char *algorithm;	   /* minmax (default), kl, percentile[:P], mse, moving_average, nonoverflow, minmse */
+	const char *weight_dtype;  /* int8 (default), uint8, int16 */
+	const char *weight_scheme; /* sym (default), asym */
+	const char *granularity;   /* per_channel (default), per_tensor */
+	const char *reduce_range;  /* auto (default: on where the CPU saturates), on, off: 7-bit weights */
+	const char *keep_fp32;	   /* comma-separated names, types or /regular expressions/ of ops to leave alone */
+	const char *quantize;	   /* the same, of ops to quantize that are not by default */
+
+	int threads;	     /* 0: all cores */
+	double seconds;	     /* for timing, per model; 0: 1 */
+	const char *helper;  /* the fettle command, to measure memory in a process of its own; NULL: do not */
+};
+#define FETTLE_OPTIONS_INIT { .size = sizeof(struct fettle_options) }
+
+/* Quantizes a model by one plan, without a search, and writes it to options->output. */
+struct fettle_quantized {
+	size_t ops_int8, ops_int16, ops_dynamic, ops_fp32; /* ops that could be quantized, by what became of them */
+	double int8_share;				   /* of the multiply-adds */
+	size_t calib_samples;
+	size_t size_before, size_after;				     /* bytes on disk */
+	double seconds_prepare, seconds_calibrate, seconds_quantize; /* where the time went */
+};
+FETTLE_API enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options *o,
+					      struct fettle_quantized *out);
+
+/* The score of options->model on options->eval (or of eval_cmd). */
+struct fettle_score {
+	char metric[32]; /* as it was computed */
+	double value;
+	bool higher_is_better;
+	size_t samples;
+	double seconds; /* in the runtime */
+};
+FETTLE_API enum fettle_status fettle_eval(struct fettle *f, const struct fettle_options *o,
+					  struct fettle_score *out);
+
+/* Latency, size and memory of several models, timed in turns. options->eval may give the inputs. */
+struct fettle_timing {
+	double latency_ms, p90_ms; /* median and 90th percentile of one run */
+	size_t runs;
+	size_t size_bytes;
+	size_t footprint_bytes; /* peak memory of a process that runs it; 0 without options->helper */
+	double speedup;		/* against the first model */
+};
+FETTLE_API enum fettle_status fettle_bench(struct fettle *f, const struct fettle_options *o,
+					   const char *const *models, size_t n, struct fettle_timing *out);
+/* Loads options->model and runs it once in this process; gives the process's peak memory. */
+FETTLE_API enum fettle_status fettle_footprint(struct fettle *f, const struct fettle_options *o, size_t *bytes);
+
+/* Where a model's time goes, by op type, from the runtime's own profile. */
+struct fettle_profile_row {
+	char op[48];   /* with "(depthwise)" where that matters */
+	size_t count;  /* nodes */
+	double ms;     /* per run, all of them together */
+};
+FETTLE_API enum fettle_status fettle_profile(struct fettle *f, const struct fettle_options *o,
+					     struct fettle_profile_row **rows, size_t *n); /* free() *rows */
+
+/* What fettle sees in a model. */
+struct fettle_op {
+	const char *name, *type;
+	const char *why_not; /* why it stays in fp32; NULL: it can be quantized */
+	const char *kind;    /* compute, element, move, table; NULL when it cannot be quantized */
+	bool can_static, can_dynamic;
+	const char *by_default; /* what the default plan makes of it: int8, dynamic, fp32 */
+	double macs;		/* multiply-adds per sample */
+	int block;		/* transformer block, or -1 */
+};
+struct fettle_inspection {
+	size_t n_ops, n_blocks, n_cuts, n_inputs, n_outputs;
+	const struct fettle_op *ops; /* in the order they run */
+	struct fettle_value {
+		const char *name, *dtype;
+		char shape[96];
+	} const *inputs, *outputs;
+	int opset;
+	size_t weight_bytes;
+	double total_macs;
+	double int8_share; /* of the default plan */
+};
+FETTLE_API enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options *o,
+					     struct fettle_inspection **out);
+FETTLE_API void fettle_inspection_free(struct fettle_inspection *i);
+
+/* The words that settings take: metrics, algorithms. NULL past the end. */
+FETTLE_API const char *fettle_metric_name(size_t i, const char **summary);
+FETTLE_API const char *fettle_algorithm_name(size_t i, const char **summary);
 
 #ifdef __cplusplus
 }

@@ -95,8 +95,8 @@ static enum fettle_status find(const struct observer *o, const struct range_opti
 
 	(void)err;
 	*out = (struct range){ o->min, o->max };
-	if (dtype_size(opt->dtype) > 1 || o->count == o->zeros)
-		return FETTLE_OK; /* sixteen bits lose nothing worth clipping for */
+	if (o->count == o->zeros)
+		return FETTLE_OK;
 	s = xmalloc(sizeof(*s));
 	sum_up(o, s);
 	for (n = top; n > 0; n -= STRIDE) { /* from the widest, which wins ties */
@@ -104,7 +104,7 @@ static enum fettle_status find(const struct observer *o, const struct range_opti
 		double d;
 
 		if (n < levels || s->mass[n] <= 0)
-			break;
+			break; /* at once with sixteen bits, which lose nothing worth clipping for */
 		d = divergence(s, n, levels);
 		if (d < least) {
 			least = d;

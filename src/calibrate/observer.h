@@ -28,11 +28,10 @@ enum {
 };
 
 struct observer_options {
-	const char *name; /* of the tensor, for messages; borrowed */
-	double averaging
-		[OBSERVER_AVERAGES]; /* constants of the moving averages, up to the first 0; none: 0.01 */
-	size_t channels;             /* 0: no maxima per channel are kept */
-	size_t inner;                /* value i of a sample is of channel (i / inner) % channels */
+	const char *name;                    /* of the tensor, for messages; borrowed */
+	double averaging[OBSERVER_AVERAGES]; /* constants, up to the first 0; none: 0.01 */
+	size_t channels;                     /* 0: no maxima per channel are kept */
+	size_t inner;                        /* value i of a sample is of channel (i / inner) % channels */
 };
 
 /*

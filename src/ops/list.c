@@ -5,48 +5,51 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct value *typed(const struct model *m, const char *name)
+/* the shape a value was seen with, or as far as it is declared; NULL if unknown */
+static const struct tensor *shape_of(const struct model *m, const struct shapes *seen, const char *name)
 {
+	const struct tensor *t = seen ? shapes_find(seen, name) : NULL;
 	const struct value *v = model_value(m, name);
 
-	return v && v->type.rank >= 0 ? v : NULL;
+	return t ? t : v && v->type.rank >= 0 ? &v->type : NULL;
 }
 
-/* the product of dims from `first` on, leaving the batch (an unknown first dimension) out; 0 if unknown */
+/* the number of elements per sample; 0 if unknown. An open first dimension is the batch. */
 static double elements(const struct tensor *t, int first)
 {
 	double n = 1;
 	int i;
 
 	for (i = first; i < t->rank; i++)
-		n *= t->dims[i] < 0 ? (i == 0 ? 1 : 0) : (double)t->dims[i];
+		n *= t->dims[i] >= 0 ? (double)t->dims[i] : i ? 0 : 1;
 	return n;
 }
 
-static double count_macs(const struct model *m, const struct node *n)
+/* multiply-adds per sample (per batch, for a model whose batch is fixed: shares stay right) */
+static double count_macs(const struct model *m, const struct shapes *seen, const struct node *n)
 {
-	const struct value *out = n->n_out ? typed(m, n->out[0]) : NULL;
+	const struct tensor *out = n->n_out ? shape_of(m, seen, n->out[0]) : NULL;
+	const struct tensor *in = n->n_in ? shape_of(m, seen, n->in[0]) : NULL;
 	const struct init *w = n->n_in > 1 ? model_init(m, n->in[1]) : NULL;
-	const struct value *a = n->n_in ? typed(m, n->in[0]) : NULL;
-	double per_output = 0;
+	double depth = 0;
 
-	if (!out || out->type.rank < 1)
+	if (!out)
 		return 0;
+	if (node_is(n, "ConvTranspose") && w && w->t.rank >= 3)
+		return in ? elements(in, 0) * elements(&w->t, 1) : 0;
 	if (node_is(n, "Conv") && w && w->t.rank >= 3)
-		per_output = elements(&w->t, 1);
-	else if (node_is(n, "ConvTranspose") && w && w->t.rank >= 3 && a)
-		/* every input element meets every weight of its group */
-		return elements(&a->type, a->type.dims[0] < 0 || a->type.dims[0] == 1 ? 0 : 1) * elements(&w->t, 1);
+		depth = elements(&w->t, 1);
 	else if (node_is(n, "Gemm") && w && w->t.rank == 2)
-		per_output = (double)w->t.dims[node_int(n, "transB", 0) ? 1 : 0];
-	else if (node_is(n, "MatMul") && a && a->type.rank >= 1)
-		per_output = (double)a->type.dims[a->type.rank - 1];
+		depth = (double)w->t.dims[node_int(n, "transB", 0) ? 1 : 0];
 	else if (node_is(n, "MatMul") && w && w->t.rank >= 2)
-		per_output = (double)w->t.dims[w->t.rank - 2];
-	if (per_output <= 0)
-		return 0;
-	/* a fixed batch of several samples is still counted per sample */
-	return per_output * elements(&out->type, out->type.rank > 1 && out->type.dims[0] != 1 ? 1 : 0);
+		depth = (double)w->t.dims[w->t.rank - 2];
+	else if (node_is(n, "MatMul") && in && in->rank >= 1)
+		depth = (double)in->dims[in->rank - 1];
+	else if (node_is(n, "LSTM") && w && w->t.rank == 3 && in && in->rank == 3)
+		/* per step and direction: four gates from the input and from the last output */
+		return elements(in, 0) / (double)w->t.dims[2] * elements(&w->t, 0) *
+		       (1 + (double)w->t.dims[1] / 4 / (double)w->t.dims[2]);
+	return depth > 0 ? depth * elements(out, 0) : 0;
 }
 
 static bool is_float_init(const struct init *w)
@@ -174,7 +177,8 @@ static const char *op_name(struct arena *arena, const struct node *n, struct map
 	return name;
 }
 
-void op_list_init(struct op_list *l, struct arena *arena, const struct model *m, const struct graph_index *g)
+void op_list_init(struct op_list *l, struct arena *arena, const struct model *m, const struct graph_index *g,
+		  const struct shapes *shapes)
 {
 	struct map seen = MAP_INIT;
 	size_t i, b;
@@ -189,7 +193,7 @@ void op_list_init(struct op_list *l, struct arena *arena, const struct model *m,
 
 		op->node = (int)i;
 		op->name = op_name(arena, n, &seen, i);
-		op->macs = count_macs(m, n);
+		op->macs = count_macs(m, shapes, n);
 		l->total_macs += op->macs;
 		op->block = -1;
 		examine(op, m, n);

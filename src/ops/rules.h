@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "model/index.h"
+#include "model/shapes.h"
 
 enum op_kind {
 	OP_COMPUTE, /* multiplies with weights or with another activation: what int8 is for */
@@ -63,8 +64,9 @@ struct op_list {
 	size_t n_blocks;
 };
 
-/* Looks at every node of a prepared model. */
-void op_list_init(struct op_list *l, struct arena *arena, const struct model *m, const struct graph_index *g);
+/* Looks at every node of a prepared model. With `shapes` (may be NULL) multiply-adds are counted exactly. */
+void op_list_init(struct op_list *l, struct arena *arena, const struct model *m, const struct graph_index *g,
+		  const struct shapes *shapes);
 void op_list_release(struct op_list *l);
 
 /* The Relu or Clip that the runtime fuses into the quantized op that makes `value`, or NULL. */

@@ -78,7 +78,7 @@ const char *emit_const(struct job *j, const char *name, const struct tensor *t);
 const char *emit_scalar(struct job *j, const char *name, enum dtype t, double x);
 /* dynamic.c */
 enum fettle_status emit_dynamic(struct job *j, size_t node, struct err *err);
-/* qoperator.c: from QDQ to integer operators */
-void to_qoperator(struct model *m);
+/* qoperator.c: from QDQ to integer operators; `ops` are the nodes of the plan's ops */
+void to_qoperator(struct job *j, struct node *const *ops);
 
 #endif

@@ -61,10 +61,20 @@ static enum fettle_status check_plan(const struct quantizer *z, const struct pla
 	return FETTLE_OK;
 }
 
+static struct node **dup_nodes(const struct model *m)
+{
+	struct node **v = xcalloc(m->nodes.n, sizeof(struct node *));
+
+	if (m->nodes.n)
+		memcpy(v, m->nodes.v, m->nodes.n * sizeof(struct node *));
+	return v;
+}
+
 enum fettle_status quantize(struct quantizer *z, const struct plan *plan, struct model **out, struct err *err)
 {
 	struct job j = { .z = z, .plan = plan };
 	struct graph_index g = *z->g;
+	struct node **ops;
 	enum fettle_status st;
 
 	st = check_plan(z, plan, err);
@@ -77,11 +87,13 @@ enum fettle_status quantize(struct quantizer *z, const struct plan *plan, struct
 	j.m = model_derive(z->base);
 	j.qdq_domain = j.m->opset < 13 || (j.m->opset < 21 && needs_16_bits(plan, z->ops)) ? DOMAIN_MS : "";
 	model_need_domain(j.m, DOMAIN_MS, 1);
+	ops = dup_nodes(j.m);
 	st = decide(&j, err);
 	if (!st)
 		st = emit(&j, err);
 	if (!st && plan->format == FORMAT_QOPERATOR)
-		to_qoperator(j.m);
+		to_qoperator(&j, ops);
+	free(ops);
 	if (!st)
 		model_sweep(j.m);
 	free(g.output);

@@ -43,7 +43,7 @@ static float draw(struct rng *r, enum kind kind)
 	case DENORMAL:
 		return (float)(g * 1e-42);
 	case NEGATIVE:
-		return (float)-fabs(g);
+		return g < 0 ? (float)g : rng_below(r, 2) ? 0.f : -0.f;
 	case MIXED: /* every octave there is, and exact powers of two, which are bin edges */
 		return ldexpf(rng_below(r, 2) ? (float)u : 0.5f, (int)rng_below(r, 276) - 147);
 	default:

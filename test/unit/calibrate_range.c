@@ -7,9 +7,22 @@
 #include "calibrate/range.h"
 
 enum { N = 30000 };
-enum kind { NORMAL, LAPLACE, UNIFORM, RELU, OUTLIERS, SWISH, NEGATIVE, TINY, HUGE_ONES, KINDS };
+enum kind {
+	NORMAL,
+	LAPLACE,
+	UNIFORM,
+	RELU,
+	OUTLIERS,
+	SWISH,
+	NEGATIVE,
+	SPIKE,
+
+	TINY,
+	HUGE_ONES,
+	KINDS
+};
 static const char *const kind_names[] = { "normal", "laplace",  "uniform", "relu", "outliers",
-					  "swish",  "negative", "tiny",    "huge" };
+					  "swish",  "negative", "spike",   "tiny", "huge" };
 
 static float draw(struct rng *r, enum kind kind)
 {
@@ -30,6 +43,8 @@ static float draw(struct rng *r, enum kind kind)
 		return (float)(3 * g / (1 + exp(-3 * g)));
 	case NEGATIVE:
 		return (float)-fabs(g);
+	case SPIKE: /* all but a few round to zero */
+		return (float)(rng_below(r, 300) ? 1e-3 * g : g);
 	case TINY:
 		return (float)(g * 1e-30);
 	default:
@@ -366,6 +381,40 @@ static void mse_is_the_least_there_is(void **state)
 	}
 }
 
+/* one value in a million is not worth half the levels; the other end must not pay for it */
+static void mse_clips_either_end_alone(void **state)
+{
+	struct observer_scratch *s = observer_scratch_new();
+	struct observer *o = xmalloc(sizeof(*o));
+	struct range_options opt = RANGE_OPTIONS_INIT;
+	float *x = xmalloc(N * sizeof(*x));
+	struct err err = ERR_INIT;
+	struct rng r;
+	int i, sign;
+
+	(void)state;
+	opt.algorithm = RANGE_MSE;
+	rng_seed(&r, 8);
+	for (i = 0; i < N; i++)
+		x[i] = (float)(2 * rng_unit(&r) - 1);
+	for (sign = -1; sign <= 1; sign += 2) {
+		float far = (float)(3 * sign);
+		struct range got;
+
+		observer_init(o, &(struct observer_options){ .name = "t" });
+		for (i = 0; i < 40; i++)
+			assert_ok(observer_add(o, s, x, 1, N, &err), err);
+		assert_ok(observer_add(o, s, &far, 1, 1, &err), err);
+		assert_ok(range_compute(o, &opt, &got, &err), err);
+		assert_true(fabsf(got.min + 1) < (sign < 0 ? 0.5f : 0.02f));
+		assert_true(fabsf(got.max - 1) < (sign > 0 ? 0.5f : 0.02f));
+		observer_release(o);
+	}
+	free(x);
+	free(o);
+	observer_scratch_free(s);
+}
+
 static bool is_power_of_two(float x)
 {
 	int e;
@@ -572,6 +621,7 @@ int main(void)
 		cmocka_unit_test(kl_matches_the_description),
 		cmocka_unit_test(kl_clips_outliers_only),
 		cmocka_unit_test(mse_is_the_least_there_is),
+		cmocka_unit_test(mse_clips_either_end_alone),
 		cmocka_unit_test(powers_of_two_are_exact),
 		cmocka_unit_test(minmse_gives_up_outliers),
 		cmocka_unit_test(degenerate_tensors_have_ranges),

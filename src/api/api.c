@@ -1,0 +1,135 @@
+#include "api/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct fettle *fettle_new(void)
+{
+	return xcalloc(1, sizeof(struct fettle));
+}
+
+void fettle_free(struct fettle *f)
+{
+	if (!f)
+		return;
+	runtime_free(f->rt);
+	free(f);
+}
+
+const char *fettle_message(const struct fettle *f)
+{
+	return f->err.msg;
+}
+
+const char *fettle_version(void)
+{
+	return FETTLE_VERSION;
+}
+
+const char *fettle_runtime_version(void)
+{
+	return runtime_version();
+}
+
+const char *fettle_cpu(bool *saturates)
+{
+	struct cpu cpu = cpu_detect();
+
+	if (saturates)
+		*saturates = cpu.saturates;
+	return cpu.name;
+}
+
+void fettle_on_progress(struct fettle *f, fettle_progress call, void *self)
+{
+	f->progress = call;
+	f->progress_self = self;
+}
+
+const char *fettle_metric_name(size_t i, const char **summary)
+{
+	const struct metric_type *t = metric_type_at(i);
+
+	if (t && summary)
+		*summary = t->summary;
+	return t ? t->name : NULL;
+}
+
+const char *fettle_algorithm_name(size_t i, const char **summary)
+{
+	if (i >= RANGE_ALGORITHMS)
+		return NULL;
+	if (summary)
+		*summary = range_methods[i]->summary;
+	return range_methods[i]->name;
+}
+
+enum fettle_status api_begin(struct fettle *f, const struct fettle_options *in, struct fettle_options *out)
+{
+	f->err.msg[0] = '\0';
+	memset(out, 0, sizeof(*out));
+	if (!in->size || in->size > sizeof(*out))
+		return fail(&f->err, FETTLE_INVALID,
+			    "cannot read options: size %zu, need FETTLE_OPTIONS_INIT of this version or an older one",
+			    in->size);
+	memcpy(out, in, in->size);
+	if (out->threads < 0 || out->threads > 1024)
+		return fail(&f->err, FETTLE_INVALID, "cannot use %d threads: need 0 (all cores) to 1024", out->threads);
+	if (!f->rt)
+		return runtime_new(&f->rt, &f->err);
+	return FETTLE_OK;
+}
+
+bool api_progress(void *self, size_t done, size_t total)
+{
+	struct fettle *f = self;
+
+	return !f->progress || f->progress(f->progress_self, f->phase, done, total);
+}
+
+enum fettle_status api_phase(struct fettle *f, const char *phase)
+{
+	f->phase = phase;
+	return api_progress(f, 0, 0) ? FETTLE_OK : fail(&f->err, FETTLE_STOP, "stopped");
+}
+
+enum fettle_status source_open(struct source *s, const char *path, const struct session *session,
+			       const struct feed_options *o, struct err *err)
+{
+	struct input_spec *specs = xcalloc(session_n_inputs(session), sizeof(*specs));
+	enum fettle_status st;
+
+	session_specs(session, specs);
+	st = dataset_open(&s->data, path, NULL, err);
+	if (!st)
+		st = feed_open(&s->feed, s->data, specs, session_n_inputs(session), o, err);
+	free(specs);
+	return st;
+}
+
+void source_release(struct source *s)
+{
+	feed_free(s->feed);
+	dataset_free(s->data);
+	*s = (struct source){ NULL, NULL };
+}
+
+static enum fettle_status calibration_get(void *self, const char *value, const struct qsetting *s, struct range *out,
+					  struct err *err)
+{
+	const struct observer *o = calibration_find(self, value);
+
+	if (!o)
+		return fail(err, FETTLE_INVALID, "cannot quantize value '%s': it was not calibrated", value);
+	return range_compute(o,
+			     &(struct range_options){ .algorithm = s->algorithm,
+						      .percentile = s->percentile,
+						      .dtype = s->dtype,
+						      .scheme = s->scheme },
+			     out, err);
+}
+
+struct range_source calibration_source(struct calibration *c)
+{
+	return (struct range_source){ calibration_get, c };
+}

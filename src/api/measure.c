@@ -1,0 +1,218 @@
+/* eval, bench, footprint */
+#include "api/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "runtime/probe.h"
+
+/* our own reader's errors are the better ones: ask it first */
+static enum fettle_status check_model(const char *path, struct err *err)
+{
+	struct model *m = NULL;
+	enum fettle_status st = model_load(&m, path, err);
+
+	model_free(m);
+	return st;
+}
+
+/* the file as a user's program would load it */
+static enum fettle_status open_model(struct session **out, struct fettle *f, const char *path,
+				     const struct session_options *so)
+{
+	enum fettle_status st = check_model(path, &f->err);
+
+	return st ? st : session_open(out, f->rt, path, so, &f->err);
+}
+
+static enum fettle_status eval_by_command(struct fettle *f, const struct fettle_options *o, struct fettle_score *out)
+{
+	double start = clock_now();
+	enum fettle_status st;
+
+	st = api_phase(f, "evaluate");
+	if (!st)
+		st = check_model(o->model, &f->err);
+	if (!st)
+		st = evaluate_command(o->eval_cmd, o->model, &out->value, &f->err);
+	snprintf(out->metric, sizeof(out->metric), "eval-cmd");
+	out->higher_is_better = true;
+	out->seconds = clock_now() - start;
+	return st;
+}
+
+/* with labels top1 is what people mean; without, how far the outputs are from the reference's */
+static const char *default_metric(const struct feed *feed)
+{
+	return feed_has_labels(feed) ? "top1" : "sqnr";
+}
+
+enum fettle_status fettle_eval(struct fettle *f, const struct fettle_options *in, struct fettle_score *out)
+{
+	struct fettle_options o;
+	struct session_options so;
+	struct session *s = NULL, *reference = NULL;
+	struct source data = { NULL, NULL };
+	struct metric *metric = NULL;
+	struct accuracy a;
+	enum fettle_status st;
+
+	*out = (struct fettle_score){ .metric = "" };
+	st = api_begin(f, in, &o);
+	if (st)
+		return st;
+	if (!o.model || !(o.eval || o.eval_cmd))
+		return fail(&f->err, FETTLE_INVALID, "cannot evaluate: need a model, and data or an evaluator command");
+	if (o.eval_cmd)
+		return eval_by_command(f, &o, out);
+	so = (struct session_options){ .threads = o.threads };
+	if (o.metric) /* a wrong name is found before anything is loaded */
+		st = metric_new(&metric, o.metric, &f->err);
+	if (!st)
+		st = api_phase(f, "load");
+	if (!st)
+		st = open_model(&s, f, o.model, &so);
+	if (!st && o.reference)
+		st = open_model(&reference, f, o.reference, &so);
+	if (!st)
+		st = source_open(&data, o.eval, s,
+				 &(struct feed_options){ .batch = o.batch ? o.batch : DEFAULT_BATCH,
+							 .limit = o.eval_samples },
+				 &f->err);
+	if (!st && !metric)
+		st = metric_new(&metric, default_metric(data.feed), &f->err);
+	if (!st)
+		st = api_phase(f, "evaluate");
+	if (!st)
+		st = evaluate_accuracy(s, reference, data.feed, metric, api_progress, f, &a, &f->err);
+	if (!st) {
+		out->value = a.value;
+		out->samples = a.samples;
+		out->seconds = a.seconds;
+		out->higher_is_better = metric_higher_is_better(metric);
+		snprintf(out->metric, sizeof(out->metric), "%s", metric_name(metric));
+	}
+	metric_free(metric);
+	source_release(&data);
+	session_free(reference);
+	session_free(s);
+	return st;
+}
+
+/* what a session is run on: the first samples of the data, or made up */
+struct feeding {
+	struct source data;
+	struct feed_batch batch;
+	struct tensor *made_up;
+	struct tensor *inputs;
+	size_t n;
+};
+
+static enum fettle_status feeding_open(struct feeding *in, const struct fettle_options *o, struct session *s,
+				       struct err *err)
+{
+	size_t batch = o->batch ? o->batch : 1;
+	enum fettle_status st;
+
+	in->n = session_n_inputs(s);
+	if (!o->eval) {
+		in->inputs = in->made_up = xcalloc(in->n, sizeof(*in->made_up));
+		return fake_inputs(s, batch, 1, true, in->made_up, err);
+	}
+	st = source_open(&in->data, o->eval, s, &(struct feed_options){ .batch = batch }, err);
+	if (!st)
+		st = feed_next(in->data.feed, &in->batch, err);
+	in->inputs = in->batch.inputs;
+	return st;
+}
+
+static void feeding_release(struct feeding *in)
+{
+	size_t i;
+
+	for (i = 0; in->made_up && i < in->n; i++)
+		tensor_free(&in->made_up[i]);
+	free(in->made_up);
+	feed_batch_release(&in->batch);
+	source_release(&in->data);
+}
+
+enum fettle_status fettle_bench(struct fettle *f, const struct fettle_options *in, const char *const *models, size_t n,
+				struct fettle_timing *out)
+{
+	struct fettle_options o;
+	struct session_options so;
+	struct session **s = xcalloc(n, sizeof(struct session *));
+	struct feeding *feeds = xcalloc(n, sizeof(*feeds));
+	struct tensor **inputs = xcalloc(n, sizeof(struct tensor *));
+	struct latency *l = xcalloc(n, sizeof(*l));
+	enum fettle_status st;
+	size_t i;
+
+	memset(out, 0, n * sizeof(*out));
+	st = api_begin(f, in, &o);
+	so = (struct session_options){ .threads = o.threads };
+	for (i = 0; i < n && !st; i++) {
+		st = api_phase(f, "load");
+		if (!st)
+			st = open_model(&s[i], f, models[i], &so);
+		if (!st)
+			st = feeding_open(&feeds[i], &o, s[i], &f->err);
+		inputs[i] = feeds[i].inputs;
+	}
+	if (!st)
+		st = api_phase(f, "time");
+	if (!st)
+		st = evaluate_latency(s, inputs, n, (double)n * (o.seconds > 0 ? o.seconds : 1), api_progress, f, l,
+				      &f->err);
+	for (i = 0; i < n && !st; i++) {
+		out[i] = (struct fettle_timing){ .latency_ms = 1e3 * l[i].median,
+						 .p90_ms = 1e3 * l[i].p90,
+						 .runs = l[i].runs,
+						 .size_bytes = model_file_size(models[i]),
+						 .speedup = l[0].median / l[i].median };
+		if (o.helper)
+			st = evaluate_footprint(o.helper, models[i], o.eval, o.batch ? o.batch : 1, o.threads,
+						&out[i].footprint_bytes, &f->err);
+	}
+	for (i = 0; i < n; i++) {
+		session_free(s[i]);
+		feeding_release(&feeds[i]);
+	}
+	free(s);
+	free(feeds);
+	free(inputs);
+	free(l);
+	return st;
+}
+
+static enum fettle_status run_once(struct fettle *f, const struct fettle_options *o, struct session *s)
+{
+	struct tensor *out = xcalloc(session_n_outputs(s), sizeof(*out));
+	struct feeding in = { .n = 0 };
+	enum fettle_status st;
+
+	st = feeding_open(&in, o, s, &f->err);
+	if (!st)
+		st = session_run(s, in.inputs, out, &f->err);
+	feeding_release(&in);
+	free(out);
+	return st;
+}
+
+enum fettle_status fettle_footprint(struct fettle *f, const struct fettle_options *in, size_t *bytes)
+{
+	struct fettle_options o;
+	struct session *s = NULL;
+	enum fettle_status st;
+
+	st = api_begin(f, in, &o);
+	if (!st)
+		st = session_open(&s, f->rt, o.model, &(struct session_options){ .threads = o.threads }, &f->err);
+	if (!st)
+		st = run_once(f, &o, s);
+	*bytes = peak_memory();
+	session_free(s);
+	return st;
+}

@@ -1,0 +1,135 @@
+#include "api/internal.h"
+
+#include <stdlib.h>
+
+#include "base/file.h"
+
+static bool plan_is_static(const struct plan *p, const struct op_list *ops)
+{
+	size_t i;
+
+	for (i = 0; i < p->n; i++)
+		if (p->ops[i].mode == OP_STATIC && ops->v[i].rule->kind != OP_TABLE && ops->v[i].rule->kind != OP_MOVE)
+			return true;
+	return false;
+}
+
+static enum fettle_status run_calibration(struct fettle *f, const struct fettle_options *o, struct subject *s,
+					  struct calibration **out)
+{
+	struct session_options so = { .threads = 1, .level = OPT_NONE };
+	struct calibrate_options co = { .threads = o->threads, .progress = api_progress, .self = f };
+	struct source data = { NULL, NULL };
+	struct feed_options fo = { .batch = o->batch ? o->batch : DEFAULT_BATCH,
+				   .limit = o->calib_samples ? o->calib_samples : DEFAULT_CALIB_SAMPLES,
+				   .shuffle = o->seed != 0,
+				   .seed = o->seed };
+	const char **values = NULL;
+	struct session *shape = NULL; /* only to ask what the inputs are */
+	enum fettle_status st;
+	size_t n;
+
+	st = api_phase(f, "calibrate");
+	if (!st)
+		st = session_new(&shape, f->rt, s->m, &so, &f->err);
+	if (!st)
+		st = source_open(&data, o->calib, shape, &fo, &f->err);
+	if (!st) {
+		n = quantizer_values(&s->g, &s->ops, &values);
+		st = calibrate(out, f->rt, s->m, values, n, data.feed, &co, &f->err);
+	}
+	free(values);
+	session_free(shape);
+	source_release(&data);
+	return st;
+}
+
+/* the model as a user's session will load it: better to find out now than in production */
+static enum fettle_status check_loads(struct fettle *f, struct model *m)
+{
+	struct session_options so = { .threads = 1 };
+	struct session *s = NULL;
+	enum fettle_status st = session_new(&s, f->rt, m, &so, &f->err);
+
+	session_free(s);
+	return st;
+}
+
+static void summarise(const struct plan *p, const struct subject *s, struct fettle_quantized *out)
+{
+	struct plan_summary sum = plan_summarise(p, &s->ops);
+
+	out->ops_int8 = sum.int8;
+	out->ops_int16 = sum.int16;
+	out->ops_dynamic = sum.dynamic;
+	out->ops_fp32 = sum.fp32;
+	out->int8_share = sum.int8_share;
+}
+
+enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options *in, struct fettle_quantized *out)
+{
+	struct fettle_options o;
+	struct subject *s = NULL;
+	struct calibration *c = NULL;
+	struct quantizer *z = NULL;
+	struct model *q = NULL;
+	struct plan plan = PLAN_INIT;
+	struct range_source ranges;
+	double t;
+	enum fettle_status st;
+
+	*out = (struct fettle_quantized){ 0 };
+	st = api_begin(f, in, &o);
+	if (st)
+		return st;
+	if (!o.model || !o.output)
+		return fail(&f->err, FETTLE_INVALID, "cannot quantize: need a model and an output path");
+	t = clock_now();
+	st = api_phase(f, "prepare");
+	if (!st)
+		st = subject_open(&s, f->rt, o.model, &f->err);
+	if (!st)
+		st = make_plan(&o, s, &plan, &f->err);
+	if (st)
+		goto out;
+	out->seconds_prepare = clock_now() - t;
+	t = clock_now();
+	if (plan_is_static(&plan, &s->ops)) {
+		if (!o.calib) {
+			st = fail(&f->err, FETTLE_INVALID,
+				  "cannot quantize %s: static quantization needs calibration data (--calib), "
+				  "or choose the dynamic approach",
+				  o.model);
+			goto out;
+		}
+		st = run_calibration(f, &o, s, &c);
+		if (st)
+			goto out;
+		ranges = calibration_source(c);
+		out->calib_samples = calibration_samples(c);
+		out->seconds_calibrate = clock_now() - t;
+		t = clock_now();
+	}
+	st = api_phase(f, "quantize");
+	if (st)
+		goto out;
+	z = quantizer_new(s->m, &s->g, &s->ops, c ? &ranges : NULL);
+	st = quantize(z, &plan, &q, &f->err);
+	out->seconds_quantize = clock_now() - t;
+	if (!st)
+		st = check_loads(f, q);
+	if (!st)
+		st = model_save(q, o.output, &f->err);
+	if (st)
+		goto out;
+	summarise(&plan, s, out);
+	out->size_before = model_file_size(o.model);
+	out->size_after = model_file_size(o.output);
+out:
+	model_free(q);
+	quantizer_free(z);
+	calibration_free(c);
+	plan_release(&plan);
+	subject_free(s);
+	return st;
+}

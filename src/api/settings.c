@@ -1,0 +1,151 @@
+/* Words -> settings, with the nearest valid word in every error. */
+#include "api/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "space/select.h"
+
+struct word {
+	const char *text;
+	int value;
+};
+
+static enum fettle_status pick(const char *setting, const char *text, const struct word *words, size_t n, int *out,
+			       struct err *err)
+{
+	const char *names[8], *near;
+	struct str all = STR_INIT;
+	size_t i;
+
+	if (!text)
+		return FETTLE_OK; /* the default stands */
+	for (i = 0; i < n; i++) {
+		if (strcmp(words[i].text, text) == 0) {
+			*out = words[i].value;
+			return FETTLE_OK;
+		}
+		names[i] = words[i].text;
+		str_addf(&all, "%s%s", i ? ", " : "", words[i].text);
+	}
+	near = str_nearest(text, names, n);
+	fail(err, FETTLE_INVALID, "cannot set %s to '%s': need one of %s%s%s%s", setting, text, all.s,
+	     near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+	str_release(&all);
+	return FETTLE_INVALID;
+}
+
+static enum fettle_status pick_algorithm(const char *text, struct qsetting *s, struct err *err)
+{
+	const char *colon = text ? strchr(text, ':') : NULL;
+	char name[64], *end;
+	enum fettle_status st;
+
+	if (!text)
+		return FETTLE_OK;
+	snprintf(name, sizeof(name), "%.*s", (int)(colon ? colon - text : (long)strlen(text)), text);
+	st = range_parse(name, &s->algorithm, err);
+	if (st || !colon)
+		return st;
+	if (s->algorithm != RANGE_PERCENTILE)
+		return fail(err, FETTLE_INVALID, "cannot set algorithm to '%s': only percentile takes a number", text);
+	s->percentile = strtod(colon + 1, &end);
+	if (end == colon + 1 || *end || !(s->percentile >= 50 && s->percentile <= 100))
+		return fail(err, FETTLE_INVALID, "cannot set percentile to '%s': need a number from 50 to 100", colon + 1);
+	return FETTLE_OK;
+}
+
+static enum fettle_status read_settings(const struct fettle_options *o, const struct cpu *cpu, struct plan_defaults *d,
+					struct err *err)
+{
+	static const struct word approaches[] = { { "static", APPROACH_STATIC },
+						  { "dynamic", APPROACH_DYNAMIC },
+						  { "auto", APPROACH_AUTO } },
+				 formats[] = { { "qdq", FORMAT_QDQ }, { "qoperator", FORMAT_QOPERATOR } },
+				 act_types[] = { { "uint8", DT_U8 },
+						 { "int8", DT_S8 },
+						 { "uint16", DT_U16 },
+						 { "int16", DT_S16 } },
+				 weight_types[] = { { "int8", DT_S8 }, { "uint8", DT_U8 }, { "int16", DT_S16 } },
+				 schemes[] = { { "asym", SCHEME_ASYM }, { "sym", SCHEME_SYM } },
+				 grains[] = { { "per_channel", 1 }, { "per_tensor", 0 } },
+				 ranges[] = { { "auto", 2 }, { "on", 1 }, { "off", 0 } };
+	int approach, format, act = DT_U8, weight = DT_S8, act_scheme = SCHEME_ASYM, weight_scheme, grain = 1,
+				  narrow = 2;
+	enum fettle_status st;
+
+	*d = plan_defaults(cpu);
+	approach = d->approach;
+	format = d->format;
+	weight_scheme = d->weight.scheme;
+#define PICK(name, field, words, out)                                                                        \
+	st = st ? st : pick(name, o->field, words, ARRAY_LEN(words), out, err)
+	st = pick_algorithm(o->algorithm, &d->act, err);
+	PICK("approach", approach, approaches, &approach);
+	PICK("format", format, formats, &format);
+	PICK("activation type", act_dtype, act_types, &act);
+	PICK("weight type", weight_dtype, weight_types, &weight);
+	PICK("activation scheme", act_scheme, schemes, &act_scheme);
+	if (weight == DT_U8)
+		weight_scheme = SCHEME_ASYM;
+	PICK("weight scheme", weight_scheme, schemes, &weight_scheme);
+	PICK("granularity", granularity, grains, &grain);
+	PICK("reduce_range", reduce_range, ranges, &narrow);
+#undef PICK
+	if (st)
+		return st;
+	d->approach = (enum approach)approach;
+	d->format = (enum quant_format)format;
+	d->act.dtype = (enum dtype)act;
+	d->act.scheme = (enum scheme)act_scheme;
+	d->weight.dtype = (enum dtype)weight;
+	d->weight.scheme = (enum scheme)weight_scheme;
+	d->weight.per_channel = grain;
+	/* only products of u8 and s8 saturate */
+	d->weight.narrow = narrow == 2 ? cpu->saturates && weight == DT_S8 : narrow;
+	return FETTLE_OK;
+}
+
+static enum fettle_status apply_selection(const char *list, const struct subject *s, struct plan *p, bool quantize,
+					  struct err *err)
+{
+	bool *selected = xcalloc(s->ops.n, sizeof(*selected));
+	enum fettle_status st;
+	size_t i;
+
+	st = select_ops(list, &s->ops, s->m, selected, err);
+	for (i = 0; i < s->ops.n && !st; i++) {
+		const struct op *op = &s->ops.v[i];
+
+		if (!selected[i])
+			continue;
+		if (!quantize)
+			p->ops[i].mode = OP_FP32;
+		else if (!op->modes)
+			st = fail(err, FETTLE_INVALID, "cannot quantize op '%s': %s", op->name, op->why);
+		else if (p->ops[i].mode == OP_FP32)
+			p->ops[i].mode = op->modes & MODE_STATIC ? OP_STATIC : OP_DYNAMIC;
+	}
+	free(selected);
+	return st;
+}
+
+enum fettle_status make_plan(const struct fettle_options *o, const struct subject *s, struct plan *out, struct err *err)
+{
+	struct plan_defaults d;
+	enum fettle_status st;
+
+	st = read_settings(o, &s->cpu, &d, err);
+	if (st)
+		return st;
+	plan_default(out, &s->ops, &s->g, &d);
+	if (o->quantize)
+		st = apply_selection(o->quantize, s, out, true, err);
+	if (!st && o->keep_fp32)
+		st = apply_selection(o->keep_fp32, s, out, false, err);
+	if (st)
+		plan_release(out);
+	return st;
+}

@@ -1,0 +1,77 @@
+/* The command's own parts: commands, their options, what they show. Nothing here but fettle.h is the library. */
+#ifndef CLI_H
+#define CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
+#include "fettle.h"
+
+enum exit_code { EXIT_MET = 0, EXIT_NOT_MET = 1, EXIT_USAGE = 2, EXIT_FAILED = 3 };
+
+struct command {
+	const char *name, *args, *summary;
+	int (*run)(int argc, char **argv);
+	bool hidden;
+};
+
+/* An option: --name VALUE or --name=VALUE. Only one of the targets is set. */
+struct option {
+	const char *name, *value, *help;
+	const char **text;
+	size_t *number; /* "2000" */
+	int *integer;
+	double *real;
+	uint64_t *seed;
+	bool *flag; /* takes no value */
+	char letter; /* -o for --output, or 0 */
+};
+
+/*
+ * Reads options into their targets and collects the rest in `rest` (at least argc long). Returns the number
+ * of those, or -1 after an error message, or -2 when --help was printed.
+ */
+int args_read(const struct command *c, const struct option *options, size_t n, const char *details, int argc,
+	      char **argv, const char **rest);
+/* Turns the result of args_read() < 0 into an exit code. */
+int args_exit(int result);
+/* Complains in the one form: "fettle COMMAND: MESSAGE" and where help is. */
+int usage_error(const struct command *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* After a library call failed: prints its message, gives the exit code. */
+int library_error(const struct fettle *f, enum fettle_status st);
+const char *nearest_word(const char *word, const char *const *words, size_t n); /* or NULL */
+
+/* Progress on stderr: a live line on a terminal, else a plain line now and then. Ctrl-C cancels cleanly. */
+struct progress {
+	bool quiet, live;
+	char phase[32];
+	double phase_start, last_shown;
+	bool shown; /* something is on the live line */
+};
+void progress_begin(struct progress *p, struct fettle *f, bool quiet);
+void progress_end(struct progress *p);
+
+/* Results on stdout. */
+struct table {
+	const char *const *head;
+	size_t columns;
+	unsigned right; /* bit i: column i is aligned to the right */
+	char **cells;
+	size_t rows, cap;
+};
+void table_begin(struct table *t, const char *const *head, size_t columns, unsigned right);
+void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void table_print(struct table *t); /* and frees it */
+const char *bold(const char *s, char *buf, size_t n); /* where stdout is a terminal and NO_COLOR is not set */
+char *human_bytes(double bytes, char *buf, size_t n);
+char *human_count(double count, char *buf, size_t n);
+int print_json(json_t *j); /* and frees it */
+
+#define COMMAND(id) extern const struct command cmd_##id;
+#include "cli/list.h"
+#undef COMMAND
+
+#endif

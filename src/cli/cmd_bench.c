@@ -1,0 +1,165 @@
+#include "cli/cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int run(int argc, char **argv);
+static int run_footprint(int argc, char **argv);
+
+const struct command cmd_bench = {
+	.name = "bench",
+	.args = "MODEL... [--data DATA] [OPTION...]",
+	.summary = "latency, size and memory of models, timed in turns",
+	.run = run,
+};
+
+/* what `bench` starts for each model, so that one model's memory is not another's */
+const struct command cmd_footprint = {
+	.name = "measure-footprint",
+	.args = "MODEL BATCH THREADS [DATA]",
+	.summary = "peak memory of one run, in bytes",
+	.run = run_footprint,
+	.hidden = true,
+};
+
+static const char details[] =
+	"Without DATA the inputs are made up: random numbers, zeros for integers.\n"
+	"Models take turns, so that whatever disturbs the machine disturbs all alike: trust the ratio.\n";
+
+static json_t *as_json(const char *const *models, size_t n, const struct fettle_timing *t)
+{
+	json_t *list = json_array();
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		json_array_append_new(list, json_pack("{s:s, s:f, s:f, s:I, s:I, s:f, s:I}", "model", models[i],
+						      "latency_ms", t[i].latency_ms, "p90_ms", t[i].p90_ms,
+						      "size_bytes", (json_int_t)t[i].size_bytes, "footprint_bytes",
+						      (json_int_t)t[i].footprint_bytes, "speedup", t[i].speedup,
+						      "runs", (json_int_t)t[i].runs));
+	return json_pack("{s:o}", "models", list);
+}
+
+static void as_table(const char *const *models, size_t n, const struct fettle_timing *t)
+{
+	static const char *const head[] = { "model", "latency", "p90", "speed-up", "size", "memory" };
+	struct table table;
+	char buf[32];
+	size_t i;
+
+	table_begin(&table, head, 6, 0x3e);
+	for (i = 0; i < n; i++) {
+		table_cell(&table, "%s", models[i]);
+		table_cell(&table, "%.3f ms", t[i].latency_ms);
+		table_cell(&table, "%.3f ms", t[i].p90_ms);
+		table_cell(&table, "%.2fx", t[i].speedup);
+		table_cell(&table, "%s", human_bytes((double)t[i].size_bytes, buf, sizeof(buf)));
+		table_cell(&table, "%s", human_bytes((double)t[i].footprint_bytes, buf, sizeof(buf)));
+	}
+	table_print(&table);
+}
+
+/* two models side by side, by op type: what gains and what loses */
+static int show_profile(struct fettle *f, struct fettle_options *o, const char *const *models, size_t n)
+{
+	static const char *const head[] = { "op", "nodes", "ms per run", "share" };
+	enum fettle_status st;
+	size_t i, k;
+
+	for (i = 0; i < n; i++) {
+		struct fettle_profile_row *rows;
+		struct table table;
+		double total = 0;
+		size_t m;
+
+		o->model = models[i];
+		st = fettle_profile(f, o, &rows, &m);
+		if (st)
+			return library_error(f, st);
+		for (k = 0; k < m; k++)
+			total += rows[k].ms;
+		printf("\n%s\n", models[i]);
+		table_begin(&table, head, 4, 0xe);
+		for (k = 0; k < m; k++) {
+			table_cell(&table, "%s", rows[k].op);
+			table_cell(&table, "%zu", rows[k].count);
+			table_cell(&table, "%.3f", rows[k].ms);
+			table_cell(&table, "%.1f %%", total > 0 ? 100 * rows[k].ms / total : 0);
+		}
+		table_print(&table);
+		free(rows);
+	}
+	return 0;
+}
+
+static int run(int argc, char **argv)
+{
+	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	bool json = false, quiet = false, profile = false;
+	const struct option options[] = {
+		{ "data", "DATA", "take the inputs from the first samples of this", .text = &o.eval },
+		{ "batch", "N", "samples per run (1)", .number = &o.batch },
+		{ "threads", "N", "threads for the runtime (all cores)", .integer = &o.threads },
+		{ "seconds", "S", "time spent on each model (1)", .real = &o.seconds },
+		{ "profile", NULL, "also where the time goes, by op type", .flag = &profile },
+		{ "json", NULL, "print the result as JSON", .flag = &json },
+		{ "quiet", NULL, "no progress", .flag = &quiet },
+	};
+	const char *rest[256];
+	struct fettle_timing *t;
+	struct progress p;
+	enum fettle_status st;
+	struct fettle *f;
+	int n, code = 0;
+
+	if (argc > 256)
+		return usage_error(&cmd_bench, "too many arguments");
+	n = args_read(&cmd_bench, options, sizeof(options) / sizeof(options[0]), details, argc, argv, rest);
+	if (n < 0)
+		return args_exit(n);
+	if (!n)
+		return usage_error(&cmd_bench, "which models?");
+	o.helper = "/proc/self/exe";
+	t = calloc((size_t)n, sizeof(*t));
+	if (!t)
+		abort();
+	f = fettle_new();
+	progress_begin(&p, f, quiet);
+	st = fettle_bench(f, &o, rest, (size_t)n, t);
+	progress_end(&p);
+	if (st)
+		code = library_error(f, st);
+	else if (json)
+		code = print_json(as_json(rest, (size_t)n, t));
+	else
+		as_table(rest, (size_t)n, t);
+	if (!code && profile && !json)
+		code = show_profile(f, &o, rest, (size_t)n);
+	free(t);
+	fettle_free(f);
+	return code;
+}
+
+static int run_footprint(int argc, char **argv)
+{
+	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	enum fettle_status st;
+	struct fettle *f;
+	size_t bytes;
+	int code = 0;
+
+	if (argc < 3)
+		return usage_error(&cmd_footprint, "three arguments or four");
+	o.model = argv[0];
+	o.batch = strtoull(argv[1], NULL, 10);
+	o.threads = atoi(argv[2]);
+	o.eval = argc > 3 ? argv[3] : NULL;
+	f = fettle_new();
+	st = fettle_footprint(f, &o, &bytes);
+	if (st)
+		code = library_error(f, st);
+	else
+		printf("%zu\n", bytes);
+	fettle_free(f);
+	return code;
+}

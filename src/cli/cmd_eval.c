@@ -1,0 +1,72 @@
+#include "cli/cli.h"
+
+static int run(int argc, char **argv);
+
+const struct command cmd_eval = {
+	.name = "eval",
+	.args = "MODEL --data DATA [--metric M] [OPTION...]",
+	.summary = "measures a model's accuracy",
+	.run = run,
+};
+
+static void metric_help(char *buf, size_t n)
+{
+	const char *name, *summary;
+	size_t i, used;
+
+	used = (size_t)snprintf(buf, n, "Metrics:\n");
+	for (i = 0; (name = fettle_metric_name(i, &summary)) && used < n; i++)
+		used += (size_t)snprintf(buf + used, n - used, "  %-10s %s\n", name, summary);
+}
+
+static int run(int argc, char **argv)
+{
+	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	bool json = false, quiet = false;
+	const struct option options[] = {
+		{ "data", "DATA", "samples, with labels unless --reference is given", .text = &o.eval },
+		{ "metric", "M", "top1 when the data has labels, else sqnr; see below", .text = &o.metric },
+		{ "reference", "MODEL", "compare with this model's outputs instead of labels", .text = &o.reference },
+		{ "eval-cmd", "CMD", "any program as evaluator: 'cmd {model}' prints a number", .text = &o.eval_cmd },
+		{ "config", "YAML", "configuration; options override it", .text = &o.config, .letter = 'c' },
+		{ "samples", "N", "only the first N samples", .number = &o.eval_samples },
+		{ "batch", "N", "samples per run of the model (32)", .number = &o.batch },
+		{ "threads", "N", "threads for the runtime (all cores)", .integer = &o.threads },
+		{ "json", NULL, "print the result as JSON", .flag = &json },
+		{ "quiet", NULL, "no progress", .flag = &quiet },
+	};
+	char details[4096];
+	const char *rest[64];
+	struct fettle_score score;
+	struct progress p;
+	enum fettle_status st;
+	struct fettle *f;
+	int n, code = 0;
+
+	if (argc > 64)
+		return usage_error(&cmd_eval, "too many arguments");
+	metric_help(details, sizeof(details));
+	n = args_read(&cmd_eval, options, sizeof(options) / sizeof(options[0]), details, argc, argv, rest);
+	if (n < 0)
+		return args_exit(n);
+	if (n != 1)
+		return usage_error(&cmd_eval, n ? "one model at a time" : "which model?");
+	if (!o.eval && !o.eval_cmd && !o.config)
+		return usage_error(&cmd_eval, "on which data? give --data DATA or --eval-cmd CMD");
+	o.model = rest[0];
+	f = fettle_new();
+	progress_begin(&p, f, quiet);
+	st = fettle_eval(f, &o, &score);
+	progress_end(&p);
+	if (st)
+		code = library_error(f, st);
+	else if (json)
+		code = print_json(json_pack("{s:s, s:f, s:I, s:f}", "metric", score.metric, "value", score.value, "samples",
+					    (json_int_t)score.samples, "seconds", score.seconds));
+	else if (score.samples)
+		printf("%s %.6g on %zu samples, %.2f s\n", score.metric, score.value, score.samples, score.seconds);
+	else
+		printf("%s %.6g, %.2f s\n", score.metric, score.value, score.seconds);
+	fettle_free(f);
+	return code;
+}

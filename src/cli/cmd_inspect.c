@@ -1,0 +1,174 @@
+#include "cli/cli.h"
+
+#include <string.h>
+
+static int run(int argc, char **argv);
+
+const struct command cmd_inspect = {
+	.name = "inspect",
+	.args = "MODEL [OPTION...]",
+	.summary = "a model's ops: what can be quantized, what cannot and why",
+	.run = run,
+};
+
+static json_t *values_json(const struct fettle_value *v, size_t n)
+{
+	json_t *list = json_array();
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", v[i].name, "dtype", v[i].dtype, "shape",
+						      v[i].shape));
+	return list;
+}
+
+static json_t *as_json(const struct fettle_inspection *x)
+{
+	json_t *ops = json_array();
+	size_t i;
+
+	for (i = 0; i < x->n_ops; i++) {
+		const struct fettle_op *o = &x->ops[i];
+		json_t *modes = json_array();
+
+		if (o->can_static)
+			json_array_append_new(modes, json_string("static"));
+		if (o->can_dynamic)
+			json_array_append_new(modes, json_string("dynamic"));
+		json_array_append_new(modes, json_string("fp32"));
+		json_array_append_new(ops, json_pack("{s:s, s:s, s:s?, s:o, s:s, s:s?, s:f, s:i}", "name", o->name, "type",
+						     o->type, "kind", o->kind, "modes", modes, "default",
+						     o->by_default, "why_not", o->why_not, "macs", o->macs, "block",
+						     o->block));
+	}
+	return json_pack("{s:i, s:o, s:o, s:I, s:f, s:f, s:I, s:I, s:o}", "opset", x->opset, "inputs",
+			 values_json(x->inputs, x->n_inputs), "outputs", values_json(x->outputs, x->n_outputs),
+			 "weight_bytes", (json_int_t)x->weight_bytes, "macs", x->total_macs, "int8_share", x->int8_share,
+			 "blocks", (json_int_t)x->n_blocks, "cuts", (json_int_t)x->n_cuts, "ops", ops);
+}
+
+static void list_ops(const struct fettle_inspection *x)
+{
+	static const char *const head[] = { "op", "type", "default", "multiply-adds", "block", "why not" };
+	struct table t;
+	char buf[32];
+	size_t i;
+
+	table_begin(&t, head, 6, 0x18);
+	for (i = 0; i < x->n_ops; i++) {
+		const struct fettle_op *o = &x->ops[i];
+
+		table_cell(&t, "%s", o->name);
+		table_cell(&t, "%s", o->type);
+		table_cell(&t, "%s", o->by_default);
+		table_cell(&t, "%s", o->macs > 0 ? human_count(o->macs, buf, sizeof(buf)) : "");
+		if (o->block >= 0)
+			table_cell(&t, "%d", o->block);
+		else
+			table_cell(&t, "%s", "");
+		table_cell(&t, "%s", o->why_not ? o->why_not : "");
+	}
+	table_print(&t);
+}
+
+/* one line per op type (and reason): what becomes of how many */
+static void list_types(const struct fettle_inspection *x)
+{
+	static const char *const head[] = { "type", "ops", "int8", "dynamic", "fp32", "multiply-adds", "why not" };
+	struct table t;
+	char buf[32];
+	size_t i, k;
+
+	table_begin(&t, head, 7, 0x3e);
+	for (i = 0; i < x->n_ops; i++) {
+		const struct fettle_op *o = &x->ops[i];
+		size_t all = 0, int8 = 0, dynamic = 0;
+		double macs = 0;
+
+#define SAME(a, b) (strcmp((a)->type, (b)->type) == 0 && ((a)->why_not == (b)->why_not))
+		for (k = 0; k < i && !SAME(o, &x->ops[k]); k++)
+			;
+		if (k < i)
+			continue; /* listed already */
+		for (k = i; k < x->n_ops; k++) {
+			if (!SAME(o, &x->ops[k]))
+				continue;
+			all++;
+			int8 += strcmp(x->ops[k].by_default, "int8") == 0;
+			dynamic += strcmp(x->ops[k].by_default, "dynamic") == 0;
+			macs += x->ops[k].macs;
+		}
+#undef SAME
+		table_cell(&t, "%s", o->type);
+		table_cell(&t, "%zu", all);
+		table_cell(&t, "%zu", int8);
+		table_cell(&t, "%zu", dynamic);
+		table_cell(&t, "%zu", all - int8 - dynamic);
+		table_cell(&t, "%s", macs > 0 ? human_count(macs, buf, sizeof(buf)) : "");
+		table_cell(&t, "%s", o->why_not ? o->why_not : "");
+	}
+	table_print(&t);
+}
+
+static void show(const struct fettle_inspection *x, const char *model, bool all)
+{
+	char bytes[32], macs[32];
+	size_t i;
+
+	printf("%s: opset %d, %zu ops after folding and fusing, %s of weights, %s multiply-adds per sample\n", model,
+	       x->opset, x->n_ops, human_bytes((double)x->weight_bytes, bytes, sizeof(bytes)),
+	       human_count(x->total_macs, macs, sizeof(macs)));
+	for (i = 0; i < x->n_inputs; i++)
+		printf("input   %s: %s %s\n", x->inputs[i].name, x->inputs[i].dtype, x->inputs[i].shape);
+	for (i = 0; i < x->n_outputs; i++)
+		printf("output  %s: %s %s\n", x->outputs[i].name, x->outputs[i].dtype, x->outputs[i].shape);
+	if (x->n_blocks)
+		printf("blocks  %zu transformer blocks\n", x->n_blocks);
+	printf("cuts    %zu points where all data passes through one value\n\n", x->n_cuts);
+	if (all)
+		list_ops(x);
+	else
+		list_types(x);
+	printf("\nThe default plan puts %.0f %% of the multiply-adds into int8.%s\n", 100 * x->int8_share,
+	       all ? "" : " --ops lists every op.");
+}
+
+static int run(int argc, char **argv)
+{
+	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	bool json = false, ops = false;
+	const struct option options[] = {
+		{ "ops", NULL, "every op by name, not only by type", .flag = &ops },
+		{ "approach", "A", "show the default plan of this approach: static, dynamic, auto", .text = &o.approach },
+		{ "keep-fp32", "OPS", "show the plan with these ops left alone", .text = &o.keep_fp32 },
+		{ "quantize", "OPS", "show the plan with these ops quantized too", .text = &o.quantize },
+		{ "json", NULL, "print the result as JSON", .flag = &json },
+	};
+	const char *rest[64];
+	struct fettle_inspection *x;
+	enum fettle_status st;
+	struct fettle *f;
+	int n, code = 0;
+
+	if (argc > 64)
+		return usage_error(&cmd_inspect, "too many arguments");
+	n = args_read(&cmd_inspect, options, sizeof(options) / sizeof(options[0]), NULL, argc, argv, rest);
+	if (n < 0)
+		return args_exit(n);
+	if (n != 1)
+		return usage_error(&cmd_inspect, n ? "one model at a time" : "which model?");
+	o.model = rest[0];
+	f = fettle_new();
+	st = fettle_inspect(f, &o, &x);
+	if (st) {
+		code = library_error(f, st);
+	} else {
+		if (json)
+			code = print_json(as_json(x));
+		else
+			show(x, o.model, ops);
+		fettle_inspection_free(x);
+	}
+	fettle_free(f);
+	return code;
+}

@@ -1,0 +1,99 @@
+#include "cli/cli.h"
+
+#include <string.h>
+
+static int run(int argc, char **argv);
+
+const struct command cmd_quantize = {
+	.name = "quantize",
+	.args = "MODEL --calib DATA -o OUT.onnx [OPTION...]",
+	.summary = "quantizes a model by one plan, without a search",
+	.run = run,
+};
+
+static const char details[] =
+	"DATA is a .npz (arrays named as the model's inputs, or x; labels y), a folder of class folders with\n"
+	"images, or a folder of test_data_set_* as ONNX publishes them.\n"
+	"OPS is a comma-separated list of op names, op types or /regular expressions/;\n"
+	"'fettle inspect MODEL' lists them.\n";
+
+static int report(const struct fettle_options *o, const struct fettle_quantized *q, bool json)
+{
+	char before[32], after[32];
+	double total = q->seconds_prepare + q->seconds_calibrate + q->seconds_quantize;
+
+	if (json)
+		return print_json(json_pack(
+			"{s:s, s:{s:I, s:I, s:I, s:I}, s:f, s:I, s:I, s:I, s:{s:f, s:f, s:f, s:f}}", "output", o->output,
+			"ops", "int8", (json_int_t)q->ops_int8, "int16", (json_int_t)q->ops_int16, "dynamic",
+			(json_int_t)q->ops_dynamic, "fp32", (json_int_t)q->ops_fp32, "int8_share", q->int8_share,
+			"calib_samples", (json_int_t)q->calib_samples, "size_before_bytes", (json_int_t)q->size_before,
+			"size_bytes", (json_int_t)q->size_after, "seconds", "total", total, "prepare",
+			q->seconds_prepare, "calibrate", q->seconds_calibrate, "quantize", q->seconds_quantize));
+	printf("wrote %s: %s, was %s\n", o->output, human_bytes((double)q->size_after, after, sizeof(after)),
+	       human_bytes((double)q->size_before, before, sizeof(before)));
+	printf("%zu ops in int8", q->ops_int8);
+	if (q->ops_int16)
+		printf(", %zu in 16 bits", q->ops_int16);
+	if (q->ops_dynamic)
+		printf(", %zu dynamic", q->ops_dynamic);
+	printf(", %zu left in fp32; %.0f %% of the multiply-adds in int8\n", q->ops_fp32, 100 * q->int8_share);
+	if (q->calib_samples)
+		printf("calibrated on %zu samples in %.1f s\n", q->calib_samples, q->seconds_calibrate);
+	printf("next: fettle eval %s --data DATA; fettle bench %s %s\n", o->output, o->model, o->output);
+	return 0;
+}
+
+static int run(int argc, char **argv)
+{
+	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	bool json = false, quiet = false;
+	const struct option options[] = {
+		{ "calib", "DATA", "samples to calibrate on", .text = &o.calib },
+		{ "output", "FILE", "where to write the quantized model", .text = &o.output, .letter = 'o' },
+		{ "config", "YAML", "configuration; options override it", .text = &o.config, .letter = 'c' },
+		{ "samples", "N", "how many samples to calibrate on (100)", .number = &o.calib_samples },
+		{ "seed", "N", "choose them at random by this seed (the first ones)", .seed = &o.seed },
+		{ "batch", "N", "samples per run of the model (32)", .number = &o.batch },
+		{ "approach", "A", "static, dynamic, or auto: static where possible (static)", .text = &o.approach },
+		{ "format", "F", "qdq or qoperator (qdq)", .text = &o.format },
+		{ "algorithm", "A", "range of activations: minmax, moving_average, percentile[:P],\nkl, mse, nonoverflow, minmse (minmax)",
+		  .text = &o.algorithm },
+		{ "activation-type", "T", "uint8, int8, uint16, int16 (uint8)", .text = &o.act_dtype },
+		{ "activation-scheme", "S", "asym or sym (asym)", .text = &o.act_scheme },
+		{ "weight-type", "T", "int8, uint8, int16 (int8)", .text = &o.weight_dtype },
+		{ "weight-scheme", "S", "sym or asym (sym)", .text = &o.weight_scheme },
+		{ "granularity", "G", "of weights: per_channel or per_tensor (per_channel)", .text = &o.granularity },
+		{ "reduce-range", "R", "7-bit weights: on, off, or auto: on a CPU whose\nproducts saturate (auto)",
+		  .text = &o.reduce_range },
+		{ "keep-fp32", "OPS", "leave these ops alone", .text = &o.keep_fp32 },
+		{ "quantize", "OPS", "quantize these ops too, which are not by default", .text = &o.quantize },
+		{ "threads", "N", "threads for the runtime (all cores)", .integer = &o.threads },
+		{ "json", NULL, "print the result as JSON", .flag = &json },
+		{ "quiet", NULL, "no progress", .flag = &quiet },
+	};
+	const char *rest[64];
+	struct fettle_quantized q;
+	struct progress p;
+	enum fettle_status st;
+	struct fettle *f;
+	int n, code;
+
+	if (argc > 64)
+		return usage_error(&cmd_quantize, "too many arguments");
+	n = args_read(&cmd_quantize, options, sizeof(options) / sizeof(options[0]), details, argc, argv, rest);
+	if (n < 0)
+		return args_exit(n);
+	if (n != 1)
+		return usage_error(&cmd_quantize, n ? "one model at a time" : "which model?");
+	if (!o.output)
+		return usage_error(&cmd_quantize, "where to? give -o OUT.onnx");
+	o.model = rest[0];
+	f = fettle_new();
+	progress_begin(&p, f, quiet);
+	st = fettle_quantize(f, &o, &q);
+	progress_end(&p);
+	code = st ? library_error(f, st) : report(&o, &q, json);
+	fettle_free(f);
+	return code;
+}

@@ -1,0 +1,36 @@
+#include "quantize/subject.h"
+
+#include <stdlib.h>
+
+#include "runtime/prepare.h"
+#include "runtime/probe.h"
+
+enum fettle_status subject_open(struct subject **out, struct runtime *rt, const char *path, struct err *err)
+{
+	struct subject *s = xcalloc(1, sizeof(*s));
+	struct shapes shapes = SHAPES_INIT;
+	enum fettle_status st;
+
+	st = prepare(&s->m, rt, path, err);
+	if (st) {
+		free(s);
+		return st;
+	}
+	probe_shapes(&shapes, rt, s->m);
+	graph_index_init(&s->g, s->m);
+	op_list_init(&s->ops, &s->m->arena, s->m, &s->g, &shapes);
+	s->cpu = cpu_detect();
+	shapes_release(&shapes);
+	*out = s;
+	return FETTLE_OK;
+}
+
+void subject_free(struct subject *s)
+{
+	if (!s)
+		return;
+	op_list_release(&s->ops);
+	graph_index_release(&s->g);
+	model_free(s->m);
+	free(s);
+}

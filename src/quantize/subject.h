@@ -1,0 +1,18 @@
+/* A model made ready to be quantized: prepared, indexed, its ops examined. */
+#ifndef QUANTIZE_SUBJECT_H
+#define QUANTIZE_SUBJECT_H
+
+#include "quantize/quantize.h"
+#include "runtime/session.h"
+
+struct subject {
+	struct model *m;
+	struct graph_index g;
+	struct op_list ops;
+	struct cpu cpu;
+};
+
+enum fettle_status subject_open(struct subject **out, struct runtime *rt, const char *path, struct err *err);
+void subject_free(struct subject *s);
+
+#endif
