@@ -282,7 +282,7 @@ enum fettle_status model_decode(struct model **out, const void *bytes, size_t n,
 	if (nesting(&onnx__model_proto__descriptor, p, p + n, 0) <= NESTING_MAX)
 		m->proto = onnx__model_proto__unpack(&alloc, n, bytes);
 	if (!m->proto)
-		st = fail(err, FETTLE_INVALID, "not an ONNX model (its protobuf is damaged or cut short)");
+		st = fail(err, FETTLE_INVALID, "not an ONNX model (its protobuf is damaged, cut short or nested too deep)");
 	else
 		st = read_model(m, m->proto, err);
 	if (st) {

@@ -17,7 +17,8 @@
 /* what ONNX Runtime 1.30 reaches with libonnx-testdata 1.12 */
 enum { MODELS = 1072, MATCHED_MIN = 848, TENSORS_MAX = 32 };
 
-static const char *const folders[] = { "/usr/include/onnx/backend/test/data", "/usr/share/libonnx-testdata/data" };
+static const char *const folders[] = { "/usr/include/onnx/backend/test/data",
+				       "/usr/share/libonnx-testdata/data" };
 
 enum outcome { MATCHES, RANDOM, DIFFERS, NO_TENSOR, REFUSED, TOO_OLD, N_OUTCOMES };
 static const char *const outcomes[] = {
@@ -91,7 +92,8 @@ static bool read_set(struct tensors *to, const char *set, const char *what)
 }
 
 /* FETTLE_UNSUPPORTED without a message: something is no tensor */
-static enum fettle_status run(struct session *s, const struct tensors *in, struct tensors *out, struct err *err)
+static enum fettle_status run(struct session *s, const struct tensors *in, struct tensors *out,
+			      struct err *err)
 {
 	struct tensor results[TENSORS_MAX];
 	enum fettle_status st;
@@ -139,8 +141,8 @@ static bool close_to(const struct tensors *got, const struct tensors *want)
 	return true;
 }
 
-static enum fettle_status run_model(struct walk *w, struct model *m, const struct tensors *in, struct tensors *out,
-				    struct err *err)
+static enum fettle_status run_model(struct walk *w, struct model *m, const struct tensors *in,
+				    struct tensors *out, struct err *err)
 {
 	struct session_options so = { .threads = 1 };
 	struct session *s = NULL;
@@ -152,8 +154,8 @@ static enum fettle_status run_model(struct walk *w, struct model *m, const struc
 	return st;
 }
 
-static enum fettle_status run_file(struct walk *w, const char *path, const struct tensors *in, struct tensors *out,
-				   struct err *err)
+static enum fettle_status run_file(struct walk *w, const char *path, const struct tensors *in,
+				   struct tensors *out, struct err *err)
 {
 	struct session_options so = { .threads = 1 };
 	struct session *s = NULL;
@@ -165,7 +167,8 @@ static enum fettle_status run_file(struct walk *w, const char *path, const struc
 	return st;
 }
 
-static void check_prepared(struct walk *w, const char *path, const struct tensors *in, const struct tensors *want)
+static void check_prepared(struct walk *w, const char *path, const struct tensors *in,
+			   const struct tensors *want)
 {
 	struct tensors got = { .n = 0 };
 	struct err err = ERR_INIT;
@@ -181,8 +184,8 @@ static void check_prepared(struct walk *w, const char *path, const struct tensor
 
 static enum outcome check_set(struct walk *w, struct model *m, const char *path, const char *set)
 {
-	struct tensors in = { .n = 0 }, want = { .n = 0 }, before = { .n = 0 }, file = { .n = 0 }, memory = { .n = 0 },
-		       again = { .n = 0 };
+	struct tensors in = { .n = 0 }, want = { .n = 0 }, before = { .n = 0 }, file = { .n = 0 },
+		       memory = { .n = 0 }, again = { .n = 0 };
 	struct err err = ERR_INIT, err_file = ERR_INIT, err_memory = ERR_INIT;
 	enum outcome result = MATCHES;
 	enum fettle_status st;
@@ -194,8 +197,8 @@ static enum outcome check_set(struct walk *w, struct model *m, const char *path,
 	st = run_file(w, path, &in, &before, &err);
 	if (st != run_file(w, w->saved, &in, &file, &err_file) ||
 	    st != run_model(w, m, &in, &memory, &err_memory))
-		fail_msg("%s: the original gives status %d (%s), saved '%s', from memory '%s'", path, st, err.msg,
-			 err_file.msg, err_memory.msg);
+		fail_msg("%s: the original gives status %d (%s), saved '%s', from memory '%s'", path, st,
+			 err.msg, err_file.msg, err_memory.msg);
 	if (st) {
 		result = *err.msg ? REFUSED : NO_TENSOR;
 		if (getenv("VERBOSE"))
@@ -338,7 +341,8 @@ static void published_models_survive(void **state)
 		print_message("SKIPPED: no %s: install libonnx-testdata\n", folders[0]);
 		skip();
 	}
-	print_message("%6zu  models, ONNX Runtime %s\n%6zu  loads+saves\n", w.models, runtime_version(), w.saves);
+	print_message("%6zu  models, ONNX Runtime %s\n%6zu  loads+saves\n", w.models, runtime_version(),
+		      w.saves);
 	for (i = 0; i < N_OUTCOMES; i++)
 		print_message("%6zu  %s\n", w.count[i], outcomes[i]);
 	assert_int_equal(w.saves + w.count[TOO_OLD], w.models);
