@@ -238,6 +238,10 @@ static enum fettle_status share_weights(struct runtime *rt, OrtSessionOptions *s
 		if (st)
 			goto out;
 	}
+	/*
+	 * Not AddInitializer(), which would spare the runtime its own copy: the transpose optimizer rewrites a
+	 * constant under its old name, and the session would then compute with the bytes from before.
+	 */
 	if (p->n_weights)
 		TRY(api->AddExternalInitializers(so, names, (const OrtValue *const *)values, p->n_weights));
 out:
