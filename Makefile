@@ -1,25 +1,51 @@
-# `make`, `make demo`, `make test`: each sets up what is missing first. CMake does the work.
+# `make`, `make demo`, `make test`: each sets up first what is missing. CMake does the work.
 BUILD ?= build
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
+TARGETS ?= all
 
 all: build
-.PHONY: all build setup demo test asan bench install format check clean
+.PHONY: all build setup demo test check asan fuzz bench install format clean
 
 setup:
 	@tools/setup
 
 build: setup
-	@[ -e $(BUILD)/CMakeCache.txt ] || cmake -S . -B $(BUILD) $(CMAKE_FLAGS) >$(BUILD).log || { cat $(BUILD).log; exit 1; }
+	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log
-	@cmake --build $(BUILD) -j$(JOBS) -- --no-print-directory -s
+	@cmake --build $(BUILD) -j$(JOBS) --target $(TARGETS) -- --no-print-directory -s
 
-test: build check
+demo: build
+	@BUILD=$(BUILD) examples/demo
+
+check: build
+	@tools/check-format
+	@tools/check-layers
+	@tools/check-symbols $(BUILD)/libfettle.so
+
+test:
+	@$(MAKE) --no-print-directory check TARGETS="all tests"
 	@cd $(BUILD) && ctest --output-on-failure
 
+# the same tests under AddressSanitizer and UndefinedBehaviorSanitizer
 asan:
-	@$(MAKE) --no-print-directory build BUILD=build-asan CMAKE_FLAGS="-DFETTLE_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug"
+	@$(MAKE) --no-print-directory build BUILD=build-asan TARGETS="all tests" \
+		CMAKE_FLAGS="-DFETTLE_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug"
 	@cd build-asan && ctest --output-on-failure
+
+# libFuzzer targets, a minute each; needs clang and its runtime (Debian: clang libclang-rt-14-dev)
+fuzz: setup
+	@CC=clang cmake -S . -B build-fuzz -DFETTLE_FUZZ=ON -DFETTLE_SANITIZE=ON -DBUILD_TESTING=OFF >/dev/null
+	@cmake --build build-fuzz -j$(JOBS) -- --no-print-directory -s
+	@for f in build-fuzz/fuzz/fuzz_*; do [ -x $$f ] && [ -f $$f ] || continue; \
+		echo $$f; mkdir -p build-fuzz/corpus/$$(basename $$f); \
+		$$f -max_total_time=60 -print_final_stats=0 build-fuzz/corpus/$$(basename $$f) 2>&1 | tail -n 3 || exit 1; done
+
+bench: build
+	@BUILD=$(BUILD) bench/run
+
+install: build
+	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 format:
 	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i

@@ -38,11 +38,11 @@ extern "C" {
 /* What a call came to. Zero is success; fettle_message() has the reason for the others. */
 enum fettle_status {
 	FETTLE_OK = 0,
-	FETTLE_STOP,	    /* told to stop: the budget is spent, the goal is reached, or cancelled */
-	FETTLE_INVALID,	    /* the input or a setting is wrong */
+	FETTLE_STOP,        /* told to stop: the budget is spent, the goal is reached, or cancelled */
+	FETTLE_INVALID,     /* the input or a setting is wrong */
 	FETTLE_UNSUPPORTED, /* the input is fine, but not something fettle handles */
-	FETTLE_SYSTEM,	    /* a file, the disk, memory or a process failed */
-	FETTLE_BACKEND,	    /* ONNX Runtime failed */
+	FETTLE_SYSTEM,      /* a file, the disk, memory or a process failed */
+	FETTLE_BACKEND,     /* ONNX Runtime failed */
 };
 
 struct fettle;
@@ -76,37 +76,43 @@ struct fettle_options {
 	size_t calib_samples; /* 0: 100, or all if there are fewer */
 	const char *eval;     /* DATA for evaluation */
 	size_t eval_samples;  /* 0: all */
-	size_t batch;	      /* 0: 32 for calibration and evaluation, 1 for timing */
-	uint64_t seed;	      /* of the choice of calibration samples; 0: the first ones */
+	size_t batch;         /* 0: 8 for calibration, 32 for evaluation, 1 for timing */
+	uint64_t seed;        /* of the choice of calibration samples; 0: the first ones */
 
 	const char *metric;    /* top1, top5, topk:K, f1, mse, …; NULL: top1 with labels, else sqnr */
 	const char *eval_cmd;  /* any program instead: "cmd {model}" prints a number */
 	const char *reference; /* model whose outputs stand in for labels */
 
-	const char *approach;	   /* static (default), dynamic, auto */
-	const char *format;	   /* qdq (default), qoperator */
-	const char *act_dtype;	   /* uint8 (default), int8, uint16, int16 */
-	const char *act_scheme;	   /* asym (default), sym */
-	const char *algorithm;	   /* minmax (default), kl, percentile[:P], mse, moving_average, nonoverflow, minmse */
+	const char *approach;   /* static (default), dynamic, auto */
+	const char *format;     /* qdq (default), qoperator */
+	const char *act_dtype;  /* uint8 (default), int8, uint16, int16 */
+	const char *act_scheme; /* asym (default), sym */
+	const char *
+		algorithm; /* minmax (default), kl, percentile[:P], mse, moving_average, nonoverflow, minmse */
 	const char *weight_dtype;  /* int8 (default), uint8, int16 */
 	const char *weight_scheme; /* sym (default), asym */
 	const char *granularity;   /* per_channel (default), per_tensor */
 	const char *reduce_range;  /* auto (default: on where the CPU saturates), on, off: 7-bit weights */
-	const char *keep_fp32;	   /* comma-separated names, types or /regular expressions/ of ops to leave alone */
-	const char *quantize;	   /* the same, of ops to quantize that are not by default */
+	const char
+		*keep_fp32; /* comma-separated names, types or /regular expressions/ of ops to leave alone */
+	const char *quantize; /* the same, of ops to quantize that are not by default */
 
-	int threads;	     /* 0: all cores */
-	double seconds;	     /* for timing, per model; 0: 1 */
-	const char *helper;  /* the fettle command, to measure memory in a process of its own; NULL: do not */
+	int threads;        /* 0: all cores */
+	double seconds;     /* for timing, per model; 0: 1 */
+	const char *helper; /* the fettle command, to measure memory in a process of its own; NULL: do not */
 };
-#define FETTLE_OPTIONS_INIT { .size = sizeof(struct fettle_options) }
+#define FETTLE_OPTIONS_INIT                                                                                  \
+	{                                                                                                    \
+		.size = sizeof(struct fettle_options)                                                        \
+	}
 
 /* Quantizes a model by one plan, without a search, and writes it to options->output. */
 struct fettle_quantized {
-	size_t ops_int8, ops_int16, ops_dynamic, ops_fp32; /* ops that could be quantized, by what became of them */
-	double int8_share;				   /* of the multiply-adds */
+	size_t ops_int8, ops_int16, ops_dynamic,
+		ops_fp32;  /* ops that could be quantized, by what became of them */
+	double int8_share; /* of the multiply-adds */
 	size_t calib_samples;
-	size_t size_before, size_after;				     /* bytes on disk */
+	size_t size_before, size_after;                              /* bytes on disk */
 	double seconds_prepare, seconds_calibrate, seconds_quantize; /* where the time went */
 };
 FETTLE_API enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options *o,
@@ -129,18 +135,19 @@ struct fettle_timing {
 	size_t runs;
 	size_t size_bytes;
 	size_t footprint_bytes; /* peak memory of a process that runs it; 0 without options->helper */
-	double speedup;		/* against the first model */
+	double speedup;         /* against the first model */
 };
 FETTLE_API enum fettle_status fettle_bench(struct fettle *f, const struct fettle_options *o,
 					   const char *const *models, size_t n, struct fettle_timing *out);
 /* Loads options->model and runs it once in this process; gives the process's peak memory. */
-FETTLE_API enum fettle_status fettle_footprint(struct fettle *f, const struct fettle_options *o, size_t *bytes);
+FETTLE_API enum fettle_status fettle_footprint(struct fettle *f, const struct fettle_options *o,
+					       size_t *bytes);
 
 /* Where a model's time goes, by op type, from the runtime's own profile. */
 struct fettle_profile_row {
-	char op[48];   /* with "(depthwise)" where that matters */
-	size_t count;  /* nodes */
-	double ms;     /* per run, all of them together */
+	char op[48];  /* with "(depthwise)" where that matters */
+	size_t count; /* nodes */
+	double ms;    /* per run, all of them together */
 };
 FETTLE_API enum fettle_status fettle_profile(struct fettle *f, const struct fettle_options *o,
 					     struct fettle_profile_row **rows, size_t *n); /* free() *rows */
@@ -152,8 +159,8 @@ struct fettle_op {
 	const char *kind;    /* compute, element, move, table; NULL when it cannot be quantized */
 	bool can_static, can_dynamic;
 	const char *by_default; /* what the default plan makes of it: int8, dynamic, fp32 */
-	double macs;		/* multiply-adds per sample */
-	int block;		/* transformer block, or -1 */
+	double macs;            /* multiply-adds per sample */
+	int block;              /* transformer block, or -1 */
 };
 struct fettle_inspection {
 	size_t n_ops, n_blocks, n_cuts, n_inputs, n_outputs;

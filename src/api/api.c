@@ -70,11 +70,13 @@ enum fettle_status api_begin(struct fettle *f, const struct fettle_options *in, 
 	memset(out, 0, sizeof(*out));
 	if (!in->size || in->size > sizeof(*out))
 		return fail(&f->err, FETTLE_INVALID,
-			    "cannot read options: size %zu, need FETTLE_OPTIONS_INIT of this version or an older one",
+			    "cannot read options: size %zu, need FETTLE_OPTIONS_INIT of this version or an "
+			    "older one",
 			    in->size);
 	memcpy(out, in, in->size);
 	if (out->threads < 0 || out->threads > 1024)
-		return fail(&f->err, FETTLE_INVALID, "cannot use %d threads: need 0 (all cores) to 1024", out->threads);
+		return fail(&f->err, FETTLE_INVALID, "cannot use %d threads: need 0 (all cores) to 1024",
+			    out->threads);
 	if (!f->rt)
 		return runtime_new(&f->rt, &f->err);
 	return FETTLE_OK;
@@ -114,8 +116,8 @@ void source_release(struct source *s)
 	*s = (struct source){ NULL, NULL };
 }
 
-static enum fettle_status calibration_get(void *self, const char *value, const struct qsetting *s, struct range *out,
-					  struct err *err)
+static enum fettle_status calibration_get(void *self, const char *value, const struct qsetting *s,
+					  struct range *out, struct err *err)
 {
 	const struct observer *o = calibration_find(self, value);
 

@@ -39,10 +39,9 @@ static size_t weight_bytes(const struct model *m)
 
 static void fill_op(struct fettle_op *o, const struct op *op, const struct node *n, enum op_mode mode)
 {
-	static const char *const kinds[] = { [OP_COMPUTE] = "compute",
-					     [OP_ELEMENT] = "element",
-					     [OP_MOVE] = "move",
-					     [OP_TABLE] = "table" };
+	static const char *const kinds[] = {
+		[OP_COMPUTE] = "compute", [OP_ELEMENT] = "element", [OP_MOVE] = "move", [OP_TABLE] = "table"
+	};
 
 	*o = (struct fettle_op){
 		.name = op->name,
@@ -51,13 +50,16 @@ static void fill_op(struct fettle_op *o, const struct op *op, const struct node 
 		.kind = op->rule ? kinds[op->rule->kind] : NULL,
 		.can_static = op->modes & MODE_STATIC,
 		.can_dynamic = op->modes & MODE_DYNAMIC,
-		.by_default = !op->rule || mode == OP_FP32 ? "fp32" : mode == OP_DYNAMIC ? "dynamic" : "int8",
+		.by_default = !op->rule || mode == OP_FP32 ? "fp32"
+			      : mode == OP_DYNAMIC         ? "dynamic"
+							   : "int8",
 		.macs = op->macs,
 		.block = op->block,
 	};
 }
 
-enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options *in, struct fettle_inspection **out)
+enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options *in,
+				  struct fettle_inspection **out)
 {
 	struct fettle_options o;
 	struct inspection *i;

@@ -29,7 +29,11 @@ enum fettle_status source_open(struct source *s, const char *path, const struct 
 			       const struct feed_options *o, struct err *err);
 void source_release(struct source *s);
 
-enum { DEFAULT_BATCH = 32, DEFAULT_CALIB_SAMPLES = 100 };
+enum {
+	DEFAULT_BATCH = 32,
+	CALIB_BATCH = 8, /* all activations at once: small enough to stay in the cache */
+	DEFAULT_CALIB_SAMPLES = 100,
+};
 
 /* The plan that the options describe. */
 enum fettle_status make_plan(const struct fettle_options *o, const struct subject *s, struct plan *out,

@@ -26,7 +26,8 @@ static enum fettle_status open_model(struct session **out, struct fettle *f, con
 	return st ? st : session_open(out, f->rt, path, so, &f->err);
 }
 
-static enum fettle_status eval_by_command(struct fettle *f, const struct fettle_options *o, struct fettle_score *out)
+static enum fettle_status eval_by_command(struct fettle *f, const struct fettle_options *o,
+					  struct fettle_score *out)
 {
 	double start = clock_now();
 	enum fettle_status st;
@@ -63,7 +64,8 @@ enum fettle_status fettle_eval(struct fettle *f, const struct fettle_options *in
 	if (st)
 		return st;
 	if (!o.model || !(o.eval || o.eval_cmd))
-		return fail(&f->err, FETTLE_INVALID, "cannot evaluate: need a model, and data or an evaluator command");
+		return fail(&f->err, FETTLE_INVALID,
+			    "cannot evaluate: need a model, and data or an evaluator command");
 	if (o.eval_cmd)
 		return eval_by_command(f, &o, out);
 	so = (struct session_options){ .threads = o.threads };
@@ -138,8 +140,8 @@ static void feeding_release(struct feeding *in)
 	source_release(&in->data);
 }
 
-enum fettle_status fettle_bench(struct fettle *f, const struct fettle_options *in, const char *const *models, size_t n,
-				struct fettle_timing *out)
+enum fettle_status fettle_bench(struct fettle *f, const struct fettle_options *in, const char *const *models,
+				size_t n, struct fettle_timing *out)
 {
 	struct fettle_options o;
 	struct session_options so;
@@ -164,8 +166,8 @@ enum fettle_status fettle_bench(struct fettle *f, const struct fettle_options *i
 	if (!st)
 		st = api_phase(f, "time");
 	if (!st)
-		st = evaluate_latency(s, inputs, n, (double)n * (o.seconds > 0 ? o.seconds : 1), api_progress, f, l,
-				      &f->err);
+		st = evaluate_latency(s, inputs, n, (double)n * (o.seconds > 0 ? o.seconds : 1), api_progress,
+				      f, l, &f->err);
 	for (i = 0; i < n && !st; i++) {
 		out[i] = (struct fettle_timing){ .latency_ms = 1e3 * l[i].median,
 						 .p90_ms = 1e3 * l[i].p90,
@@ -209,7 +211,8 @@ enum fettle_status fettle_footprint(struct fettle *f, const struct fettle_option
 
 	st = api_begin(f, in, &o);
 	if (!st)
-		st = session_open(&s, f->rt, o.model, &(struct session_options){ .threads = o.threads }, &f->err);
+		st = session_open(&s, f->rt, o.model, &(struct session_options){ .threads = o.threads },
+				  &f->err);
 	if (!st)
 		st = run_once(f, &o, s);
 	*bytes = peak_memory();

@@ -21,14 +21,21 @@ struct rows {
 static bool is_depthwise(const char *op, const json_t *args)
 {
 	const json_t *shapes = json_object_get(args, "input_type_shape");
-	const json_t *weight = json_array_get(shapes, strcmp(op, "QLinearConv") == 0 ? 3 : 1), *dims;
-	void *it = json_object_iter((json_t *)(uintptr_t)weight);
+	const json_t *dims[2];
+	size_t i;
 
-	if (!strstr(op, "Conv") || !it)
+	if (!strstr(op, "Conv"))
 		return false;
-	dims = json_object_iter_value(it);
-	return json_array_size(dims) == 4 && json_integer_value(json_array_get(dims, 0)) > 1 &&
-	       json_integer_value(json_array_get(dims, 1)) == 1;
+	for (i = 0; i < 2; i++) { /* of the input and of the weight: each is {"type": [dims]} */
+		size_t at = i ? strcmp(op, "QLinearConv") == 0 ? 3 : 1 : 0;
+		void *it = json_object_iter(json_array_get(shapes, at));
+
+		dims[i] = it ? json_object_iter_value(it) : NULL;
+	}
+	/* one input channel is no depthwise convolution; the input may be channels-last */
+	return json_array_size(dims[1]) == 4 && json_integer_value(json_array_get(dims[1], 1)) == 1 &&
+	       json_integer_value(json_array_get(dims[0], 1)) != 1 &&
+	       json_integer_value(json_array_get(dims[0], 3)) != 1;
 }
 
 static void add_event(struct rows *r, const json_t *event)
@@ -61,7 +68,8 @@ static int slowest_first(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-static enum fettle_status read_profile(const char *path, struct fettle_profile_row **rows, size_t *n, struct err *err)
+static enum fettle_status read_profile(const char *path, struct fettle_profile_row **rows, size_t *n,
+				       struct err *err)
 {
 	struct rows r = { .v = { 0 } };
 	json_error_t why;
@@ -70,8 +78,7 @@ static enum fettle_status read_profile(const char *path, struct fettle_profile_r
 
 	if (!all)
 		return fail(err, FETTLE_BACKEND, "cannot read the profile %s: %s", path, why.text);
-	json_array_foreach(all, i, event)
-		add_event(&r, event);
+	json_array_foreach(all, i, event) add_event(&r, event);
 	map_release(&r.nodes); /* its keys are in the JSON */
 	json_decref(all);
 	if (r.v.n)
@@ -81,11 +88,12 @@ static enum fettle_status read_profile(const char *path, struct fettle_profile_r
 	return FETTLE_OK;
 }
 
-enum fettle_status fettle_profile(struct fettle *f, const struct fettle_options *in, struct fettle_profile_row **rows,
-				  size_t *n)
+enum fettle_status fettle_profile(struct fettle *f, const struct fettle_options *in,
+				  struct fettle_profile_row **rows, size_t *n)
 {
 	const char *tmp = getenv("TMPDIR");
-	char *prefix = xstrfmt("%s/fettle-profile.%ld", tmp && *tmp ? tmp : "/tmp", (long)getpid()), *path = NULL;
+	char *prefix = xstrfmt("%s/fettle-profile.%ld", tmp && *tmp ? tmp : "/tmp", (long)getpid()),
+	     *path = NULL;
 	struct session_options so = { .profile = prefix };
 	struct fettle_options o;
 	struct session *s = NULL;

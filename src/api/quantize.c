@@ -9,18 +9,19 @@ static bool plan_is_static(const struct plan *p, const struct op_list *ops)
 	size_t i;
 
 	for (i = 0; i < p->n; i++)
-		if (p->ops[i].mode == OP_STATIC && ops->v[i].rule->kind != OP_TABLE && ops->v[i].rule->kind != OP_MOVE)
+		if (p->ops[i].mode == OP_STATIC && ops->v[i].rule->kind != OP_TABLE &&
+		    ops->v[i].rule->kind != OP_MOVE)
 			return true;
 	return false;
 }
 
 static enum fettle_status run_calibration(struct fettle *f, const struct fettle_options *o, struct subject *s,
-					  struct calibration **out)
+					  const struct plan *plan, struct calibration **out)
 {
 	struct session_options so = { .threads = 1, .level = OPT_NONE };
 	struct calibrate_options co = { .threads = o->threads, .progress = api_progress, .self = f };
 	struct source data = { NULL, NULL };
-	struct feed_options fo = { .batch = o->batch ? o->batch : DEFAULT_BATCH,
+	struct feed_options fo = { .batch = o->batch ? o->batch : CALIB_BATCH,
 				   .limit = o->calib_samples ? o->calib_samples : DEFAULT_CALIB_SAMPLES,
 				   .shuffle = o->seed != 0,
 				   .seed = o->seed };
@@ -35,7 +36,7 @@ static enum fettle_status run_calibration(struct fettle *f, const struct fettle_
 	if (!st)
 		st = source_open(&data, o->calib, shape, &fo, &f->err);
 	if (!st) {
-		n = quantizer_values(&s->g, &s->ops, &values);
+		n = quantizer_values(&s->g, &s->ops, plan, &values);
 		st = calibrate(out, f->rt, s->m, values, n, data.feed, &co, &f->err);
 	}
 	free(values);
@@ -66,7 +67,8 @@ static void summarise(const struct plan *p, const struct subject *s, struct fett
 	out->int8_share = sum.int8_share;
 }
 
-enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options *in, struct fettle_quantized *out)
+enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options *in,
+				   struct fettle_quantized *out)
 {
 	struct fettle_options o;
 	struct subject *s = NULL;
@@ -102,7 +104,7 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 				  o.model);
 			goto out;
 		}
-		st = run_calibration(f, &o, s, &c);
+		st = run_calibration(f, &o, s, &plan, &c);
 		if (st)
 			goto out;
 		ranges = calibration_source(c);

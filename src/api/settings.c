@@ -13,8 +13,8 @@ struct word {
 	int value;
 };
 
-static enum fettle_status pick(const char *setting, const char *text, const struct word *words, size_t n, int *out,
-			       struct err *err)
+static enum fettle_status pick(const char *setting, const char *text, const struct word *words, size_t n,
+			       int *out, struct err *err)
 {
 	const char *names[8], *near;
 	struct str all = STR_INIT;
@@ -50,15 +50,17 @@ static enum fettle_status pick_algorithm(const char *text, struct qsetting *s, s
 	if (st || !colon)
 		return st;
 	if (s->algorithm != RANGE_PERCENTILE)
-		return fail(err, FETTLE_INVALID, "cannot set algorithm to '%s': only percentile takes a number", text);
+		return fail(err, FETTLE_INVALID,
+			    "cannot set algorithm to '%s': only percentile takes a number", text);
 	s->percentile = strtod(colon + 1, &end);
 	if (end == colon + 1 || *end || !(s->percentile >= 50 && s->percentile <= 100))
-		return fail(err, FETTLE_INVALID, "cannot set percentile to '%s': need a number from 50 to 100", colon + 1);
+		return fail(err, FETTLE_INVALID,
+			    "cannot set percentile to '%s': need a number from 50 to 100", colon + 1);
 	return FETTLE_OK;
 }
 
-static enum fettle_status read_settings(const struct fettle_options *o, const struct cpu *cpu, struct plan_defaults *d,
-					struct err *err)
+static enum fettle_status read_settings(const struct fettle_options *o, const struct cpu *cpu,
+					struct plan_defaults *d, struct err *err)
 {
 	static const struct word approaches[] = { { "static", APPROACH_STATIC },
 						  { "dynamic", APPROACH_DYNAMIC },
@@ -68,20 +70,21 @@ static enum fettle_status read_settings(const struct fettle_options *o, const st
 						 { "int8", DT_S8 },
 						 { "uint16", DT_U16 },
 						 { "int16", DT_S16 } },
-				 weight_types[] = { { "int8", DT_S8 }, { "uint8", DT_U8 }, { "int16", DT_S16 } },
+				 weight_types[] = { { "int8", DT_S8 },
+						    { "uint8", DT_U8 },
+						    { "int16", DT_S16 } },
 				 schemes[] = { { "asym", SCHEME_ASYM }, { "sym", SCHEME_SYM } },
 				 grains[] = { { "per_channel", 1 }, { "per_tensor", 0 } },
 				 ranges[] = { { "auto", 2 }, { "on", 1 }, { "off", 0 } };
 	int approach, format, act = DT_U8, weight = DT_S8, act_scheme = SCHEME_ASYM, weight_scheme, grain = 1,
-				  narrow = 2;
+			      narrow = 2;
 	enum fettle_status st;
 
 	*d = plan_defaults(cpu);
 	approach = d->approach;
 	format = d->format;
 	weight_scheme = d->weight.scheme;
-#define PICK(name, field, words, out)                                                                        \
-	st = st ? st : pick(name, o->field, words, ARRAY_LEN(words), out, err)
+#define PICK(name, field, words, out) st = st ? st : pick(name, o->field, words, ARRAY_LEN(words), out, err)
 	st = pick_algorithm(o->algorithm, &d->act, err);
 	PICK("approach", approach, approaches, &approach);
 	PICK("format", format, formats, &format);
@@ -108,8 +111,8 @@ static enum fettle_status read_settings(const struct fettle_options *o, const st
 	return FETTLE_OK;
 }
 
-static enum fettle_status apply_selection(const char *list, const struct subject *s, struct plan *p, bool quantize,
-					  struct err *err)
+static enum fettle_status apply_selection(const char *list, const struct subject *s, struct plan *p,
+					  bool quantize, struct err *err)
 {
 	bool *selected = xcalloc(s->ops.n, sizeof(*selected));
 	enum fettle_status st;
@@ -132,7 +135,8 @@ static enum fettle_status apply_selection(const char *list, const struct subject
 	return st;
 }
 
-enum fettle_status make_plan(const struct fettle_options *o, const struct subject *s, struct plan *out, struct err *err)
+enum fettle_status make_plan(const struct fettle_options *o, const struct subject *s, struct plan *out,
+			     struct err *err)
 {
 	struct plan_defaults d;
 	enum fettle_status st;

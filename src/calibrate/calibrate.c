@@ -17,7 +17,8 @@ void session_specs(const struct session *s, struct input_spec *specs)
 	for (i = 0; i < session_n_inputs(s); i++) {
 		const struct value *v = session_input(s, i);
 
-		specs[i] = (struct input_spec){ .name = v->name, .dtype = v->type.dtype, .rank = v->type.rank };
+		specs[i] =
+			(struct input_spec){ .name = v->name, .dtype = v->type.dtype, .rank = v->type.rank };
 		if (v->type.rank > 0)
 			memcpy(specs[i].dims, v->type.dims, (size_t)v->type.rank * sizeof(specs[i].dims[0]));
 	}
@@ -27,8 +28,8 @@ void session_specs(const struct session *s, struct input_spec *specs)
  * A value's rows belong to samples when its first dimension is a multiple of the batch's, as after a
  * Reshape to [batch * tokens, width]; otherwise the batch counts as one sample.
  */
-static enum fettle_status observe(struct observer *o, struct observer_scratch *scratch, const struct tensor *t,
-				  const struct feed_batch *b, struct err *err)
+static enum fettle_status observe(struct observer *o, struct observer_scratch *scratch,
+				  const struct tensor *t, const struct feed_batch *b, struct err *err)
 {
 	size_t count = (size_t)tensor_count(t);
 	bool by_sample = t->rank > 0 && b->n && t->dims[0] % (int64_t)b->n == 0;
@@ -94,8 +95,9 @@ static void expose(struct model *m, const char *const *values, size_t n)
 	model_set_outputs(m, names, n);
 }
 
-enum fettle_status calibrate(struct calibration **out, struct runtime *rt, struct model *m, const char *const *values,
-			     size_t n, struct feed *feed, const struct calibrate_options *o, struct err *err)
+enum fettle_status calibrate(struct calibration **out, struct runtime *rt, struct model *m,
+			     const char *const *values, size_t n, struct feed *feed,
+			     const struct calibrate_options *o, struct err *err)
 {
 	struct session_options so = { .threads = o->threads };
 	struct calibration *c = xcalloc(1, sizeof(*c));

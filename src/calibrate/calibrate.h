@@ -18,8 +18,9 @@ struct calibrate_options {
 };
 
 /* Observes these values of the model over all samples of the feed. Values that are not float32 are skipped. */
-enum fettle_status calibrate(struct calibration **out, struct runtime *rt, struct model *m, const char *const *values,
-			     size_t n, struct feed *feed, const struct calibrate_options *o, struct err *err);
+enum fettle_status calibrate(struct calibration **out, struct runtime *rt, struct model *m,
+			     const char *const *values, size_t n, struct feed *feed,
+			     const struct calibrate_options *o, struct err *err);
 void calibration_free(struct calibration *c);
 
 size_t calibration_samples(const struct calibration *c);

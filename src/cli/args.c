@@ -53,8 +53,8 @@ static void print_help(const struct command *c, const struct option *o, size_t n
 		const char *line = o[i].help, *end;
 
 		if (o[i].letter)
-			snprintf(left, sizeof(left), "-%c, --%s%s%s", o[i].letter, o[i].name, o[i].value ? " " : "",
-				 o[i].value ? o[i].value : "");
+			snprintf(left, sizeof(left), "-%c, --%s%s%s", o[i].letter, o[i].name,
+				 o[i].value ? " " : "", o[i].value ? o[i].value : "");
 		else
 			snprintf(left, sizeof(left), "    --%s%s%s", o[i].name, o[i].value ? " " : "",
 				 o[i].value ? o[i].value : "");
@@ -111,8 +111,8 @@ static const struct option *find(const struct option *o, size_t n, const char *a
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		if ((arg[0] == '-' && strlen(o[i].name) == len - 2 && strncmp(arg + 2, o[i].name, len - 2) == 0 &&
-		     arg[1] == '-') ||
+		if ((arg[0] == '-' && strlen(o[i].name) == len - 2 &&
+		     strncmp(arg + 2, o[i].name, len - 2) == 0 && arg[1] == '-') ||
 		    (len == 2 && o[i].letter && arg[1] == o[i].letter))
 			return &o[i];
 	return NULL;

@@ -26,7 +26,7 @@ struct option {
 	int *integer;
 	double *real;
 	uint64_t *seed;
-	bool *flag; /* takes no value */
+	bool *flag;  /* takes no value */
 	char letter; /* -o for --output, or 0 */
 };
 
@@ -64,7 +64,7 @@ struct table {
 };
 void table_begin(struct table *t, const char *const *head, size_t columns, unsigned right);
 void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void table_print(struct table *t); /* and frees it */
+void table_print(struct table *t);                    /* and frees it */
 const char *bold(const char *s, char *buf, size_t n); /* where stdout is a terminal and NO_COLOR is not set */
 char *human_bytes(double bytes, char *buf, size_t n);
 char *human_count(double count, char *buf, size_t n);

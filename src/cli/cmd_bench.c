@@ -32,11 +32,12 @@ static json_t *as_json(const char *const *models, size_t n, const struct fettle_
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		json_array_append_new(list, json_pack("{s:s, s:f, s:f, s:I, s:I, s:f, s:I}", "model", models[i],
-						      "latency_ms", t[i].latency_ms, "p90_ms", t[i].p90_ms,
-						      "size_bytes", (json_int_t)t[i].size_bytes, "footprint_bytes",
-						      (json_int_t)t[i].footprint_bytes, "speedup", t[i].speedup,
-						      "runs", (json_int_t)t[i].runs));
+		json_array_append_new(list,
+				      json_pack("{s:s, s:f, s:f, s:I, s:I, s:f, s:I}", "model", models[i],
+						"latency_ms", t[i].latency_ms, "p90_ms", t[i].p90_ms,
+						"size_bytes", (json_int_t)t[i].size_bytes, "footprint_bytes",
+						(json_int_t)t[i].footprint_bytes, "speedup", t[i].speedup,
+						"runs", (json_int_t)t[i].runs));
 	return json_pack("{s:o}", "models", list);
 }
 

@@ -26,8 +26,10 @@ static int run(int argc, char **argv)
 	const struct option options[] = {
 		{ "data", "DATA", "samples, with labels unless --reference is given", .text = &o.eval },
 		{ "metric", "M", "top1 when the data has labels, else sqnr; see below", .text = &o.metric },
-		{ "reference", "MODEL", "compare with this model's outputs instead of labels", .text = &o.reference },
-		{ "eval-cmd", "CMD", "any program as evaluator: 'cmd {model}' prints a number", .text = &o.eval_cmd },
+		{ "reference", "MODEL", "compare with this model's outputs instead of labels",
+		  .text = &o.reference },
+		{ "eval-cmd", "CMD", "any program as evaluator: 'cmd {model}' prints a number",
+		  .text = &o.eval_cmd },
 		{ "config", "YAML", "configuration; options override it", .text = &o.config, .letter = 'c' },
 		{ "samples", "N", "only the first N samples", .number = &o.eval_samples },
 		{ "batch", "N", "samples per run of the model (32)", .number = &o.batch },
@@ -61,10 +63,12 @@ static int run(int argc, char **argv)
 	if (st)
 		code = library_error(f, st);
 	else if (json)
-		code = print_json(json_pack("{s:s, s:f, s:I, s:f}", "metric", score.metric, "value", score.value, "samples",
-					    (json_int_t)score.samples, "seconds", score.seconds));
+		code = print_json(json_pack("{s:s, s:f, s:I, s:f}", "metric", score.metric, "value",
+					    score.value, "samples", (json_int_t)score.samples, "seconds",
+					    score.seconds));
 	else if (score.samples)
-		printf("%s %.6g on %zu samples, %.2f s\n", score.metric, score.value, score.samples, score.seconds);
+		printf("%s %.6g on %zu samples, %.2f s\n", score.metric, score.value, score.samples,
+		       score.seconds);
 	else
 		printf("%s %.6g, %.2f s\n", score.metric, score.value, score.seconds);
 	fettle_free(f);

@@ -17,8 +17,8 @@ static json_t *values_json(const struct fettle_value *v, size_t n)
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", v[i].name, "dtype", v[i].dtype, "shape",
-						      v[i].shape));
+		json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", v[i].name, "dtype",
+						      v[i].dtype, "shape", v[i].shape));
 	return list;
 }
 
@@ -36,15 +36,16 @@ static json_t *as_json(const struct fettle_inspection *x)
 		if (o->can_dynamic)
 			json_array_append_new(modes, json_string("dynamic"));
 		json_array_append_new(modes, json_string("fp32"));
-		json_array_append_new(ops, json_pack("{s:s, s:s, s:s?, s:o, s:s, s:s?, s:f, s:i}", "name", o->name, "type",
-						     o->type, "kind", o->kind, "modes", modes, "default",
-						     o->by_default, "why_not", o->why_not, "macs", o->macs, "block",
-						     o->block));
+		json_array_append_new(ops, json_pack("{s:s, s:s, s:s?, s:o, s:s, s:s?, s:f, s:i}", "name",
+						     o->name, "type", o->type, "kind", o->kind, "modes",
+						     modes, "default", o->by_default, "why_not", o->why_not,
+						     "macs", o->macs, "block", o->block));
 	}
 	return json_pack("{s:i, s:o, s:o, s:I, s:f, s:f, s:I, s:I, s:o}", "opset", x->opset, "inputs",
-			 values_json(x->inputs, x->n_inputs), "outputs", values_json(x->outputs, x->n_outputs),
-			 "weight_bytes", (json_int_t)x->weight_bytes, "macs", x->total_macs, "int8_share", x->int8_share,
-			 "blocks", (json_int_t)x->n_blocks, "cuts", (json_int_t)x->n_cuts, "ops", ops);
+			 values_json(x->inputs, x->n_inputs), "outputs",
+			 values_json(x->outputs, x->n_outputs), "weight_bytes", (json_int_t)x->weight_bytes,
+			 "macs", x->total_macs, "int8_share", x->int8_share, "blocks",
+			 (json_int_t)x->n_blocks, "cuts", (json_int_t)x->n_cuts, "ops", ops);
 }
 
 static void list_ops(const struct fettle_inspection *x)
@@ -74,7 +75,8 @@ static void list_ops(const struct fettle_inspection *x)
 /* one line per op type (and reason): what becomes of how many */
 static void list_types(const struct fettle_inspection *x)
 {
-	static const char *const head[] = { "type", "ops", "int8", "dynamic", "fp32", "multiply-adds", "why not" };
+	static const char *const head[] = { "type", "ops",           "int8",   "dynamic",
+					    "fp32", "multiply-adds", "why not" };
 	struct table t;
 	char buf[32];
 	size_t i, k;
@@ -115,8 +117,8 @@ static void show(const struct fettle_inspection *x, const char *model, bool all)
 	char bytes[32], macs[32];
 	size_t i;
 
-	printf("%s: opset %d, %zu ops after folding and fusing, %s of weights, %s multiply-adds per sample\n", model,
-	       x->opset, x->n_ops, human_bytes((double)x->weight_bytes, bytes, sizeof(bytes)),
+	printf("%s: opset %d, %zu ops after folding and fusing, %s of weights, %s multiply-adds per sample\n",
+	       model, x->opset, x->n_ops, human_bytes((double)x->weight_bytes, bytes, sizeof(bytes)),
 	       human_count(x->total_macs, macs, sizeof(macs)));
 	for (i = 0; i < x->n_inputs; i++)
 		printf("input   %s: %s %s\n", x->inputs[i].name, x->inputs[i].dtype, x->inputs[i].shape);
@@ -139,7 +141,8 @@ static int run(int argc, char **argv)
 	bool json = false, ops = false;
 	const struct option options[] = {
 		{ "ops", NULL, "every op by name, not only by type", .flag = &ops },
-		{ "approach", "A", "show the default plan of this approach: static, dynamic, auto", .text = &o.approach },
+		{ "approach", "A", "show the default plan of this approach: static, dynamic, auto",
+		  .text = &o.approach },
 		{ "keep-fp32", "OPS", "show the plan with these ops left alone", .text = &o.keep_fp32 },
 		{ "quantize", "OPS", "show the plan with these ops quantized too", .text = &o.quantize },
 		{ "json", NULL, "print the result as JSON", .flag = &json },

@@ -12,7 +12,8 @@ const struct command cmd_quantize = {
 };
 
 static const char details[] =
-	"DATA is a .npz (arrays named as the model's inputs, or x; labels y), a folder of class folders with\n"
+	"DATA is a .npz (arrays named as the model's inputs, or x; labels y), a folder of class folders "
+	"with\n"
 	"images, or a folder of test_data_set_* as ONNX publishes them.\n"
 	"OPS is a comma-separated list of op names, op types or /regular expressions/;\n"
 	"'fettle inspect MODEL' lists them.\n";
@@ -24,12 +25,13 @@ static int report(const struct fettle_options *o, const struct fettle_quantized 
 
 	if (json)
 		return print_json(json_pack(
-			"{s:s, s:{s:I, s:I, s:I, s:I}, s:f, s:I, s:I, s:I, s:{s:f, s:f, s:f, s:f}}", "output", o->output,
-			"ops", "int8", (json_int_t)q->ops_int8, "int16", (json_int_t)q->ops_int16, "dynamic",
-			(json_int_t)q->ops_dynamic, "fp32", (json_int_t)q->ops_fp32, "int8_share", q->int8_share,
-			"calib_samples", (json_int_t)q->calib_samples, "size_before_bytes", (json_int_t)q->size_before,
-			"size_bytes", (json_int_t)q->size_after, "seconds", "total", total, "prepare",
-			q->seconds_prepare, "calibrate", q->seconds_calibrate, "quantize", q->seconds_quantize));
+			"{s:s, s:{s:I, s:I, s:I, s:I}, s:f, s:I, s:I, s:I, s:{s:f, s:f, s:f, s:f}}", "output",
+			o->output, "ops", "int8", (json_int_t)q->ops_int8, "int16", (json_int_t)q->ops_int16,
+			"dynamic", (json_int_t)q->ops_dynamic, "fp32", (json_int_t)q->ops_fp32, "int8_share",
+			q->int8_share, "calib_samples", (json_int_t)q->calib_samples, "size_before_bytes",
+			(json_int_t)q->size_before, "size_bytes", (json_int_t)q->size_after, "seconds",
+			"total", total, "prepare", q->seconds_prepare, "calibrate", q->seconds_calibrate,
+			"quantize", q->seconds_quantize));
 	printf("wrote %s: %s, was %s\n", o->output, human_bytes((double)q->size_after, after, sizeof(after)),
 	       human_bytes((double)q->size_before, before, sizeof(before)));
 	printf("%zu ops in int8", q->ops_int8);
@@ -37,7 +39,8 @@ static int report(const struct fettle_options *o, const struct fettle_quantized 
 		printf(", %zu in 16 bits", q->ops_int16);
 	if (q->ops_dynamic)
 		printf(", %zu dynamic", q->ops_dynamic);
-	printf(", %zu left in fp32; %.0f %% of the multiply-adds in int8\n", q->ops_fp32, 100 * q->int8_share);
+	printf(", %zu left in fp32; %.0f %% of the multiply-adds in int8\n", q->ops_fp32,
+	       100 * q->int8_share);
 	if (q->calib_samples)
 		printf("calibrated on %zu samples in %.1f s\n", q->calib_samples, q->seconds_calibrate);
 	printf("next: fettle eval %s --data DATA; fettle bench %s %s\n", o->output, o->model, o->output);
@@ -54,20 +57,26 @@ static int run(int argc, char **argv)
 		{ "config", "YAML", "configuration; options override it", .text = &o.config, .letter = 'c' },
 		{ "samples", "N", "how many samples to calibrate on (100)", .number = &o.calib_samples },
 		{ "seed", "N", "choose them at random by this seed (the first ones)", .seed = &o.seed },
-		{ "batch", "N", "samples per run of the model (32)", .number = &o.batch },
-		{ "approach", "A", "static, dynamic, or auto: static where possible (static)", .text = &o.approach },
+		{ "batch", "N", "samples per run of the model (8)", .number = &o.batch },
+		{ "approach", "A", "static, dynamic, or auto: static where possible (static)",
+		  .text = &o.approach },
 		{ "format", "F", "qdq or qoperator (qdq)", .text = &o.format },
-		{ "algorithm", "A", "range of activations: minmax, moving_average, percentile[:P],\nkl, mse, nonoverflow, minmse (minmax)",
+		{ "algorithm", "A",
+		  "range of activations: minmax, moving_average, percentile[:P],\nkl, mse, nonoverflow, "
+		  "minmse (minmax)",
 		  .text = &o.algorithm },
 		{ "activation-type", "T", "uint8, int8, uint16, int16 (uint8)", .text = &o.act_dtype },
 		{ "activation-scheme", "S", "asym or sym (asym)", .text = &o.act_scheme },
 		{ "weight-type", "T", "int8, uint8, int16 (int8)", .text = &o.weight_dtype },
 		{ "weight-scheme", "S", "sym or asym (sym)", .text = &o.weight_scheme },
-		{ "granularity", "G", "of weights: per_channel or per_tensor (per_channel)", .text = &o.granularity },
-		{ "reduce-range", "R", "7-bit weights: on, off, or auto: on a CPU whose\nproducts saturate (auto)",
+		{ "granularity", "G", "of weights: per_channel or per_tensor (per_channel)",
+		  .text = &o.granularity },
+		{ "reduce-range", "R",
+		  "7-bit weights: on, off, or auto: on a CPU whose\nproducts saturate (auto)",
 		  .text = &o.reduce_range },
 		{ "keep-fp32", "OPS", "leave these ops alone", .text = &o.keep_fp32 },
-		{ "quantize", "OPS", "quantize these ops too, which are not by default", .text = &o.quantize },
+		{ "quantize", "OPS", "quantize these ops too, which are not by default",
+		  .text = &o.quantize },
 		{ "threads", "N", "threads for the runtime (all cores)", .integer = &o.threads },
 		{ "json", NULL, "print the result as JSON", .flag = &json },
 		{ "quiet", NULL, "no progress", .flag = &quiet },
@@ -81,7 +90,8 @@ static int run(int argc, char **argv)
 
 	if (argc > 64)
 		return usage_error(&cmd_quantize, "too many arguments");
-	n = args_read(&cmd_quantize, options, sizeof(options) / sizeof(options[0]), details, argc, argv, rest);
+	n = args_read(&cmd_quantize, options, sizeof(options) / sizeof(options[0]), details, argc, argv,
+		      rest);
 	if (n < 0)
 		return args_exit(n);
 	if (n != 1)

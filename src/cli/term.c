@@ -51,8 +51,8 @@ static bool on_progress(void *self, const char *phase, size_t done, size_t total
 		clear_line(p);
 	if (total && done)
 		fprintf(stderr, "%s: %zu of %zu (%.0f %%), %.0f s used, %.0f s left%s", phase, done, total,
-			100.0 * (double)done / (double)total, used, used * (double)(total - done) / (double)done,
-			p->live ? "" : "\n");
+			100.0 * (double)done / (double)total, used,
+			used * (double)(total - done) / (double)done, p->live ? "" : "\n");
 	else
 		fprintf(stderr, "%s: %.0f s%s", phase, used, p->live ? "" : "\n");
 	p->shown = p->live;

@@ -346,16 +346,16 @@ enum fettle_status dataset_read(const struct dataset *d, const size_t *index, si
 	return FETTLE_OK;
 }
 
-void copy_elements(void *dst, const unsigned char *src, size_t n, size_t size, bool swap)
+void swap_elements(void *p, size_t n, size_t size)
 {
-	unsigned char *to = dst;
+	unsigned char *e = p, byte;
 	size_t i, j;
 
-	if (!swap || size == 1) {
-		memcpy(dst, src, n * size);
-		return;
+	for (i = 0; i < n; i++, e += size) {
+		for (j = 0; j < size / 2; j++) {
+			byte = e[j];
+			e[j] = e[size - 1 - j];
+			e[size - 1 - j] = byte;
+		}
 	}
-	for (i = 0; i < n; i++, to += size, src += size)
-		for (j = 0; j < size; j++)
-			to[j] = src[size - 1 - j];
 }

@@ -15,8 +15,9 @@
  *	batch_release(&batch);
  *	dataset_free(d);
  *
- * Memory does not grow with the number of samples: files are mapped or read when asked for. What is
- * compressed is inflated once, into memory when small and into an unlinked file in $TMPDIR when not.
+ * Memory does not grow with the number of samples: they are read when asked for. What is compressed is
+ * inflated once, into memory when small and into an unlinked file in $TMPDIR when not. (Only arrays in
+ * Fortran order are used through a mapping, for there a sample is spread all over the file.)
  */
 #ifndef DATA_DATASET_H
 #define DATA_DATASET_H

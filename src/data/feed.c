@@ -23,6 +23,7 @@ struct feed {
 };
 
 static const size_t NONE = SIZE_MAX;
+static const int64_t BATCH_MAX = 1 << 24; /* more rows than this are not a batch */
 
 static struct tensor spec_shape(const struct input_spec *s)
 {
@@ -175,7 +176,7 @@ static enum fettle_status choose_batch(struct feed *f, size_t asked, struct err 
 
 		if (!s->rank || s->dims[0] < 0)
 			continue;
-		if (!s->dims[0] || (first && first->dims[0] != s->dims[0]))
+		if (!s->dims[0] || s->dims[0] > BATCH_MAX || (first && first->dims[0] != s->dims[0]))
 			return fail(err, FETTLE_UNSUPPORTED,
 				    "cannot feed input '%s': its first dimension is %lld, need that of a "
 				    "batch%s%s",
@@ -318,11 +319,6 @@ static void prepare(const struct feed *f, struct feed_batch *b)
 {
 	size_t i;
 
-	if (b->cap < f->batch) {
-		b->indices = xrealloc(b->indices, f->batch, sizeof(*b->indices));
-		b->cap = f->batch;
-	}
-	b->index = b->indices;
 	b->inputs = xrealloc(b->inputs, f->n_inputs, sizeof(*b->inputs));
 	b->outputs = xrealloc(b->outputs, f->d->n_fields, sizeof(*b->outputs));
 	if (b->n_converted < f->n_inputs) {
@@ -342,6 +338,11 @@ static void choose_indices(const struct feed *f, size_t k, struct feed_batch *b)
 
 	b->valid = left < f->batch ? left : f->batch;
 	b->n = f->fixed ? f->batch : b->valid;
+	if (b->cap < b->n) {
+		b->indices = xrealloc(b->indices, b->n, sizeof(*b->indices));
+		b->cap = b->n;
+	}
+	b->index = b->indices;
 	for (i = 0; i < b->n; i++) {
 		size_t at = start + (i < b->valid ? i : b->valid - 1);
 

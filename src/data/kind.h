@@ -25,7 +25,7 @@ struct dataset_kind {
 struct field *dataset_add_field(struct dataset *d, const char *name, enum field_role role, enum dtype dtype,
 				int rank, const int64_t *dims);
 
-/* n elements of `size` bytes from src (of any alignment) to dst, with their bytes reversed when `swap`. */
-void copy_elements(void *dst, const unsigned char *src, size_t n, size_t size, bool swap);
+/* Reverses the bytes of each of n elements, which may be anywhere. */
+void swap_elements(void *p, size_t n, size_t size);
 
 #endif

@@ -45,7 +45,7 @@ static bool read_quoted(struct text *t, char *out, size_t n)
 		quote = '"';
 	else
 		return false;
-	for (i = 0; t->p < t->end && *t->p != quote && i + 1 < n; i++)
+	for (i = 0; t->p < t->end && *t->p != quote && *t->p >= ' ' && i + 1 < n; i++)
 		out[i] = *t->p++;
 	out[i] = '\0';
 	return t->p < t->end && *t->p++ == quote;
@@ -247,7 +247,7 @@ static void read_fortran(const struct npy *a, const unsigned char *elements, siz
 		left *= (size_t)a->shape.dims[k];
 	}
 	while (left--) {
-		copy_elements(dst, elements + from * size, 1, size, a->swap);
+		memcpy(dst, elements + from * size, size);
 		dst += size;
 		for (k = a->shape.rank - 1; k > 0; k--) {
 			from += stride[k];
@@ -269,5 +269,7 @@ void npy_read(const struct npy *a, const unsigned char *elements, size_t i, void
 	if (a->fortran)
 		read_fortran(a, elements, i, dst);
 	else
-		copy_elements(dst, elements + i * n * size, n, size, a->swap);
+		memcpy(dst, elements + i * n * size, n * size);
+	if (a->swap)
+		swap_elements(dst, n, size);
 }

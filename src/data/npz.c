@@ -1,4 +1,9 @@
-/* Arrays in a .npz archive or a .npy file. Stored arrays are used where they are in the mapped file. */
+/*
+ * Arrays in a .npz archive or a .npy file. Samples are read where they are stored; what is deflated is
+ * inflated once, into memory or into an unlinked file. Files are mapped to look at them, but samples come
+ * by pread(): pages of a mapping would pile up in our memory, and a file that is cut off while we run
+ * would be a SIGBUS instead of an error.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -15,11 +20,15 @@
 struct array {
 	struct npy header;
 	const unsigned char *elements; /* of any alignment */
+	int fd;                        /* where they are, too; -1: only in memory */
+	off_t at;
 };
 
 struct npz {
 	struct bytes file;
+	int fd;
 	struct bytes inflated; /* all deflated members, one after the other */
+	int inflated_fd;       /* -1: they are in memory */
 	struct array *arrays;  /* parallel to the dataset's fields */
 };
 
@@ -28,45 +37,37 @@ static bool npz_probe(const char *path)
 	return !path_is_dir(path);
 }
 
-/* An unlinked file whose blocks exist already: the disk may be full now, not when we write to a page. */
-static enum fettle_status open_temp(size_t size, int *out, struct err *err)
+static const char *temp_dir(void)
 {
 	const char *dir = getenv("TMPDIR");
-	char *path = xstrfmt("%s/fettle-XXXXXX", dir && *dir ? dir : "/tmp");
-	int fd = mkostemp(path, O_CLOEXEC), problem;
 
-	if (fd < 0) {
-		problem = errno;
-	} else {
-		unlink(path);
-		problem = posix_fallocate(fd, 0, (off_t)size);
-		if (problem)
-			close(fd);
-	}
-	if (problem)
-		fail(err, FETTLE_SYSTEM, "%zu bytes do not fit into a temporary file in %s: %s (set TMPDIR)",
-		     size, dir && *dir ? dir : "/tmp", strerror(problem));
-	free(path);
-	*out = fd;
-	return problem ? FETTLE_SYSTEM : FETTLE_OK;
+	return dir && *dir ? dir : "/tmp";
 }
 
-/* Room for what is deflated: anonymous memory when it is little, else a mapped file. */
-static enum fettle_status map_room(struct npz *z, size_t size, size_t memory_max, struct err *err)
+static enum fettle_status no_room(size_t size, int problem, struct err *err)
 {
-	int fd = -1, flags = MAP_PRIVATE | MAP_ANONYMOUS;
-	enum fettle_status st;
+	return fail(err, FETTLE_SYSTEM, "%zu bytes do not fit into a temporary file in %s: %s (set TMPDIR)",
+		    size, temp_dir(), strerror(problem));
+}
+
+/* Room for what is deflated: memory when it is little, else a file, which has no name any more. */
+static enum fettle_status make_room(struct npz *z, size_t size, size_t memory_max, struct err *err)
+{
+	enum fettle_status st = FETTLE_OK;
+	char *path;
 	void *p;
 
 	if (size > memory_max) {
-		st = open_temp(size, &fd, err);
-		if (st)
-			return st;
-		flags = MAP_SHARED;
+		path = xstrfmt("%s/fettle-XXXXXX", temp_dir());
+		z->inflated_fd = mkostemp(path, O_CLOEXEC);
+		if (z->inflated_fd < 0)
+			st = no_room(size, errno, err);
+		else
+			unlink(path);
+		free(path);
+		return st;
 	}
-	p = mmap(NULL, size, PROT_READ | PROT_WRITE, flags, fd, 0);
-	if (fd >= 0)
-		close(fd);
+	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (p == MAP_FAILED)
 		return fail(err, FETTLE_SYSTEM, "%zu bytes to inflate it into cannot be had: %s", size,
 			    strerror(errno));
@@ -74,26 +75,61 @@ static enum fettle_status map_room(struct npz *z, size_t size, size_t memory_max
 	return FETTLE_OK;
 }
 
-static enum fettle_status inflate_all(struct npz *z, const struct zip *zip, size_t memory_max,
-				      struct err *err)
+/* Where the next inflated bytes go. */
+struct sink {
+	struct npz *z;
+	size_t at, size;
+};
+
+static enum fettle_status put_inflated(void *arg, const unsigned char *p, size_t n, struct err *err)
 {
-	enum fettle_status st;
-	size_t total = 0, i;
+	struct sink *sink = arg;
+
+	if (sink->z->inflated_fd < 0) {
+		memcpy((unsigned char *)(uintptr_t)sink->z->inflated.p + sink->at, p, n);
+		sink->at += n;
+		return FETTLE_OK;
+	}
+	while (n) {
+		ssize_t wrote = pwrite(sink->z->inflated_fd, p, n, (off_t)sink->at);
+
+		if (wrote < 0 && errno == EINTR)
+			continue;
+		if (wrote <= 0)
+			return no_room(sink->size, wrote ? errno : ENOSPC, err);
+		p += wrote;
+		n -= (size_t)wrote;
+		sink->at += (size_t)wrote;
+	}
+	return FETTLE_OK;
+}
+
+/* Unpacks what is packed, and checks everything. */
+static enum fettle_status unpack(struct npz *z, const struct zip *zip, size_t memory_max, struct err *err)
+{
+	struct sink sink = { .z = z };
+	enum fettle_status st = FETTLE_OK;
+	void *p;
+	size_t i;
 
 	for (i = 0; i < zip->members.n; i++)
 		if (zip->members.v[i].deflated)
-			total += zip->members.v[i].size; /* at most 1032 times the file: no overflow */
-	if (!total)
-		return FETTLE_OK;
-	st = map_room(z, total, memory_max, err);
-	for (i = 0, total = 0; i < zip->members.n && !st; i++) {
-		if (!zip->members.v[i].deflated)
-			continue;
-		st = zip_inflate(&zip->members.v[i], z->file,
-				 (unsigned char *)(uintptr_t)z->inflated.p + total, err);
-		total += zip->members.v[i].size;
+			sink.size += zip->members.v[i].size; /* at most 1032 times the file: no overflow */
+	if (sink.size)
+		st = make_room(z, sink.size, memory_max, err);
+	for (i = 0; i < zip->members.n && !st; i++) {
+		const struct zip_member *m = &zip->members.v[i];
+
+		st = m->deflated ? zip_inflate(m, z->file, put_inflated, &sink, err)
+				 : zip_verify(m, z->file, err);
 	}
-	return st;
+	if (st || z->inflated_fd < 0)
+		return st;
+	p = mmap(NULL, sink.size, PROT_READ, MAP_SHARED, z->inflated_fd, 0);
+	if (p == MAP_FAILED)
+		return fail(err, FETTLE_SYSTEM, "%zu bytes cannot be mapped: %s", sink.size, strerror(errno));
+	z->inflated = (struct bytes){ p, sink.size };
+	return FETTLE_OK;
 }
 
 /* What makes an array usable as a field: a first dimension that counts samples, the same in all. */
@@ -117,29 +153,34 @@ static enum fettle_status check_array(const struct dataset *d, const struct npy 
 	return FETTLE_OK;
 }
 
-static enum fettle_status add_array(struct dataset *d, const char *name, struct bytes npy, struct err *err)
+/* The array in the n bytes of `in` (whose file is fd) from byte `at`. */
+static enum fettle_status add_array(struct dataset *d, const char *name, struct bytes in, int fd, size_t at,
+				    size_t n, struct err *err)
 {
 	struct npz *z = d->state;
 	struct array *a = &z->arrays[d->n_fields];
+	const struct tensor *shape = &a->header.shape;
 	enum fettle_status st;
 
-	st = npy_parse(npy, &a->header, err);
+	st = npy_parse((struct bytes){ in.p + at, n }, &a->header, err);
 	if (!st)
 		st = check_array(d, &a->header, err);
 	if (st)
 		return fail_prefix(err, st, "cannot read %s: array '%s'", d->path, name);
 	if (dataset_field(d, name))
 		return fail(err, FETTLE_INVALID, "cannot read %s: two arrays are called '%s'", d->path, name);
-	a->elements = npy.p + a->header.at;
-	d->n = (size_t)a->header.shape.dims[0];
-	dataset_add_field(d, name, FIELD_INPUT, a->header.shape.dtype, a->header.shape.rank - 1,
-			  a->header.shape.dims + 1);
+	a->elements = in.p + at + a->header.at;
+	a->fd = fd;
+	a->at = (off_t)(at + a->header.at);
+	d->n = (size_t)shape->dims[0];
+	dataset_add_field(d, name, FIELD_INPUT, shape->dtype, shape->rank - 1, shape->dims + 1);
 	return FETTLE_OK;
 }
 
-static enum fettle_status add_member(struct dataset *d, const struct zip_member *m, const unsigned char *p,
+static enum fettle_status add_member(struct dataset *d, const struct zip_member *m, size_t inflated_at,
 				     struct err *err)
 {
+	struct npz *z = d->state;
 	enum fettle_status st;
 	size_t n = strlen(m->name);
 	char *name;
@@ -147,11 +188,11 @@ static enum fettle_status add_member(struct dataset *d, const struct zip_member 
 	if (!str_ends(m->name, ".npy") || n == 4)
 		return fail(err, FETTLE_INVALID, "cannot read %s: member '%s' is not an array, need NAME.npy",
 			    d->path, m->name);
-	st = zip_verify(m, p, err);
-	if (st)
-		return fail_prefix(err, st, "cannot read %s", d->path);
 	name = xstrfmt("%.*s", (int)(n - 4), m->name);
-	st = add_array(d, name, (struct bytes){ p, m->size }, err);
+	if (m->deflated)
+		st = add_array(d, name, z->inflated, z->inflated_fd, inflated_at, m->size, err);
+	else
+		st = add_array(d, name, z->file, z->fd, m->at, m->size, err);
 	free(name);
 	return st;
 }
@@ -160,24 +201,20 @@ static enum fettle_status open_archive(struct dataset *d, struct err *err)
 {
 	struct npz *z = d->state;
 	struct zip zip = ZIP_INIT;
-	const unsigned char *inflated;
 	enum fettle_status st;
-	size_t i;
+	size_t inflated = 0, i;
 
 	st = zip_open(&zip, z->file, DATASET_FIELDS_MAX, err);
 	if (!st)
-		st = inflate_all(z, &zip, d->memory_max, err);
+		st = unpack(z, &zip, d->memory_max, err);
 	if (st) {
 		fail_prefix(err, st, "cannot read %s", d->path);
 		goto out;
 	}
-	inflated = z->inflated.p;
 	for (i = 0; i < zip.members.n && !st; i++) {
-		const struct zip_member *m = &zip.members.v[i];
-
-		st = add_member(d, m, m->deflated ? inflated : z->file.p + m->at, err);
-		if (m->deflated)
-			inflated += m->size;
+		st = add_member(d, &zip.members.v[i], inflated, err);
+		if (zip.members.v[i].deflated)
+			inflated += zip.members.v[i].size;
 	}
 	if (!st && !d->n_fields)
 		st = fail(err, FETTLE_INVALID, "cannot read %s: no arrays, need at least one", d->path);
@@ -204,12 +241,16 @@ static enum fettle_status npz_open(struct dataset *d, struct err *err)
 	enum fettle_status st;
 
 	d->state = z;
+	z->fd = z->inflated_fd = -1;
 	z->arrays = xcalloc(DATASET_FIELDS_MAX, sizeof(*z->arrays));
 	st = file_map(d->path, &z->file, err);
 	if (st)
 		return st;
+	z->fd = open(d->path, O_RDONLY | O_CLOEXEC);
+	if (z->fd < 0)
+		return fail(err, FETTLE_SYSTEM, "cannot read %s: %s", d->path, strerror(errno));
 	if (npy_is(z->file))
-		return add_array(d, "x", z->file, err);
+		return add_array(d, "x", z->file, z->fd, 0, z->file.n, err);
 	if (z->file.n < 2 || memcmp(z->file.p, "PK", 2) != 0)
 		return fail(err, FETTLE_INVALID,
 			    "cannot read data %s: neither .npz nor .npy, need one of these or a folder",
@@ -220,6 +261,24 @@ static enum fettle_status npz_open(struct dataset *d, struct err *err)
 	return st;
 }
 
+static enum fettle_status read_at(const struct dataset *d, int fd, unsigned char *to, size_t n, off_t at,
+				  struct err *err)
+{
+	while (n) {
+		ssize_t got = pread(fd, to, n, at);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return fail(err, FETTLE_SYSTEM, "cannot read %s: %s", d->path,
+				    got ? strerror(errno) : "it was cut off while it was in use");
+		to += got;
+		n -= (size_t)got;
+		at += got;
+	}
+	return FETTLE_OK;
+}
+
 static enum fettle_status npz_read(const struct dataset *d, size_t field, size_t i, struct buffer *out,
 				   struct err *err)
 {
@@ -227,10 +286,19 @@ static enum fettle_status npz_read(const struct dataset *d, size_t field, size_t
 	const struct array *a = &z->arrays[field];
 	const struct tensor *t = &a->header.shape;
 	enum fettle_status st;
+	size_t bytes;
 
 	st = buffer_shape(out, t->dtype, t->rank - 1, t->dims + 1, d->fields[field].name, err);
-	if (!st)
+	if (st)
+		return st;
+	if (a->fd < 0 || a->header.fortran) { /* the latter's samples are spread all over the file */
 		npy_read(&a->header, a->elements, i, out->t.data);
+		return FETTLE_OK;
+	}
+	bytes = tensor_bytes(&out->t);
+	st = read_at(d, a->fd, out->t.data, bytes, a->at + (off_t)(i * bytes), err);
+	if (!st && a->header.swap)
+		swap_elements(out->t.data, (size_t)tensor_count(&out->t), dtype_size(t->dtype));
 	return st;
 }
 
@@ -242,6 +310,10 @@ static void npz_close(struct dataset *d)
 		return;
 	bytes_release(&z->file);
 	bytes_release(&z->inflated);
+	if (z->fd >= 0)
+		close(z->fd);
+	if (z->inflated_fd >= 0)
+		close(z->inflated_fd);
 	free(z->arrays);
 	free(z);
 }

@@ -237,7 +237,9 @@ static enum fettle_status testset_read(const struct dataset *d, size_t field, si
 		return st;
 	n = (size_t)tensor_count(&out->t);
 	if (n)
-		copy_elements(out->t.data, t->elements + (i - s->first) * n * size, n, size, !HOST_IS_LITTLE);
+		memcpy(out->t.data, t->elements + (i - s->first) * n * size, n * size);
+	if (!HOST_IS_LITTLE)
+		swap_elements(out->t.data, n, size);
 	return FETTLE_OK;
 }
 

@@ -1,8 +1,9 @@
 #include "data/zip.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <zlib.h>
 
 enum {
@@ -17,6 +18,8 @@ enum {
 	METHOD_DEFLATED = 8,
 	EXTRA_ZIP64 = 1,
 	DEFLATE_RATIO_MAX = 1032, /* a 258-byte match costs at least two bits */
+	PIECE = 1 << 18,          /* bytes inflated at a time */
+	WINDOW = 4 << 20,         /* bytes of the file kept in memory at a time */
 };
 
 static uint64_t get(const unsigned char *p, int n)
@@ -213,52 +216,83 @@ void zip_release(struct zip *z)
 	VEC_RELEASE(&z->members);
 }
 
-static uInt part(size_t left)
+/* Gives back the whole pages from `from` to `to`: they are the file's, and come again when touched. */
+static void forget(struct bytes file, size_t from, size_t to)
 {
-	return left > UINT_MAX ? UINT_MAX : (uInt)left;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	from = (from + page - 1) / page * page;
+	to = to / page * page;
+	if (from < to)
+		madvise((void *)(uintptr_t)(file.p + from), to - from, MADV_DONTNEED);
 }
 
-enum fettle_status zip_inflate(const struct zip_member *m, struct bytes file, unsigned char *dst,
-			       struct err *err)
+static enum fettle_status check_crc(const struct zip_member *m, uint32_t crc, struct err *err)
 {
-	z_stream s = { .next_in = (unsigned char *)(uintptr_t)(file.p + m->at), .next_out = dst };
-	size_t in = m->packed, out = m->size;
-	int ret;
-
-	if (inflateInit2(&s, -MAX_WBITS) != Z_OK)
-		return fail(err, FETTLE_SYSTEM, "member '%s': not enough memory to inflate it", m->name);
-	do {
-		uInt in0 = part(in), out0 = part(out);
-
-		s.avail_in = in0;
-		s.avail_out = out0;
-		ret = inflate(&s, Z_NO_FLUSH);
-		in -= in0 - s.avail_in;
-		out -= out0 - s.avail_out;
-	} while (ret == Z_OK && out);
-	/* all bytes are out, but the end may still be unread */
-	if (ret == Z_OK) {
-		unsigned char beyond;
-
-		s.next_out = &beyond;
-		s.avail_out = 1;
-		s.avail_in = part(in);
-		ret = inflate(&s, Z_FINISH);
-		out += s.avail_out - 1;
-	}
-	inflateEnd(&s);
-	if (ret != Z_STREAM_END || out)
-		return fail(err, FETTLE_INVALID, "member '%s' does not inflate to %zu bytes, it is damaged",
-			    m->name, m->size);
-	return FETTLE_OK;
-}
-
-enum fettle_status zip_verify(const struct zip_member *m, const unsigned char *unpacked, struct err *err)
-{
-	uint32_t crc = (uint32_t)crc32_z(crc32_z(0, NULL, 0), unpacked, m->size);
-
 	if (crc != m->crc)
 		return fail(err, FETTLE_INVALID, "member '%s' has CRC %08x, need %08x: it is damaged",
 			    m->name, crc, m->crc);
 	return FETTLE_OK;
+}
+
+/* The stream's next piece of input; what went before is forgotten. */
+static void refill(z_stream *s, const struct zip_member *m, struct bytes file, size_t *used)
+{
+	size_t n = m->packed - *used < WINDOW ? m->packed - *used : WINDOW;
+
+	forget(file, m->at + (*used < WINDOW ? 0 : *used - WINDOW), m->at + *used);
+	s->next_in = (unsigned char *)(uintptr_t)(file.p + m->at + *used);
+	s->avail_in = (uInt)n;
+	*used += n;
+}
+
+enum fettle_status zip_inflate(const struct zip_member *m, struct bytes file, zip_put put, void *arg,
+			       struct err *err)
+{
+	unsigned char *out = xmalloc(PIECE);
+	size_t used = 0, done = 0, n;
+	uint32_t crc = 0;
+	z_stream s = { .avail_in = 0 };
+	enum fettle_status st = FETTLE_OK;
+	int ret = Z_OK;
+
+	if (inflateInit2(&s, -MAX_WBITS) != Z_OK) {
+		st = fail(err, FETTLE_SYSTEM, "member '%s': not enough memory to inflate it", m->name);
+		goto out;
+	}
+	while (ret == Z_OK && done <= m->size && !st) {
+		if (!s.avail_in && used < m->packed)
+			refill(&s, m, file, &used);
+		s.next_out = out;
+		s.avail_out = PIECE;
+		ret = inflate(&s, Z_NO_FLUSH);
+		n = PIECE - s.avail_out;
+		done += n;
+		crc = (uint32_t)crc32_z(crc, out, n);
+		if (n && done <= m->size)
+			st = put(arg, out, n, err);
+	}
+	inflateEnd(&s);
+	forget(file, m->at, m->at + m->packed);
+	if (!st && (ret != Z_STREAM_END || done != m->size))
+		st = fail(err, FETTLE_INVALID, "member '%s' does not inflate to %zu bytes, it is damaged",
+			  m->name, m->size);
+	if (!st)
+		st = check_crc(m, crc, err);
+out:
+	free(out);
+	return st;
+}
+
+enum fettle_status zip_verify(const struct zip_member *m, struct bytes file, struct err *err)
+{
+	uint32_t crc = 0;
+	size_t done, n;
+
+	for (done = 0; done < m->size; done += n) {
+		n = m->size - done < WINDOW ? m->size - done : WINDOW;
+		crc = (uint32_t)crc32_z(crc, file.p + m->at + done, n);
+		forget(file, m->at + done, m->at + done + n);
+	}
+	return check_crc(m, crc, err);
 }

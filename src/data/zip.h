@@ -28,10 +28,15 @@ struct zip {
 enum fettle_status zip_open(struct zip *z, struct bytes file, size_t max, struct err *err);
 void zip_release(struct zip *z);
 
-/* Unpacks a deflated member into dst, m->size bytes. */
-enum fettle_status zip_inflate(const struct zip_member *m, struct bytes file, unsigned char *dst,
+/* Takes the next n unpacked bytes. */
+typedef enum fettle_status (*zip_put)(void *arg, const unsigned char *p, size_t n, struct err *err);
+
+/*
+ * Both check the size and the CRC. A deflated member's bytes are handed to put() piece by piece; a
+ * stored one's are where they are. Pages of the file, which must be a mapped one, do not stay in memory.
+ */
+enum fettle_status zip_inflate(const struct zip_member *m, struct bytes file, zip_put put, void *arg,
 			       struct err *err);
-/* Checks the CRC of a member's unpacked bytes. */
-enum fettle_status zip_verify(const struct zip_member *m, const unsigned char *unpacked, struct err *err);
+enum fettle_status zip_verify(const struct zip_member *m, struct bytes file, struct err *err);
 
 #endif

@@ -5,8 +5,8 @@
 #include "base/file.h"
 
 static enum fettle_status one_batch(struct session *s, struct session *reference, const struct feed_batch *b,
-				    struct metric *metric, struct tensor *out, struct tensor *want, double *seconds,
-				    struct err *err)
+				    struct metric *metric, struct tensor *out, struct tensor *want,
+				    double *seconds, struct err *err)
 {
 	size_t n = session_n_outputs(s);
 	const struct tensor *labels = b->labels.data ? &b->labels : NULL;
@@ -20,11 +20,13 @@ static enum fettle_status one_batch(struct session *s, struct session *reference
 	if (st)
 		return st;
 	if (!labels && b->n_outputs) /* a test set's published outputs */
-		return metric_add(metric, out, n < b->n_outputs ? n : b->n_outputs, NULL, b->outputs, b->valid, err);
+		return metric_add(metric, out, n < b->n_outputs ? n : b->n_outputs, NULL, b->outputs,
+				  b->valid, err);
 	use_reference = metric_uses_reference(metric, out, labels);
 	if (use_reference && !reference)
 		return fail(err, FETTLE_INVALID,
-			    "cannot compute %s: the data has no labels for it, need a reference model to compare with",
+			    "cannot compute %s: the data has no labels for it, need a reference model to "
+			    "compare with",
 			    metric_name(metric));
 	if (use_reference)
 		st = session_run(reference, b->inputs, want, err);
@@ -34,8 +36,8 @@ static enum fettle_status one_batch(struct session *s, struct session *reference
 }
 
 enum fettle_status evaluate_accuracy(struct session *s, struct session *reference, struct feed *feed,
-				     struct metric *metric, progress_fn progress, void *self, struct accuracy *out,
-				     struct err *err)
+				     struct metric *metric, progress_fn progress, void *self,
+				     struct accuracy *out, struct err *err)
 {
 	struct tensor *results = xcalloc(session_n_outputs(s), sizeof(*results));
 	struct tensor *want = reference ? xcalloc(session_n_outputs(reference), sizeof(*want)) : NULL;
@@ -44,7 +46,8 @@ enum fettle_status evaluate_accuracy(struct session *s, struct session *referenc
 
 	*out = (struct accuracy){ 0 };
 	if (reference && session_n_outputs(reference) != session_n_outputs(s)) {
-		st = fail(err, FETTLE_INVALID, "cannot compare models: %zu outputs against %zu of the reference",
+		st = fail(err, FETTLE_INVALID,
+			  "cannot compare models: %zu outputs against %zu of the reference",
 			  session_n_outputs(s), session_n_outputs(reference));
 		goto out;
 	}

@@ -14,8 +14,8 @@ struct accuracy {
 /* Every sample of the feed through the session. `reference` (the fp32 model) may be NULL when the metric
  * needs none. */
 enum fettle_status evaluate_accuracy(struct session *s, struct session *reference, struct feed *feed,
-				     struct metric *metric, progress_fn progress, void *self, struct accuracy *out,
-				     struct err *err);
+				     struct metric *metric, progress_fn progress, void *self,
+				     struct accuracy *out, struct err *err);
 
 struct latency {
 	double median, p90; /* seconds for one run */
@@ -26,8 +26,9 @@ struct latency {
  * Times sessions against each other: in turns, so that whatever disturbs the machine disturbs all alike.
  * Each has its own inputs. Runs until `seconds` have passed and each has at least 5 runs.
  */
-enum fettle_status evaluate_latency(struct session *const *s, struct tensor *const *inputs, size_t n, double seconds,
-				    progress_fn progress, void *self, struct latency *out, struct err *err);
+enum fettle_status evaluate_latency(struct session *const *s, struct tensor *const *inputs, size_t n,
+				    double seconds, progress_fn progress, void *self, struct latency *out,
+				    struct err *err);
 
 /* Peak resident memory, in bytes, of a fresh process that loads the model and runs it once: `helper` is the
  * fettle command. */

@@ -30,8 +30,9 @@ static struct latency summarise(struct series *s)
 	};
 }
 
-enum fettle_status evaluate_latency(struct session *const *s, struct tensor *const *inputs, size_t n, double seconds,
-				    progress_fn progress, void *self, struct latency *out, struct err *err)
+enum fettle_status evaluate_latency(struct session *const *s, struct tensor *const *inputs, size_t n,
+				    double seconds, progress_fn progress, void *self, struct latency *out,
+				    struct err *err)
 {
 	struct series *series = xcalloc(n, sizeof(*series));
 	double start = clock_now(), elapsed = 0;

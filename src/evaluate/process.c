@@ -53,8 +53,8 @@ static enum fettle_status run_program(const char *what, char *const *argv, struc
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (WIFSIGNALED(status))
-		return fail(err, FETTLE_SYSTEM, "cannot run %s: ended by signal %d (%s)", what, WTERMSIG(status),
-			    strsignal(WTERMSIG(status)));
+		return fail(err, FETTLE_SYSTEM, "cannot run %s: ended by signal %d (%s)", what,
+			    WTERMSIG(status), strsignal(WTERMSIG(status)));
 	if (WEXITSTATUS(status))
 		return fail(err, FETTLE_SYSTEM, "cannot run %s: exit code %d", what, WEXITSTATUS(status));
 	return FETTLE_OK;
@@ -65,8 +65,13 @@ enum fettle_status evaluate_footprint(const char *helper, const char *model, con
 {
 	struct str out = STR_INIT;
 	char batch_text[32], threads_text[32];
-	char *argv[] = { (char *)(uintptr_t)helper, "measure-footprint", (char *)(uintptr_t)model, batch_text,
-			 threads_text,		     (char *)(uintptr_t)data,  NULL };
+	char *argv[] = { (char *)(uintptr_t)helper,
+			 "measure-footprint",
+			 (char *)(uintptr_t)model,
+			 batch_text,
+			 threads_text,
+			 (char *)(uintptr_t)data,
+			 NULL };
 	enum fettle_status st;
 	char *end;
 
@@ -76,7 +81,8 @@ enum fettle_status evaluate_footprint(const char *helper, const char *model, con
 	if (!st) {
 		*bytes = out.s ? strtoull(out.s, &end, 10) : 0;
 		if (!*bytes)
-			st = fail(err, FETTLE_SYSTEM, "cannot measure the memory of %s: no figure from the process", model);
+			st = fail(err, FETTLE_SYSTEM,
+				  "cannot measure the memory of %s: no figure from the process", model);
 	}
 	str_release(&out);
 	return st;
@@ -127,8 +133,8 @@ enum fettle_status evaluate_command(const char *command, const char *model, doub
 	const char *p, *mark;
 
 	if (!strstr(command, "{model}"))
-		return fail(err, FETTLE_INVALID, "cannot use evaluator '%s': it must say where the model goes, {model}",
-			    command);
+		return fail(err, FETTLE_INVALID,
+			    "cannot use evaluator '%s': it must say where the model goes, {model}", command);
 	for (p = command; (mark = strstr(p, "{model}")); p = mark + strlen("{model}")) {
 		str_add(&script, p, (size_t)(mark - p));
 		add_quoted(&script, model);

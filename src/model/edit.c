@@ -79,7 +79,8 @@ static void put_attr(struct model *m, struct node *n, Onnx__AttributeProto *a)
 	n->attrs = grown;
 }
 
-static Onnx__AttributeProto *new_attr(struct model *m, const char *name, Onnx__AttributeProto__AttributeType type)
+static Onnx__AttributeProto *new_attr(struct model *m, const char *name,
+				      Onnx__AttributeProto__AttributeType type)
 {
 	Onnx__AttributeProto *a = arena_alloc(&m->arena, sizeof(*a));
 
@@ -170,8 +171,8 @@ const char *model_fresh(struct model *m, const char *base)
 	return name;
 }
 
-struct node *model_new_node(struct model *m, const char *op, const char *domain, const char *name, size_t n_in,
-			    size_t n_out)
+struct node *model_new_node(struct model *m, const char *op, const char *domain, const char *name,
+			    size_t n_in, size_t n_out)
 {
 	struct node *n = arena_alloc(&m->arena, sizeof(*n));
 	size_t i;

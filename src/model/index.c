@@ -48,8 +48,8 @@ static enum fettle_status find_makers(const struct model *m, struct map *maker, 
 			const char *name = m->nodes.v[i]->out[k];
 
 			if (*name && (map_get(maker, name) != MAP_NONE || given(m, name)))
-				return fail(err, FETTLE_INVALID, "cannot order the graph: value '%s' is made twice",
-					    name);
+				return fail(err, FETTLE_INVALID,
+					    "cannot order the graph: value '%s' is made twice", name);
 			map_set(maker, name, i);
 		}
 	return FETTLE_OK;
@@ -62,8 +62,10 @@ enum fettle_status graph_sort(struct model *m, struct err *err)
 	size_t n = m->nodes.n, done = 0, ready = 0, i, j, edges = 0;
 	struct node **order = xcalloc(n, sizeof(struct node *));
 	size_t *waits = xcalloc(n, sizeof(*waits)), *heap = xcalloc(n, sizeof(*heap));
-	size_t *last = xcalloc(n, sizeof(*last));    /* the maker's latest edge; 0 is none */
-	VEC(size_t) reader = { 0 }, before = { 0 };  /* of an edge: who waits, and the maker's edge before it */
+	size_t *last = xcalloc(n, sizeof(*last)); /* the maker's latest edge; 0 is none */
+	VEC(size_t)
+	reader = { 0 },
+	before = { 0 }; /* of an edge: who waits, and the maker's edge before it */
 	enum fettle_status st;
 
 	VEC_PUSH(&reader, 0);
@@ -78,7 +80,8 @@ enum fettle_status graph_sort(struct model *m, struct err *err)
 
 			if (from == MAP_NONE && !given(m, name)) {
 				st = fail(err, FETTLE_INVALID,
-					  "cannot order the graph: value '%s' is read but nothing makes it", name);
+					  "cannot order the graph: value '%s' is read but nothing makes it",
+					  name);
 				break;
 			}
 			if (from >= n) /* an input, a constant, or left out */
@@ -101,7 +104,8 @@ enum fettle_status graph_sort(struct model *m, struct err *err)
 	}
 	for (i = 0; i < n && !st && done < n; i++)
 		if (waits[i])
-			st = fail(err, FETTLE_INVALID, "cannot order the graph: node '%s' (%s) waits for its own result",
+			st = fail(err, FETTLE_INVALID,
+				  "cannot order the graph: node '%s' (%s) waits for its own result",
 				  m->nodes.v[i]->name, m->nodes.v[i]->op);
 	if (!st)
 		model_set_nodes(m, order, n);

@@ -13,7 +13,7 @@ struct graph_index {
 	struct map ids; /* name -> value */
 	const char **names;
 	size_t n;
-	int *producer;	      /* value -> node, NO_NODE for inputs and constants */
+	int *producer;        /* value -> node, NO_NODE for inputs and constants */
 	size_t *first, *uses; /* readers of value v: uses[first[v]] .. uses[first[v + 1] - 1], ascending */
 	bool *constant, *output;
 };

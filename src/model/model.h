@@ -18,7 +18,8 @@ enum { MODEL_OPSET_MIN = 7 };
 /* An input, an output or an intermediate value of known type. */
 struct value {
 	const char *name;
-	struct tensor type; /* dims are -1 where symbolic; rank -1 where unknown; dtype DT_NONE if not a tensor */
+	/* dims are -1 where symbolic; rank -1 where unknown; dtype DT_NONE if not a tensor */
+	struct tensor type;
 	void *proto;
 };
 
@@ -26,14 +27,15 @@ struct value {
 struct init {
 	const char *name;
 	struct tensor t; /* data is NULL until fetched */
-	const void *opaque; /* bytes of a type fettle only carries along (4-bit, float8, complex), once fetched */
+	/* the bytes of a type that fettle only carries along (4-bit, float8, complex), once fetched */
+	const void *opaque;
 	size_t n_opaque;
 	void *proto;
 };
 
 struct node {
 	const char *op, *domain, *name; /* domain is "" for ONNX's own; name may be "" */
-	const char **in, **out;		/* "" for one that is left out */
+	const char **in, **out;         /* "" for one that is left out */
 	size_t n_in, n_out;
 	const char **captured; /* outer values that the node's subgraphs read */
 	size_t n_captured;
@@ -53,10 +55,11 @@ struct model {
 	struct value *inputs, *outputs; /* inputs without those that are only defaults of initializers */
 	size_t n_inputs, n_outputs;
 
-	VEC(struct value) values; /* what the file declares of intermediate values; a derived model asks its base */
-	struct map names;      /* every name in use here and not in the base, for model_fresh() */
+	/* what the file declares of intermediate values; a derived model asks its base */
+	VEC(struct value) values;
+	struct map names; /* every name in use here and not in the base, for model_fresh() */
 	struct map value_index, init_index; /* name -> values.v[], inits.v[] */
-	struct map sparse; /* names of sparse constants, which only pass through */
+	struct map sparse;                  /* names of sparse constants, which only pass through */
 	VEC(struct ext_file *) files;
 	const struct model *base; /* what this one was derived from */
 	unsigned fresh;
@@ -90,7 +93,10 @@ struct packed {
 	const struct init **weights;
 	size_t n_weights;
 };
-#define PACKED_INIT { NULL, 0, NULL, 0 }
+#define PACKED_INIT                                                                                          \
+	{                                                                                                    \
+		NULL, 0, NULL, 0                                                                             \
+	}
 enum fettle_status model_pack(struct model *m, size_t split, struct packed *out, struct err *err);
 void packed_release(struct packed *p);
 
@@ -104,8 +110,8 @@ struct init *model_add_init(struct model *m, const char *name, const struct tens
 
 /* Editing */
 const char *model_fresh(struct model *m, const char *base); /* a name nothing else has */
-struct node *model_new_node(struct model *m, const char *op, const char *domain, const char *name, size_t n_in,
-			    size_t n_out); /* not yet in m->nodes */
+struct node *model_new_node(struct model *m, const char *op, const char *domain, const char *name,
+			    size_t n_in, size_t n_out); /* not yet in m->nodes */
 void model_set_nodes(struct model *m, struct node *const *nodes, size_t n);
 void model_need_domain(struct model *m, const char *domain, int version);
 int model_domain_version(const struct model *m, const char *domain); /* 0 when not imported */

@@ -85,7 +85,8 @@ static int nesting(const ProtobufCMessageDescriptor *d, const uint8_t *p, const 
 		}
 		if (len > (uint64_t)(end - p))
 			return NESTING_MAX + 1;
-		f = key >> 3 <= UINT32_MAX ? protobuf_c_message_descriptor_get_field(d, (unsigned)(key >> 3)) : NULL;
+		f = key >> 3 <= UINT32_MAX ? protobuf_c_message_descriptor_get_field(d, (unsigned)(key >> 3))
+					   : NULL;
 		if ((key & 7) == 2 && f && f->type == PROTOBUF_C_TYPE_MESSAGE) {
 			int sub = nesting(f->descriptor, p, p + len, depth + 1);
 
@@ -170,8 +171,8 @@ static enum fettle_status read_init(struct model *m, Onnx__TensorProto *p, struc
 	w->proto = p;
 	w->t.dtype = (enum dtype)p->data_type;
 	if (p->n_dims > TENSOR_RANK_MAX)
-		return fail(err, FETTLE_UNSUPPORTED, "constant '%s' has %zu dimensions, %d is the most", w->name,
-			    p->n_dims, TENSOR_RANK_MAX);
+		return fail(err, FETTLE_UNSUPPORTED, "constant '%s' has %zu dimensions, %d is the most",
+			    w->name, p->n_dims, TENSOR_RANK_MAX);
 	w->t.rank = (int)p->n_dims;
 	for (i = 0; i < p->n_dims; i++)
 		w->t.dims[i] = p->dims[i];
@@ -270,7 +271,8 @@ static enum fettle_status read_model(struct model *m, Onnx__ModelProto *p, struc
 	return resolve_external(m, p, err);
 }
 
-enum fettle_status model_decode(struct model **out, const void *bytes, size_t n, const char *path, struct err *err)
+enum fettle_status model_decode(struct model **out, const void *bytes, size_t n, const char *path,
+				struct err *err)
 {
 	struct model *m = xcalloc(1, sizeof(*m));
 	struct pb_arena pb = { &m->arena, ((size_t)1 << 20) + BLOWUP_MAX * n };
@@ -282,7 +284,8 @@ enum fettle_status model_decode(struct model **out, const void *bytes, size_t n,
 	if (nesting(&onnx__model_proto__descriptor, p, p + n, 0) <= NESTING_MAX)
 		m->proto = onnx__model_proto__unpack(&alloc, n, bytes);
 	if (!m->proto)
-		st = fail(err, FETTLE_INVALID, "not an ONNX model (its protobuf is damaged, cut short or nested too deep)");
+		st = fail(err, FETTLE_INVALID,
+			  "not an ONNX model (its protobuf is damaged, cut short or nested too deep)");
 	else
 		st = read_model(m, m->proto, err);
 	if (st) {
@@ -303,7 +306,8 @@ enum fettle_status model_load(struct model **out, const char *path, struct err *
 		return st;
 	if (raw.n > INT32_MAX)
 		st = fail(err, FETTLE_INVALID,
-			  "cannot load %s: %zu bytes, an ONNX file holds at most 2 GB (larger weights go into external data)",
+			  "cannot load %s: %zu bytes, an ONNX file holds at most 2 GB (larger weights go "
+			  "into external data)",
 			  path, raw.n);
 	else
 		st = model_decode(out, raw.p, raw.n, path, err);
@@ -358,7 +362,8 @@ struct model *model_derive(const struct model *b)
 		VEC_PUSH(&m->nodes, n);
 	}
 	for (i = 0; i < b->inits.n; i++)
-		VEC_PUSH(&m->inits, (struct init *)dup_array(&m->arena, b->inits.v[i], 1, sizeof(struct init)));
+		VEC_PUSH(&m->inits,
+			 (struct init *)dup_array(&m->arena, b->inits.v[i], 1, sizeof(struct init)));
 	map_copy(&m->init_index, &b->init_index);
 	map_copy(&m->sparse, &b->sparse);
 	m->proto = derive_proto(m, b->proto);

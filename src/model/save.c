@@ -68,7 +68,8 @@ static void add_entry(struct arena *a, Onnx__TensorProto *p, const char *key, ch
 	p->external_data[p->n_external_data++] = e;
 }
 
-static Onnx__TensorProto *external_tensor(struct arena *a, const struct init *w, const char *location, size_t offset)
+static Onnx__TensorProto *external_tensor(struct arena *a, const struct init *w, const char *location,
+					  size_t offset)
 {
 	Onnx__TensorProto *p = bare_tensor(a, w);
 	size_t length;
@@ -281,8 +282,8 @@ enum fettle_status model_save_split(struct model *m, const char *path, size_t in
 		st = file_create(&data, data_path, err);
 	}
 	if (!st && n > MESSAGE_MAX)
-		st = fail(err, FETTLE_UNSUPPORTED, "cannot save %s: %zu bytes besides its weights, 2 GB is the most",
-			  path, n);
+		st = fail(err, FETTLE_UNSUPPORTED,
+			  "cannot save %s: %zu bytes besides its weights, 2 GB is the most", path, n);
 	if (!st)
 		st = file_create(&main, path, err);
 	if (st)
@@ -327,8 +328,8 @@ enum fettle_status model_pack(struct model *m, size_t split, struct packed *out,
 	p = to_proto(&a, m, inits);
 	out->n = onnx__model_proto__get_packed_size(p);
 	if (out->n > MESSAGE_MAX)
-		st = fail(err, FETTLE_UNSUPPORTED, "cannot pack the model: %zu bytes besides its weights, 2 GB is the most",
-			  out->n);
+		st = fail(err, FETTLE_UNSUPPORTED,
+			  "cannot pack the model: %zu bytes besides its weights, 2 GB is the most", out->n);
 	else
 		st = mem_try(&out->bytes, out->n, 1, "the model's bytes", err);
 	if (!st)

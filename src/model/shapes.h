@@ -10,7 +10,10 @@ struct shapes {
 	struct tensor *v;
 	size_t n;
 };
-#define SHAPES_INIT { MAP_INIT, NULL, 0 }
+#define SHAPES_INIT                                                                                          \
+	{                                                                                                    \
+		MAP_INIT, NULL, 0                                                                            \
+	}
 
 static inline const struct tensor *shapes_find(const struct shapes *s, const char *name)
 {

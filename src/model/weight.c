@@ -68,8 +68,8 @@ static bool parse_size(const char *s, size_t *out)
 }
 
 /* *want is the size that the type and shape need, or SIZE_MAX to be told what the entry says */
-static enum fettle_status ext_data(struct model *m, const Onnx__TensorProto *p, size_t *want, const void **out,
-				   struct err *err)
+static enum fettle_status ext_data(struct model *m, const Onnx__TensorProto *p, size_t *want,
+				   const void **out, struct err *err)
 {
 	const char *location = ext_entry(p, "location"), *name = p->name ? p->name : "";
 	const char *offset_text = ext_entry(p, "offset"), *length_text = ext_entry(p, "length");
@@ -79,10 +79,12 @@ static enum fettle_status ext_data(struct model *m, const Onnx__TensorProto *p, 
 
 	if (!location || !location_ok(location))
 		return fail(err, FETTLE_INVALID,
-			    "constant '%s' is in external file '%s', need a path inside the model's folder", name,
-			    location ? location : "");
-	if ((offset_text && !parse_size(offset_text, &offset)) || (length_text && !parse_size(length_text, &length)))
-		return fail(err, FETTLE_INVALID, "constant '%s': external offset or length is no number", name);
+			    "constant '%s' is in external file '%s', need a path inside the model's folder",
+			    name, location ? location : "");
+	if ((offset_text && !parse_size(offset_text, &offset)) ||
+	    (length_text && !parse_size(length_text, &length)))
+		return fail(err, FETTLE_INVALID, "constant '%s': external offset or length is no number",
+			    name);
 	if (!*want && !length)
 		return FETTLE_OK; /* the file may be empty, or not there at all */
 	st = ext_open(m, location, &file, err);
@@ -92,15 +94,15 @@ static enum fettle_status ext_data(struct model *m, const Onnx__TensorProto *p, 
 		*want = length != SIZE_MAX ? length : offset <= file.n ? file.n - offset : 0;
 	if ((length_text && length != *want) || offset > file.n || *want > file.n - offset)
 		return fail(err, FETTLE_INVALID,
-			    "constant '%s' needs %zu bytes at %zu of %s, which has %zu (entry says %zu)", name, *want,
-			    offset, location, file.n, length);
+			    "constant '%s' needs %zu bytes at %zu of %s, which has %zu (entry says %zu)",
+			    name, *want, offset, location, file.n, length);
 	*out = file.p + offset;
 	return FETTLE_OK;
 }
 
 /* typed fields hold small types one per int32: narrow them */
-static enum fettle_status typed_data(struct model *m, const Onnx__TensorProto *p, struct tensor *t, size_t count,
-				     struct err *err)
+static enum fettle_status typed_data(struct model *m, const Onnx__TensorProto *p, struct tensor *t,
+				     size_t count, struct err *err)
 {
 	const size_t size = dtype_size(t->dtype);
 	size_t have, i;
@@ -153,7 +155,8 @@ static enum fettle_status typed_data(struct model *m, const Onnx__TensorProto *p
 	return FETTLE_OK;
 }
 
-static enum fettle_status fetch(struct model *m, const Onnx__TensorProto *p, struct tensor *t, struct err *err)
+static enum fettle_status fetch(struct model *m, const Onnx__TensorProto *p, struct tensor *t,
+				struct err *err)
 {
 	int64_t count = tensor_count(t);
 	size_t want = tensor_bytes(t);
@@ -161,8 +164,8 @@ static enum fettle_status fetch(struct model *m, const Onnx__TensorProto *p, str
 	enum fettle_status st;
 
 	if (count < 0 || !dtype_size(t->dtype))
-		return fail(err, FETTLE_UNSUPPORTED, "constant '%s' is of type %s (%d)", p->name ? p->name : "",
-			    dtype_name(t->dtype), t->dtype);
+		return fail(err, FETTLE_UNSUPPORTED, "constant '%s' is of type %s (%d)",
+			    p->name ? p->name : "", dtype_name(t->dtype), t->dtype);
 	if (p->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL) {
 		st = ext_data(m, p, &want, &data, err);
 		if (st)
@@ -179,7 +182,8 @@ static enum fettle_status fetch(struct model *m, const Onnx__TensorProto *p, str
 		void *copy = arena_try(&m->arena, want + 1);
 
 		if (!copy)
-			return fail(err, FETTLE_SYSTEM, "constant '%s': not enough memory", p->name ? p->name : "");
+			return fail(err, FETTLE_SYSTEM, "constant '%s': not enough memory",
+				    p->name ? p->name : "");
 		data = want ? memcpy(copy, data, want) : copy;
 	}
 	t->data = (void *)(uintptr_t)data;
@@ -197,8 +201,8 @@ static bool is_external(const Onnx__TensorProto *p)
 }
 
 /* the bytes of a type that fettle does not know: as many as there are */
-static enum fettle_status fetch_opaque(struct model *m, const Onnx__TensorProto *p, const void **out, size_t *n,
-				       struct err *err)
+static enum fettle_status fetch_opaque(struct model *m, const Onnx__TensorProto *p, const void **out,
+				       size_t *n, struct err *err)
 {
 	if (is_external(p)) {
 		*n = SIZE_MAX;

@@ -73,8 +73,8 @@ static const char *check_weight(const struct model *m, struct op *op, const stru
 	}
 	if (node_is(n, "MatMul") && w->t.rank != 2)
 		return "its weight is not a matrix";
-	if (node_is(n, "Gemm") && (node_int(n, "transA", 0) || node_float(n, "alpha", 1) != 1 ||
-				   node_float(n, "beta", 1) != 1))
+	if (node_is(n, "Gemm") &&
+	    (node_int(n, "transA", 0) || node_float(n, "alpha", 1) != 1 || node_float(n, "beta", 1) != 1))
 		return "transA, alpha or beta is not the default";
 	if (r->bias < 0 || (int)n->n_in <= r->bias || !*n->in[r->bias])
 		return NULL;
@@ -100,7 +100,8 @@ static const char *check_inputs(const struct model *m, const struct op *op, cons
 			       : "it does not look up rows of a constant float table";
 	}
 	for (j = 0; j < n->n_in; j++) {
-		if (!*n->in[j] || model_init(m, n->in[j]) || !(op->rule->activations & (1u << (j < 7 ? j : 7))))
+		if (!*n->in[j] || model_init(m, n->in[j]) ||
+		    !(op->rule->activations & (1u << (j < 7 ? j : 7))))
 			continue;
 		v = model_value(m, n->in[j]);
 		if (v && v->type.dtype != DT_F32 && v->type.dtype != DT_NONE)
@@ -141,6 +142,21 @@ static const char *check_special(const struct model *m, const struct node *n)
 	return NULL;
 }
 
+/* a Relu or Clip behind an op that can be quantized needs no kernel of its own */
+static void explain_fused(struct op_list *l, const struct graph_index *g)
+{
+	size_t i;
+
+	for (i = 0; i < l->n; i++) {
+		const struct node *n = g->m->nodes.v[i];
+		size_t v = n->n_in ? graph_value(g, n->in[0]) : MAP_NONE;
+
+		if (!l->v[i].rule && v != MAP_NONE && g->producer[v] != NO_NODE &&
+		    l->v[g->producer[v]].rule && fused_activation(g, n->in[0]) == n)
+			l->v[i].why = "it becomes part of the op before it";
+	}
+}
+
 static void examine(struct op *op, const struct model *m, const struct node *n)
 {
 	const struct init *w;
@@ -152,8 +168,10 @@ static void examine(struct op *op, const struct model *m, const struct node *n)
 	}
 	op->modes = op->rule->modes;
 	op->why = check_inputs(m, op, n);
-	if (!op->why && m->opset < op->rule->since)
-		op->why = "its opset is too old for the runtime's integer kernel";
+	if (m->opset < 11)
+		op->modes &= ~(unsigned)MODE_DYNAMIC; /* DynamicQuantizeLinear */
+	if (!op->why && (m->opset < op->rule->since || !op->modes))
+		op->why = "the model's opset is too old for it: export with a later one";
 	if (!op->why && op->rule->weight >= 0)
 		op->why = check_weight(m, op, n);
 	if (!op->why)
@@ -164,7 +182,38 @@ static void examine(struct op *op, const struct model *m, const struct node *n)
 		return;
 	}
 	w = n->n_in > 1 ? model_init(m, n->in[1]) : NULL;
-	op->depthwise = node_is(n, "Conv") && w && w->t.rank >= 3 && w->t.dims[1] == 1 && node_int(n, "group", 1) > 1;
+	op->depthwise =
+		node_is(n, "Conv") && w && w->t.rank >= 3 && w->t.dims[1] == 1 && node_int(n, "group", 1) > 1;
+}
+
+/* can the value be there in integers: made by an op on offer, maybe through ops that only move it? */
+static bool can_be_int(const struct op_list *l, const struct graph_index *g, const char *value)
+{
+	const struct node *n = graph_producer(g, value);
+	const struct op *op;
+
+	if (!n)
+		return false;
+	op = &l->v[g->producer[graph_value(g, value)]];
+	if (n->n_in && fused_activation(g, n->in[0]) == n)
+		return can_be_int(l, g, n->in[0]);
+	if (!op->offered || !(op->modes & MODE_STATIC) || op->rule->kind == OP_TABLE)
+		return false;
+	return op->rule->kind != OP_MOVE || can_be_int(l, g, n->in[0]);
+}
+
+/* an element-wise op between floats would only add conversions */
+static bool is_offered(const struct op_list *l, const struct graph_index *g, const struct op *op)
+{
+	const struct node *n = g->m->nodes.v[op->node];
+	size_t j;
+
+	if (!op->rule || op->rule->kind != OP_ELEMENT)
+		return op->rule != NULL;
+	for (j = 0; j < n->n_in; j++)
+		if (is_activation_input(g->m, op->rule, n, j) && !can_be_int(l, g, n->in[j]))
+			return false;
+	return true;
 }
 
 static const char *op_name(struct arena *arena, const struct node *n, struct map *seen, size_t i)
@@ -197,10 +246,12 @@ void op_list_init(struct op_list *l, struct arena *arena, const struct model *m,
 		l->total_macs += op->macs;
 		op->block = -1;
 		examine(op, m, n);
+		op->offered = is_offered(l, g, op);
 		for (b = 0; b < l->n_blocks; b++)
 			if ((int)i >= l->blocks[b].first && (int)i <= l->blocks[b].last)
 				op->block = (int)b;
 	}
+	explain_fused(l, g);
 	map_release(&seen);
 }
 

@@ -26,14 +26,14 @@ struct op_rule {
 	const char *type;
 	enum op_kind kind;
 	unsigned modes;
-	unsigned activations;	  /* which inputs are activations */
-	int weight, bias;	  /* which input is the weight or bias; -1: none */
-	int axis;		  /* of the weight's output channels; -1: the last */
+	unsigned activations;               /* which inputs are activations */
+	int weight, bias;                   /* which input is the weight or bias; -1: none */
+	int axis;                           /* of the weight's output channels; -1: the last */
 	unsigned act_dtypes, weight_dtypes; /* T_* */
-	int since;		  /* opset from which the runtime's integer kernel applies; 0: any */
-	bool needs_output;	  /* fuses only when its output is quantized too */
-	bool on;		  /* quantized by default */
-	const char *qlinear;	  /* the op of the QOperator format, NULL: runs on integers as it is */
+	int since;           /* opset from which the runtime's integer kernel applies; 0: any */
+	bool needs_output;   /* fuses only when its output is quantized too */
+	bool on;             /* quantized by default */
+	const char *qlinear; /* the op of the QOperator format, NULL: runs on integers as it is */
 	const char *qlinear_domain;
 };
 
@@ -49,8 +49,9 @@ struct op {
 	const char *name; /* the node's, or made from its output where that is empty or not unique */
 	int node;
 	const struct op_rule *rule; /* NULL when it cannot be quantized */
-	const char *why;	    /* then: the reason; NULL when it can be */
-	unsigned modes;		    /* MODE_* possible for this very node */
+	const char *why;            /* then: the reason; NULL when it can be */
+	unsigned modes;             /* MODE_* possible for this very node */
+	bool offered;               /* worth a plan's while: its inputs can be there in integers */
 	bool depthwise;
 	double macs; /* multiply-adds per sample; 0 where shapes are unknown or it has none */
 	int block;   /* index of its transformer block, or -1 */
@@ -58,7 +59,7 @@ struct op {
 
 struct op_list {
 	struct op *v;
-	size_t n;	   /* one per node of the model, in order */
+	size_t n;          /* one per node of the model, in order */
 	double total_macs; /* of all ops together */
 	struct block *blocks;
 	size_t n_blocks;
@@ -71,13 +72,15 @@ void op_list_release(struct op_list *l);
 
 /* The Relu or Clip that the runtime fuses into the quantized op that makes `value`, or NULL. */
 struct node *fused_activation(const struct graph_index *g, const char *value);
+/* The value it is a mere rearrangement of (through Reshape, Transpose and the like), or itself. */
+size_t rearranged_from(const struct graph_index *g, size_t value);
 /* Is input j of the node an activation in the sense of its rule: not a constant, float? */
 bool is_activation_input(const struct model *m, const struct op_rule *r, const struct node *n, size_t j);
 
 /* What the CPU does to the products that int8 kernels are made of. */
 struct cpu {
 	const char *name; /* "x86-64 with VNNI", "x86-64 without VNNI", "other" */
-	bool saturates;	  /* u8 x s8 pairs overflow 16 bits: weights want 7 bits or u8 */
+	bool saturates;   /* u8 x s8 pairs overflow 16 bits: weights want 7 bits or u8 */
 };
 struct cpu cpu_detect(void);
 

@@ -70,7 +70,8 @@ static void mark_quantized(struct job *j)
 				o->quantized = j->z->ops->v[i].rule->needs_output || o->want;
 				o->from_int = o->quantized;
 				v->absorbed = out != id && o->quantized;
-			} else if (job_moves(j, i) && j->values[graph_value(j->g, n->in[0])].quantized && v->want) {
+			} else if (job_moves(j, i) && j->values[graph_value(j->g, n->in[0])].quantized &&
+				   v->want) {
 				v->quantized = v->from_int = true;
 				v->root = j->values[graph_value(j->g, n->in[0])].root;
 			} else {
@@ -117,7 +118,8 @@ static void choose_settings(struct job *j)
 		}
 	for (i = 0; i < j->g->n; i++)
 		if (j->values[i].quantized && j->values[i].root != i)
-			j->values[i].pair = NULL; /* shares its root's numbers; emit() gives it names of its own */
+			j->values[i].pair =
+				NULL; /* shares its root's numbers; emit() gives it names of its own */
 }
 
 /* the bounds of the Relu or Clip that makes a value; false if something else does */
@@ -151,11 +153,12 @@ static enum fettle_status compute_params(struct job *j, size_t value, struct qpa
 	struct range r;
 	enum fettle_status st;
 
-	st = j->z->ranges.get(j->z->ranges.self, j->g->names[value], s, &r, err);
+	st = j->z->ranges.get(j->z->ranges.self, j->g->names[rearranged_from(j->g, value)], s, &r, err);
 	if (st)
 		return st;
 	if (!isfinite(r.min) || !isfinite(r.max))
-		return fail(err, FETTLE_INVALID, "cannot quantize value '%s': range [%g, %g], need finite numbers",
+		return fail(err, FETTLE_INVALID,
+			    "cannot quantize value '%s': range [%g, %g], need finite numbers",
 			    j->g->names[value], (double)r.min, (double)r.max);
 	p->q = s->algorithm == RANGE_NONOVERFLOW || s->algorithm == RANGE_MINMSE
 		       ? quant_params_pow2(r.min, r.max, s->dtype, s->scheme, false)
@@ -183,7 +186,8 @@ static void split_unfusable(struct job *j)
 			continue;
 		raw = graph_value(j->g, m->nodes.v[i]->out[0]);
 		out = job_output(j, i, 0);
-		if (!j->values[raw].absorbed || !clip_bounds(j, graph_producer(j->g, j->g->names[out]), &lo, &hi))
+		if (!j->values[raw].absorbed ||
+		    !clip_bounds(j, graph_producer(j->g, j->g->names[out]), &lo, &hi))
 			continue;
 		p = j->values[out].pair;
 		lim = quant_limits(p->setting.dtype, SCHEME_ASYM, false);
@@ -192,8 +196,10 @@ static void split_unfusable(struct job *j)
 		slack = 1e-6 * (most - least); /* rounding only */
 		if (least >= lo - slack && most <= hi + slack)
 			continue;
-		own = add_pair(j, raw, &(struct qsetting){ .dtype = p->setting.dtype, .scheme = SCHEME_ASYM });
-		own->q = quant_params(fmaxf(least, lo), fminf(most, hi), p->setting.dtype, SCHEME_ASYM, false);
+		own = add_pair(j, raw,
+			       &(struct qsetting){ .dtype = p->setting.dtype, .scheme = SCHEME_ASYM });
+		own->q =
+			quant_params(fmaxf(least, lo), fminf(most, hi), p->setting.dtype, SCHEME_ASYM, false);
 		j->values[raw].absorbed = false;
 		j->values[raw].quantized = j->values[raw].from_int = true;
 		j->values[out].from_int = false; /* now made by a Relu in fp32 */

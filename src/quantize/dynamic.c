@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-static struct node *push(struct job *j, const char *op, const char *domain, const char *base, size_t n_in, size_t n_out)
+static struct node *push(struct job *j, const char *op, const char *domain, const char *base, size_t n_in,
+			 size_t n_out)
 {
 	struct node *n = model_new_node(j->m, op, domain, base, n_in, n_out);
 	size_t k;
@@ -30,7 +31,8 @@ static struct node *dynamic_input(struct job *j, const char *value)
 
 static const char *add_weight(struct job *j, const char *name, const char *suffix, const struct tensor *t)
 {
-	return model_add_init(j->m, model_fresh(j->m, arena_strfmt(&j->m->arena, "%s%s", name, suffix)), t)->name;
+	return model_add_init(j->m, model_fresh(j->m, arena_strfmt(&j->m->arena, "%s%s", name, suffix)), t)
+		->name;
 }
 
 /* integer product -> float: times input scale times weight scale, in the shape the runtime's fusions look for */
@@ -69,16 +71,20 @@ static enum fettle_status dynamic_product(struct job *j, size_t i, const char *i
 {
 	const struct op *op = &j->z->ops->v[i];
 	const struct node *old = j->g->m->nodes.v[i];
-	const bool conv = node_is(old, "Conv"), transpose = node_is(old, "Gemm") && node_int(old, "transB", 0);
-	const bool has_bias = op->rule->bias >= 0 && (int)old->n_in > op->rule->bias && *old->in[op->rule->bias];
-	static const char *const conv_attrs[] = { "auto_pad", "dilations", "group", "kernel_shape", "pads", "strides" };
+	const bool conv = node_is(old, "Conv"),
+		   transpose = node_is(old, "Gemm") && node_int(old, "transB", 0);
+	const bool has_bias =
+		op->rule->bias >= 0 && (int)old->n_in > op->rule->bias && *old->in[op->rule->bias];
+	static const char *const conv_attrs[] = { "auto_pad",     "dilations", "group",
+						  "kernel_shape", "pads",      "strides" };
 	struct node *dq, *n, *last;
 	struct tensor scale, zero;
 	const struct qweight *w;
 	enum fettle_status st;
 	size_t k;
 
-	st = weight_get(j->z->weights, old->in[1], &j->plan->ops[i].weight, conv ? 0 : 1, transpose, NULL, &w, err);
+	st = weight_get(j->z->weights, old->in[1], &j->plan->ops[i].weight, conv ? 0 : 1, transpose, NULL, &w,
+			err);
 	if (st)
 		return st;
 	dq = dynamic_input(j, input);
@@ -119,7 +125,8 @@ static enum fettle_status dynamic_product(struct job *j, size_t i, const char *i
 static enum fettle_status dynamic_lstm(struct job *j, size_t i, struct err *err)
 {
 	const struct node *old = j->g->m->nodes.v[i];
-	struct node *n = model_new_node(j->m, "DynamicQuantizeLSTM", DOMAIN_MS, j->z->ops->v[i].name, 12, old->n_out);
+	struct node *n =
+		model_new_node(j->m, "DynamicQuantizeLSTM", DOMAIN_MS, j->z->ops->v[i].name, 12, old->n_out);
 	struct qsetting s = j->plan->ops[i].weight;
 	static const char *const attrs[] = { "direction", "hidden_size", "input_forget" };
 	enum fettle_status st;

@@ -28,10 +28,11 @@ static const char *suffixed(struct job *j, const char *name, const char *suffix)
 	return arena_strfmt(&j->m->arena, "%s%s", name, suffix);
 }
 
-static struct node *new_qdq(struct job *j, const char *op, const char *in, const char *scale, const char *zero,
-			    const char *out)
+static struct node *new_qdq(struct job *j, const char *op, const char *in, const char *scale,
+			    const char *zero, const char *out)
 {
-	struct node *n = model_new_node(j->m, op, j->qdq_domain, suffixed(j, in, op[0] == 'Q' ? "_Q" : "_DQ"), 3, 1);
+	struct node *n =
+		model_new_node(j->m, op, j->qdq_domain, suffixed(j, in, op[0] == 'Q' ? "_Q" : "_DQ"), 3, 1);
 
 	n->in[0] = in;
 	n->in[1] = scale;
@@ -42,7 +43,8 @@ static struct node *new_qdq(struct job *j, const char *op, const char *in, const
 }
 
 /* Q and DQ on a value, once. `source` is the float it is made from. */
-static void emit_pair(struct job *j, struct qpair *p, const char *value, const char *source, const char *float_again)
+static void emit_pair(struct job *j, struct qpair *p, const char *value, const char *source,
+		      const char *float_again)
 {
 	if (p->quantized)
 		return;
@@ -156,9 +158,11 @@ static const char *barrier(struct job *j, size_t v)
 	if (p->barrier)
 		return p->barrier;
 	p->barrier = model_fresh(j->m, suffixed(j, j->g->names[v], "_kept_float"));
-	for (i = 0; type && i < type->type.rank && !(axis < type->type.rank && type->type.dims[axis] > 1); i++)
+	for (i = 0; type && i < type->type.rank && !(axis < type->type.rank && type->type.dims[axis] > 1);
+	     i++)
 		axis = i;
-	if (!type || axis >= type->type.rank || type->type.dims[axis] < 2 || (j->m->opset < 13 && !*j->qdq_domain)) {
+	if (!type || axis >= type->type.rank || type->type.dims[axis] < 2 ||
+	    (j->m->opset < 13 && !*j->qdq_domain)) {
 		n = model_new_node(j->m, "Clip", "", suffixed(j, j->g->names[v], "_keep"), 1, 1);
 		n->in[0] = p->float_again;
 		n->out[0] = p->barrier;
@@ -192,7 +196,8 @@ static const char *float_input(struct job *j, const char *name, bool in_weights_
 	return main_pair(j, v)->float_again;
 }
 
-static const char *emit_weight_dq(struct job *j, const char *name, const struct qweight *w, const char *out_base)
+static const char *emit_weight_dq(struct job *j, const char *name, const struct qweight *w,
+				  const char *out_base)
 {
 	/* the same constant under another setting is another constant: the integers' address tells them apart */
 	const char *tag = arena_strfmt(&j->m->arena, "%s_%llx", name, (unsigned long long)(uintptr_t)w);
@@ -203,7 +208,8 @@ static const char *emit_weight_dq(struct job *j, const char *name, const struct 
 	if (known == MAP_NONE) {
 		q = model_add_init(j->m, model_fresh(j->m, suffixed(j, name, "_quantized")), &w->q)->name;
 		scale = model_add_init(j->m, model_fresh(j->m, suffixed(j, name, "_scale")), &w->scale)->name;
-		zero = model_add_init(j->m, model_fresh(j->m, suffixed(j, name, "_zero_point")), &w->zero)->name;
+		zero = model_add_init(j->m, model_fresh(j->m, suffixed(j, name, "_zero_point")), &w->zero)
+			       ->name;
 		map_set(&j->made, tag, j->m->inits.n - 3);
 	} else {
 		q = j->m->inits.v[known]->name;
@@ -224,7 +230,9 @@ static bool quantize_bias(struct job *j, const struct tensor *b, float input_sca
 	size_t n = (size_t)tensor_count(b), channels = (size_t)tensor_count(&w->scale), i;
 	const float *x = b->data, *ws = w->scale.data;
 	const double limit = 2147483647.0 * 0.999;
-	struct tensor shape = { .dtype = DT_F32, .rank = channels > 1 ? 1 : w->scale.rank, .dims = { (int64_t)n } };
+	struct tensor shape = { .dtype = DT_F32,
+				.rank = channels > 1 ? 1 : w->scale.rank,
+				.dims = { (int64_t)n } };
 	bool fits = true;
 	int32_t *q;
 	float *s;
@@ -247,7 +255,8 @@ static bool quantize_bias(struct job *j, const struct tensor *b, float input_sca
 		if (!(fabs(v) <= limit)) {
 			fits = false;
 			/* a little above the least, so that rounding cannot undo it */
-			(*min_scale)[c] = fmaxf((*min_scale)[c], (float)(fabs(x[i]) / limit / input_scale * 1.001));
+			(*min_scale)[c] =
+				fmaxf((*min_scale)[c], (float)(fabs(x[i]) / limit / input_scale * 1.001));
 			continue;
 		}
 		q[i] = (int32_t)v;
@@ -255,7 +264,8 @@ static bool quantize_bias(struct job *j, const struct tensor *b, float input_sca
 	return fits;
 }
 
-static enum fettle_status emit_weights(struct job *j, size_t i, struct node *n, float input_scale, struct err *err)
+static enum fettle_status emit_weights(struct job *j, size_t i, struct node *n, float input_scale,
+				       struct err *err)
 {
 	const struct op *op = &j->z->ops->v[i];
 	const struct op_rule *r = op->rule;

@@ -18,20 +18,20 @@ struct quantizer {
 struct qpair {
 	struct qsetting setting;
 	struct qparams q;
-	const char *scale, *zero;      /* names of the constants */
+	const char *scale, *zero;            /* names of the constants */
 	const char *quantized, *float_again; /* what Q and DQ write; NULL until emitted */
-	const char *barrier;	       /* a second DQ, for readers that must stay in fp32 */
-	struct qpair *next;	       /* dedicated to readers with another setting */
+	const char *barrier;                 /* a second DQ, for readers that must stay in fp32 */
+	struct qpair *next;                  /* dedicated to readers with another setting */
 };
 
 /* What is decided of each value (numbered as in the graph index). */
 struct qvalue {
-	bool direct;	/* a quantized op reads it as an activation */
-	bool want;	/* direct, or so through ops that only move data */
+	bool direct; /* a quantized op reads it as an activation */
+	bool want;   /* direct, or so through ops that only move data */
 	bool quantized;
-	bool from_int;	/* made by a quantized op, so readers must take it behind the DQ */
-	bool absorbed;	/* between an op and the Relu or Clip that the runtime fuses into it */
-	size_t root;	/* whose parameters it shares */
+	bool from_int; /* made by a quantized op, so readers must take it behind the DQ */
+	bool absorbed; /* between an op and the Relu or Clip that the runtime fuses into it */
+	size_t root;   /* whose parameters it shares */
 	struct qpair *pair;
 };
 
@@ -39,11 +39,11 @@ struct job {
 	struct quantizer *z;
 	const struct plan *plan;
 	const struct graph_index *g; /* of the base: value and node numbers */
-	struct model *m;	     /* being made */
+	struct model *m;             /* being made */
 	struct qvalue *values;
 	VEC(struct node *) nodes;
 	const char *qdq_domain;
-	struct map made; /* constants already added: name -> 1 */
+	struct map made;    /* constants already added: name -> 1 */
 	struct map dynamic; /* value -> index of its DynamicQuantizeLinear in nodes */
 };
 

@@ -75,8 +75,8 @@ static void add_output(struct operands *o, const struct node *q)
 }
 
 /* the integer op's inputs, in the order its definition wants; false: leave it in QDQ */
-static bool collect(struct operands *o, const struct conversion *c, const struct node *n, const struct op_rule *r,
-		    const struct node *q)
+static bool collect(struct operands *o, const struct conversion *c, const struct node *n,
+		    const struct op_rule *r, const struct node *q)
 {
 	const bool conv = node_is(n, "Conv"), gemm = node_is(n, "Gemm"), concat = node_is(n, "Concat");
 	const bool bias = (conv || gemm) && n->n_in > 2 && *n->in[2];

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct quantizer *quantizer_new(struct model *prepared, const struct graph_index *g, const struct op_list *ops,
-				const struct range_source *ranges)
+struct quantizer *quantizer_new(struct model *prepared, const struct graph_index *g,
+				const struct op_list *ops, const struct range_source *ranges)
 {
 	struct quantizer *z = xcalloc(1, sizeof(*z));
 
@@ -42,8 +42,8 @@ static enum fettle_status check_plan(const struct quantizer *z, const struct pla
 	size_t i;
 
 	if (p->n != z->ops->n)
-		return fail(err, FETTLE_INVALID, "cannot apply plan: it is for %zu ops, the model has %zu", p->n,
-			    z->ops->n);
+		return fail(err, FETTLE_INVALID, "cannot apply plan: it is for %zu ops, the model has %zu",
+			    p->n, z->ops->n);
 	for (i = 0; i < p->n; i++) {
 		const struct op *op = &z->ops->v[i];
 		unsigned need = p->ops[i].mode == OP_STATIC    ? MODE_STATIC
@@ -51,11 +51,12 @@ static enum fettle_status check_plan(const struct quantizer *z, const struct pla
 							       : 0;
 
 		if (need & ~op->modes)
-			return fail(err, FETTLE_INVALID, "cannot apply plan: op '%s' cannot be %s: %s", op->name,
-				    need == MODE_STATIC ? "static int8" : "dynamic int8",
+			return fail(err, FETTLE_INVALID, "cannot apply plan: op '%s' cannot be %s: %s",
+				    op->name, need == MODE_STATIC ? "static int8" : "dynamic int8",
 				    op->why ? op->why : "the runtime has no such kernel");
 		if (need == MODE_STATIC && op->rule->kind != OP_TABLE && !z->has_ranges)
-			return fail(err, FETTLE_INVALID, "cannot apply plan: op '%s' is static, which needs calibration",
+			return fail(err, FETTLE_INVALID,
+				    "cannot apply plan: op '%s' is static, which needs calibration",
 				    op->name);
 	}
 	return FETTLE_OK;
@@ -107,29 +108,47 @@ enum fettle_status quantize(struct quantizer *z, const struct plan *plan, struct
 	return st;
 }
 
-size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, const char ***out)
+size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, const struct plan *plan,
+			const char ***out)
 {
-	bool *take = xcalloc(g->n, sizeof(*take));
+	bool *take = xcalloc(g->n, sizeof(*take)), *seen = xcalloc(g->n, sizeof(*seen));
 	size_t i, k, n = 0;
 
 	for (i = 0; i < ops->n; i++) {
 		const struct node *node = g->m->nodes.v[i];
 		const struct op_rule *r = ops->v[i].rule;
+		bool used = plan ? plan->ops[i].mode == OP_STATIC
+				 : ops->v[i].offered && ops->v[i].modes & MODE_STATIC;
 
-		if (!r || !(ops->v[i].modes & MODE_STATIC) || r->kind == OP_MOVE || r->kind == OP_TABLE)
+		if (!r || !used || r->kind == OP_MOVE || r->kind == OP_TABLE)
 			continue;
 		for (k = 0; k < node->n_in; k++)
 			if (is_activation_input(g->m, r, node, k))
 				take[graph_value(g, node->in[k])] = true;
-		for (k = 0; k < node->n_out; k++)
+		for (k = 0; k < node->n_out && r->needs_output; k++)
 			if (*node->out[k])
 				take[quantized_output(g, node->out[k])] = true;
+	}
+	/* what is read behind a move may take its range from before it */
+	for (i = ops->n; i--;) {
+		const struct node *node = g->m->nodes.v[i];
+		const struct op_rule *r = ops->v[i].rule;
+
+		if (!r || r->kind != OP_MOVE || (plan && plan->ops[i].mode != OP_STATIC))
+			continue;
+		for (k = 0; k < node->n_out; k++)
+			if (*node->out[k] && take[graph_value(g, node->out[k])])
+				take[graph_value(g, node->in[0])] = true;
 	}
 	*out = xcalloc(g->n, sizeof(**out));
 	for (i = 0; i < g->n; i++)
 		if (take[i])
+			seen[rearranged_from(g, i)] = true;
+	for (i = 0; i < g->n; i++)
+		if (seen[i])
 			(*out)[n++] = g->names[i];
 	free(take);
+	free(seen);
 	return n;
 }
 
@@ -142,8 +161,8 @@ struct plan_summary plan_summarise(const struct plan *p, const struct op_list *o
 	for (i = 0; i < p->n; i++) {
 		const struct op *op = &ops->v[i];
 		const struct op_choice *c = &p->ops[i];
-		bool wide = dtype_size(c->act.dtype) == 2 || (op->rule && op->rule->weight >= 0 &&
-							      dtype_size(c->weight.dtype) == 2);
+		bool wide = dtype_size(c->act.dtype) == 2 ||
+			    (op->rule && op->rule->weight >= 0 && dtype_size(c->weight.dtype) == 2);
 
 		if (!op->rule || op->rule->kind == OP_MOVE)
 			continue;

@@ -17,15 +17,17 @@ struct range_source {
 struct quantizer;
 
 /* All arguments must outlive it. `ranges` may be NULL for plans that are all dynamic. */
-struct quantizer *quantizer_new(struct model *prepared, const struct graph_index *g, const struct op_list *ops,
-				const struct range_source *ranges);
+struct quantizer *quantizer_new(struct model *prepared, const struct graph_index *g,
+				const struct op_list *ops, const struct range_source *ranges);
 void quantizer_free(struct quantizer *q);
 
 /* The model shares weights with the quantizer, which must outlive it. */
-enum fettle_status quantize(struct quantizer *q, const struct plan *plan, struct model **out, struct err *err);
+enum fettle_status quantize(struct quantizer *q, const struct plan *plan, struct model **out,
+			    struct err *err);
 
-/* The values whose ranges some plan may need, to be calibrated; free() the array. */
-size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, const char ***out);
+/* The values whose ranges this plan needs, or (NULL) any plan of the ops on offer; free() the array. */
+size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, const struct plan *plan,
+			const char ***out);
 
 /* What became of a plan: how many ops compute in which precision, and the share of multiply-adds in int8. */
 struct plan_summary {

@@ -82,8 +82,8 @@ static void extremes_columns(const float *x, size_t n, float *min, float *max, b
 	*bad |= off;
 }
 
-static enum fettle_status channel_ranges(const char *name, const float *x, const struct view *v, float *min, float *max,
-					 struct err *err)
+static enum fettle_status channel_ranges(const char *name, const float *x, const struct view *v, float *min,
+					 float *max, struct err *err)
 {
 	bool bad = false;
 	size_t o, c;
@@ -100,7 +100,8 @@ static enum fettle_status channel_ranges(const char *name, const float *x, const
 				extremes(row + c * v->inner, v->inner, &min[c], &max[c], &bad);
 	}
 	if (bad)
-		return fail(err, FETTLE_INVALID, "cannot quantize weight '%s': it has values that are not finite", name);
+		return fail(err, FETTLE_INVALID,
+			    "cannot quantize weight '%s': it has values that are not finite", name);
 	return FETTLE_OK;
 }
 
@@ -128,7 +129,8 @@ static double channel_error(const float *x, const struct view *v, size_t c, floa
 }
 
 /* algorithm mse: the shrinkage of each channel's range that loses least */
-static void shrink_ranges(const float *x, const struct view *v, float *min, float *max, const struct qsetting *s)
+static void shrink_ranges(const float *x, const struct view *v, float *min, float *max,
+			  const struct qsetting *s)
 {
 	enum { STEPS = 24 };
 	size_t c;
@@ -150,8 +152,8 @@ static void shrink_ranges(const float *x, const struct view *v, float *min, floa
 	}
 }
 
-static void quantize_columns(const float *x, size_t n, const float *scale, const float *zero, struct qlimits lim,
-			     enum dtype t, void *out)
+static void quantize_columns(const float *x, size_t n, const float *scale, const float *zero,
+			     struct qlimits lim, enum dtype t, void *out)
 {
 	float lo = (float)lim.lo, hi = (float)lim.hi;
 	size_t i;
@@ -190,7 +192,8 @@ static void quantize_all(const float *x, const struct view *v, struct qweight *w
 					 (char *)w->q.data + at * size);
 		else
 			for (c = 0; c < v->channels; c++, at += v->inner)
-				quant_array(x + at, v->inner, q[c], lim, w->q.dtype, (char *)w->q.data + at * size);
+				quant_array(x + at, v->inner, q[c], lim, w->q.dtype,
+					    (char *)w->q.data + at * size);
 	}
 	free(zero);
 }
@@ -214,8 +217,9 @@ static const float *transposed(struct arena *a, const struct tensor *t, struct t
 	return y;
 }
 
-static enum fettle_status build(struct weight_cache *cache, const char *name, const struct qsetting *s, int axis,
-				bool transpose, const float *min_scale, struct qweight *w, struct err *err)
+static enum fettle_status build(struct weight_cache *cache, const char *name, const struct qsetting *s,
+				int axis, bool transpose, const float *min_scale, struct qweight *w,
+				struct err *err)
 {
 	struct init *init = model_init(cache->m, name);
 	struct arena scratch = ARENA_INIT;
@@ -280,7 +284,8 @@ out:
 }
 
 enum fettle_status weight_get(struct weight_cache *c, const char *name, const struct qsetting *s, int axis,
-			      bool transpose, const float *min_scale, const struct qweight **out, struct err *err)
+			      bool transpose, const float *min_scale, const struct qweight **out,
+			      struct err *err)
 {
 	struct qweight *w;
 	enum fettle_status st;
@@ -288,8 +293,8 @@ enum fettle_status weight_get(struct weight_cache *c, const char *name, const st
 	size_t i;
 
 	/* one that was widened for its bias depends on the input's scale too: it is not kept */
-	key = arena_strfmt(&c->arena, "%d %d %d %d %d %d %d %s", s->dtype, s->scheme, s->per_channel, s->narrow,
-			   s->algorithm == RANGE_MSE, s->per_channel ? axis : 0, transpose, name);
+	key = arena_strfmt(&c->arena, "%d %d %d %d %d %d %d %s", s->dtype, s->scheme, s->per_channel,
+			   s->narrow, s->algorithm == RANGE_MSE, s->per_channel ? axis : 0, transpose, name);
 	i = min_scale ? MAP_NONE : map_get(&c->index, key);
 	if (i != MAP_NONE) {
 		*out = c->v.v[i];

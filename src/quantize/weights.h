@@ -5,10 +5,10 @@
 #include "space/plan.h"
 
 struct qweight {
-	struct tensor q;      /* the integers, same shape as the weight (or transposed) */
-	struct tensor scale;  /* float: scalar, or one per channel */
-	struct tensor zero;   /* of q's type, shaped like scale */
-	int axis;	      /* of the channels; -1: per tensor */
+	struct tensor q;     /* the integers, same shape as the weight (or transposed) */
+	struct tensor scale; /* float: scalar, or one per channel */
+	struct tensor zero;  /* of q's type, shaped like scale */
+	int axis;            /* of the channels; -1: per tensor */
 	bool is_symmetric;
 };
 
@@ -22,6 +22,7 @@ void weight_cache_free(struct weight_cache *c);
  * stored the other way round, and axis means the stored one.
  */
 enum fettle_status weight_get(struct weight_cache *c, const char *name, const struct qsetting *s, int axis,
-			      bool transpose, const float *min_scale, const struct qweight **out, struct err *err);
+			      bool transpose, const float *min_scale, const struct qweight **out,
+			      struct err *err);
 
 #endif

@@ -19,7 +19,8 @@ enum fettle_status fake_inputs(const struct session *s, size_t batch, int64_t ot
 		const struct value *v = session_input(s, i);
 
 		if (v->type.rank < 0 || !dtype_size(v->type.dtype))
-			return fail(err, FETTLE_UNSUPPORTED, "cannot make up input '%s': it is no numeric tensor", v->name);
+			return fail(err, FETTLE_UNSUPPORTED,
+				    "cannot make up input '%s': it is no numeric tensor", v->name);
 		out[i] = v->type;
 		out[i].data = NULL;
 		for (d = 0; d < out[i].rank; d++)

@@ -101,12 +101,13 @@ void runtime_free(struct runtime *rt)
 	free(rt);
 }
 
-static enum fettle_status make_options(struct runtime *rt, const struct session_options *o, OrtSessionOptions **out,
-				       const char *what, struct err *err)
+static enum fettle_status make_options(struct runtime *rt, const struct session_options *o,
+				       OrtSessionOptions **out, const char *what, struct err *err)
 {
 	static const GraphOptimizationLevel levels[] = {
-		[OPT_DEFAULT] = ORT_ENABLE_ALL,	      [OPT_NONE] = ORT_DISABLE_ALL, [OPT_BASIC] = ORT_ENABLE_BASIC,
-		[OPT_EXTENDED] = ORT_ENABLE_EXTENDED, [OPT_ALL] = ORT_ENABLE_ALL,
+		[OPT_DEFAULT] = ORT_ENABLE_ALL, [OPT_NONE] = ORT_DISABLE_ALL,
+		[OPT_BASIC] = ORT_ENABLE_BASIC, [OPT_EXTENDED] = ORT_ENABLE_EXTENDED,
+		[OPT_ALL] = ORT_ENABLE_ALL,
 	};
 	const OrtApi *api = rt->api;
 	OrtSessionOptions *so = NULL;
@@ -209,15 +210,15 @@ out:
 }
 
 /* with borrowed memory; the API takes a mutable pointer but does not write through it */
-static enum fettle_status wrap(struct runtime *rt, const struct tensor *t, const void *data, size_t n, OrtValue **out,
-			       const char *what, struct err *err)
+static enum fettle_status wrap(struct runtime *rt, const struct tensor *t, const void *data, size_t n,
+			       OrtValue **out, const char *what, struct err *err)
 {
 	static const char nothing[1]; /* the API wants a pointer even to no bytes */
 
 	return ort_fail(rt->api,
-			rt->api->CreateTensorWithDataAsOrtValue(rt->cpu, (void *)(uintptr_t)(n ? data : nothing), n,
-								t->dims, (size_t)t->rank,
-								(ONNXTensorElementDataType)t->dtype, out),
+			rt->api->CreateTensorWithDataAsOrtValue(
+				rt->cpu, (void *)(uintptr_t)(n ? data : nothing), n, t->dims, (size_t)t->rank,
+				(ONNXTensorElementDataType)t->dtype, out),
 			what, err);
 }
 
@@ -369,7 +370,8 @@ const struct value *session_output(const struct session *s, size_t i)
 	return &s->out[i];
 }
 
-static enum fettle_status read_result(struct session *s, size_t i, struct tensor *t, const char *what, struct err *err)
+static enum fettle_status read_result(struct session *s, size_t i, struct tensor *t, const char *what,
+				      struct err *err)
 {
 	const OrtApi *api = s->rt->api;
 	OrtTensorTypeAndShapeInfo *info = NULL;
@@ -386,8 +388,9 @@ static enum fettle_status read_result(struct session *s, size_t i, struct tensor
 	TRY(api->GetTensorElementType(info, &dtype));
 	TRY(api->GetDimensionsCount(info, &rank));
 	if (rank > TENSOR_RANK_MAX) {
-		st = fail(err, FETTLE_UNSUPPORTED, "cannot %s: output '%s' has %zu dimensions, %d is the most", what,
-			  s->out[i].name, rank, TENSOR_RANK_MAX);
+		st = fail(err, FETTLE_UNSUPPORTED,
+			  "cannot %s: output '%s' has %zu dimensions, %d is the most", what, s->out[i].name,
+			  rank, TENSOR_RANK_MAX);
 		goto out;
 	}
 	t->dtype = (enum dtype)dtype;
@@ -401,7 +404,8 @@ out:
 	return st;
 }
 
-enum fettle_status session_run(struct session *s, const struct tensor *in, struct tensor *out, struct err *err)
+enum fettle_status session_run(struct session *s, const struct tensor *in, struct tensor *out,
+			       struct err *err)
 {
 	const OrtApi *api = s->rt->api;
 	const char *what = "run the model";
@@ -412,15 +416,16 @@ enum fettle_status session_run(struct session *s, const struct tensor *in, struc
 	release_results(s);
 	for (i = 0; i < s->n_in && !st; i++) {
 		if (in[i].rank < 0 || in[i].rank > TENSOR_RANK_MAX || !dtype_size(in[i].dtype))
-			st = fail(err, FETTLE_UNSUPPORTED, "cannot %s: input '%s' is given as %s of rank %d, need numbers",
-				  what, s->in[i].name, dtype_name(in[i].dtype), in[i].rank);
+			st = fail(err, FETTLE_UNSUPPORTED,
+				  "cannot %s: input '%s' is given as %s of rank %d, need numbers", what,
+				  s->in[i].name, dtype_name(in[i].dtype), in[i].rank);
 		else
 			st = wrap(s->rt, &in[i], in[i].data, tensor_bytes(&in[i]), &values[i], what, err);
 	}
 	if (st)
 		goto out;
-	TRY(api->Run(s->ort, NULL, s->in_names, (const OrtValue *const *)values, s->n_in, s->out_names, s->n_out,
-		     s->results));
+	TRY(api->Run(s->ort, NULL, s->in_names, (const OrtValue *const *)values, s->n_in, s->out_names,
+		     s->n_out, s->results));
 	for (i = 0; i < s->n_out && !st; i++)
 		st = read_result(s, i, &out[i], what, err);
 out:

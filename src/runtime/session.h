@@ -14,11 +14,11 @@ const char *runtime_version(void);
 enum opt_level { OPT_DEFAULT = 0, OPT_NONE, OPT_BASIC, OPT_EXTENDED, OPT_ALL };
 
 struct session_options {
-	int threads;		/* 0: the runtime's choice (all cores) */
-	enum opt_level level;	/* OPT_DEFAULT: what a user's session does */
-	const char *dump;	/* write the optimised graph here */
-	const char *profile;	/* prefix of the profile file; see session_end_profile() */
-	bool low_memory;	/* no arena: memory goes back as soon as it is free */
+	int threads;          /* 0: the runtime's choice (all cores) */
+	enum opt_level level; /* OPT_DEFAULT: what a user's session does */
+	const char *dump;     /* write the optimised graph here */
+	const char *profile;  /* prefix of the profile file; see session_end_profile() */
+	bool low_memory;      /* no arena: memory goes back as soon as it is free */
 };
 
 /*
@@ -41,7 +41,8 @@ const struct value *session_output(const struct session *s, size_t i);
  * Runs once. Inputs are in the session's order and borrowed for the call. The outputs point into
  * memory of the session's and stay valid until the next run or session_free(). One thread at a time.
  */
-enum fettle_status session_run(struct session *s, const struct tensor *in, struct tensor *out, struct err *err);
+enum fettle_status session_run(struct session *s, const struct tensor *in, struct tensor *out,
+			       struct err *err);
 
 /* Ends profiling and gives the file's name, to be freed. */
 enum fettle_status session_end_profile(struct session *s, char **path, struct err *err);

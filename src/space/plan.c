@@ -13,7 +13,10 @@ bool qsetting_equal(const struct qsetting *a, const struct qsetting *b)
 struct plan_defaults plan_defaults(const struct cpu *cpu)
 {
 	return (struct plan_defaults){
-		.act = { .dtype = DT_U8, .scheme = SCHEME_ASYM, .algorithm = RANGE_MINMAX, .percentile = 99.99 },
+		.act = { .dtype = DT_U8,
+			 .scheme = SCHEME_ASYM,
+			 .algorithm = RANGE_MINMAX,
+			 .percentile = 99.99 },
 		.weight = { .dtype = DT_S8,
 			    .scheme = SCHEME_SYM,
 			    .per_channel = true,
@@ -23,7 +26,8 @@ struct plan_defaults plan_defaults(const struct cpu *cpu)
 }
 
 /* is the value there in integers, i.e. made by a quantized op, maybe through ops that only move it? */
-static bool in_integers(const struct plan *p, const struct op_list *ops, const struct graph_index *g, const char *value)
+static bool in_integers(const struct plan *p, const struct op_list *ops, const struct graph_index *g,
+			const char *value)
 {
 	const struct node *n = graph_producer(g, value);
 	size_t i;
@@ -50,7 +54,8 @@ static bool element_gains(const struct plan *p, const struct op_list *ops, const
 	return true;
 }
 
-void plan_default(struct plan *p, const struct op_list *ops, const struct graph_index *g, const struct plan_defaults *d)
+void plan_default(struct plan *p, const struct op_list *ops, const struct graph_index *g,
+		  const struct plan_defaults *d)
 {
 	size_t i;
 

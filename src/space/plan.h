@@ -12,7 +12,7 @@ struct qsetting {
 	enum dtype dtype;
 	enum scheme scheme;
 	bool per_channel; /* weights only */
-	bool narrow;	  /* weights only: reduce_range, one bit less */
+	bool narrow;      /* weights only: reduce_range, one bit less */
 	enum range_algorithm algorithm;
 	double percentile; /* with RANGE_PERCENTILE */
 };
@@ -30,7 +30,10 @@ struct plan {
 	struct op_choice *ops;
 	enum quant_format format;
 };
-#define PLAN_INIT { 0, NULL, FORMAT_QDQ }
+#define PLAN_INIT                                                                                            \
+	{                                                                                                    \
+		0, NULL, FORMAT_QDQ                                                                          \
+	}
 
 /* What a default plan is made from: one setting for all ops. */
 struct plan_defaults {

@@ -6,8 +6,8 @@
 
 #include "base/str.h"
 
-static enum fettle_status select_regex(const char *body, const struct op_list *ops, bool *selected, size_t *hits,
-				       struct err *err)
+static enum fettle_status select_regex(const char *body, const struct op_list *ops, bool *selected,
+				       size_t *hits, struct err *err)
 {
 	char *pattern = xstrfmt("^(%s)$", body), why[128];
 	regex_t re;
@@ -43,8 +43,8 @@ static const char *nearest_op(const char *word, const struct op_list *ops, const
 	return best;
 }
 
-static enum fettle_status select_one(char *word, const struct op_list *ops, const struct model *m, bool *selected,
-				     struct err *err)
+static enum fettle_status select_one(char *word, const struct op_list *ops, const struct model *m,
+				     bool *selected, struct err *err)
 {
 	size_t n = strlen(word), hits = 0, i;
 	enum fettle_status st = FETTLE_OK;
@@ -67,8 +67,8 @@ static enum fettle_status select_one(char *word, const struct op_list *ops, cons
 		    near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
-enum fettle_status select_ops(const char *list, const struct op_list *ops, const struct model *m, bool *selected,
-			      struct err *err)
+enum fettle_status select_ops(const char *list, const struct op_list *ops, const struct model *m,
+			      bool *selected, struct err *err)
 {
 	char *copy = xstrdup(list), *p = copy;
 	enum fettle_status st = FETTLE_OK;

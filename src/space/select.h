@@ -8,7 +8,7 @@
  * Marks the ops that the list names: "conv1, MaxPool, /blocks\\.3.*\/" (a regular expression stands between
  * slashes and must match the whole name). An entry that matches nothing is an error with the nearest name.
  */
-enum fettle_status select_ops(const char *list, const struct op_list *ops, const struct model *m, bool *selected,
-			      struct err *err);
+enum fettle_status select_ops(const char *list, const struct op_list *ops, const struct model *m,
+			      bool *selected, struct err *err);
 
 #endif

@@ -1,257 +1,242 @@
-/* Small ONNX models, made in a few lines: what a test needs of protobuf-c. Everything dies with the arena. */
-#ifndef UNIT_BUILD_H
-#define UNIT_BUILD_H
+/*
+ * Small models for tests, written as text:
+ *
+ *	build_model(path, 13, "x:1x3x8x8",
+ *		"w = 4x3x3x3; y = Conv(x, w) pads=1,1,1,1; z = Relu(y)", "z");
+ *
+ * A name followed by a shape is a weight with random values; "k = [1,2,3]" an int64 constant; "k = 6.0" a
+ * float scalar. A shape's "?" is an open dimension.
+ */
+#ifndef BUILD_H
+#define BUILD_H
 
 #include "base/mem.h"
+#include "base/rng.h"
 #include "model/model.h"
 #include "onnx.pb-c.h"
 
 struct build {
 	struct arena a;
-	Onnx__ModelProto *m;
-	Onnx__GraphProto *g;
+	Onnx__ModelProto m;
+	Onnx__GraphProto g;
+	struct rng rng;
 };
 
-#define BUILD_PUSH(b, list, count, x)                                                                        \
-	((list) = build_grow((b), (list), (count)++, sizeof(*(list))), (list)[(count)-1] = (x))
-
-static inline void *build_grow(struct build *b, void *v, size_t n, size_t size)
+static inline void *build_grow(struct arena *a, void *old, size_t n, size_t size)
 {
-	void *grown;
+	char *p = arena_alloc(a, (n + 1) * size);
 
-	if (n & (n - 1))
-		return v; /* room up to the next power of two */
-	grown = arena_alloc(&b->a, (n ? 2 * n : 1) * size);
-	return n ? memcpy(grown, v, n * size) : grown;
+	if (n)
+		memcpy(p, old, n * size);
+	return p;
 }
 
-static inline void build_opset(struct build *b, const char *domain, int64_t version)
+static inline char *build_trim(char *s)
 {
-	Onnx__OperatorSetIdProto *id = arena_alloc(&b->a, sizeof(*id));
+	char *end;
 
-	onnx__operator_set_id_proto__init(id);
-	id->domain = arena_strdup(&b->a, domain);
-	id->has_version = 1;
-	id->version = version;
-	BUILD_PUSH(b, b->m->opset_import, b->m->n_opset_import, id);
+	s += strspn(s, " \t\n");
+	for (end = s + strlen(s); end > s && strchr(" \t\n", end[-1]);)
+		*--end = '\0';
+	return s;
 }
 
-static inline Onnx__GraphProto *build_graph(struct build *b, const char *name)
-{
-	Onnx__GraphProto *g = arena_alloc(&b->a, sizeof(*g));
-
-	onnx__graph_proto__init(g);
-	g->name = arena_strdup(&b->a, name);
-	return g;
-}
-
-static inline void build_init(struct build *b, int64_t opset)
-{
-	memset(b, 0, sizeof(*b));
-	b->m = arena_alloc(&b->a, sizeof(*b->m));
-	onnx__model_proto__init(b->m);
-	b->m->has_ir_version = 1;
-	b->m->ir_version = 7;
-	b->m->graph = b->g = build_graph(b, "g");
-	build_opset(b, "", opset);
-}
-
-static inline void build_release(struct build *b)
-{
-	arena_release(&b->a);
-}
-
-/* a dimension of -1 is a symbolic one */
-static inline Onnx__ValueInfoProto *build_value(struct build *b, const char *name, enum dtype t,
-						const int64_t *dims, size_t rank)
+static inline Onnx__ValueInfoProto *build_value(struct build *b, const char *name, const char *shape,
+						int dtype)
 {
 	Onnx__ValueInfoProto *v = arena_alloc(&b->a, sizeof(*v));
-	Onnx__TypeProto *type = arena_alloc(&b->a, sizeof(*type));
+	Onnx__TypeProto *t = arena_alloc(&b->a, sizeof(*t));
 	Onnx__TypeProto__Tensor *tt = arena_alloc(&b->a, sizeof(*tt));
-	size_t i;
+	Onnx__TensorShapeProto *s = arena_alloc(&b->a, sizeof(*s));
 
 	onnx__value_info_proto__init(v);
-	onnx__type_proto__init(type);
+	onnx__type_proto__init(t);
 	onnx__type_proto__tensor__init(tt);
+	onnx__tensor_shape_proto__init(s);
 	v->name = arena_strdup(&b->a, name);
-	v->type = type;
-	type->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
-	type->tensor_type = tt;
+	v->type = t;
+	t->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+	t->tensor_type = tt;
 	tt->has_elem_type = 1;
-	tt->elem_type = (int32_t)t;
-	tt->shape = arena_alloc(&b->a, sizeof(*tt->shape));
-	onnx__tensor_shape_proto__init(tt->shape);
-	for (i = 0; i < rank; i++) {
+	tt->elem_type = dtype;
+	while (shape && *shape) {
 		Onnx__TensorShapeProto__Dimension *d = arena_alloc(&b->a, sizeof(*d));
 
 		onnx__tensor_shape_proto__dimension__init(d);
-		if (dims[i] >= 0) {
-			d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
-			d->dim_value = dims[i];
-		} else {
+		if (*shape == '?') {
 			d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
-			d->dim_param = arena_strdup(&b->a, "n");
+			d->dim_param = "n";
+			shape++;
+		} else {
+			d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+			d->dim_value = strtoll(shape, (char **)(uintptr_t)&shape, 10);
 		}
-		BUILD_PUSH(b, tt->shape->dim, tt->shape->n_dim, d);
+		s->dim = build_grow(&b->a, s->dim, s->n_dim, sizeof(*s->dim));
+		s->dim[s->n_dim++] = d;
+		tt->shape = s;
+		shape += *shape == 'x';
 	}
 	return v;
 }
 
-#define DIMS(...) (const int64_t[]){ __VA_ARGS__ }, sizeof((const int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)
-
-static inline void build_input(struct build *b, const char *name, enum dtype t, const int64_t *dims,
-			       size_t rank)
+static inline void build_constant(struct build *b, char *name, char *text)
 {
-	BUILD_PUSH(b, b->g->input, b->g->n_input, build_value(b, name, t, dims, rank));
-}
+	Onnx__TensorProto *t = arena_alloc(&b->a, sizeof(*t));
+	size_t count = 1, i;
 
-static inline void build_output(struct build *b, const char *name, enum dtype t, const int64_t *dims,
-				size_t rank)
-{
-	BUILD_PUSH(b, b->g->output, b->g->n_output, build_value(b, name, t, dims, rank));
-}
-
-static inline Onnx__TensorProto *build_tensor(struct build *b, const char *name, enum dtype t,
-					      const int64_t *dims, size_t rank, const void *raw, size_t n)
-{
-	Onnx__TensorProto *p = arena_alloc(&b->a, sizeof(*p));
-
-	onnx__tensor_proto__init(p);
-	p->name = arena_strdup(&b->a, name);
-	p->has_data_type = 1;
-	p->data_type = (int32_t)t;
-	p->n_dims = rank;
-	p->dims = rank ? memcpy(arena_alloc(&b->a, rank * sizeof(*dims)), dims, rank * sizeof(*dims)) : NULL;
-	if (raw) {
-		p->has_raw_data = 1;
-		p->raw_data.len = n;
-		p->raw_data.data = memcpy(arena_alloc(&b->a, n + 1), raw, n);
+	onnx__tensor_proto__init(t);
+	t->name = arena_strdup(&b->a, name);
+	t->has_data_type = 1;
+	t->dims = arena_alloc(&b->a, 16 * sizeof(*t->dims));
+	if (*text == '[') {
+		t->data_type = DT_S64;
+		t->int64_data = arena_alloc(&b->a, 64 * sizeof(*t->int64_data));
+		for (text++; *text && *text != ']'; text += *text == ',')
+			t->int64_data[t->n_int64_data++] = strtoll(text, &text, 10);
+		t->n_dims = 1;
+		t->dims[0] = (int64_t)t->n_int64_data;
+	} else if (strchr(text, '.')) {
+		t->data_type = DT_F32;
+		t->float_data = arena_alloc(&b->a, sizeof(float));
+		t->float_data[t->n_float_data++] = strtof(text, NULL);
+	} else {
+		while (*text) {
+			t->dims[t->n_dims] = strtoll(text, &text, 10);
+			count *= (size_t)t->dims[t->n_dims++];
+			text += *text == 'x';
+		}
+		t->data_type = DT_F32;
+		t->has_raw_data = 1;
+		t->raw_data.len = count * sizeof(float);
+		t->raw_data.data = arena_alloc(&b->a, t->raw_data.len);
+		for (i = 0; i < count; i++)
+			((float *)t->raw_data.data)[i] = (float)(0.3 * rng_normal(&b->rng));
 	}
-	return p;
+	b->g.initializer = build_grow(&b->a, b->g.initializer, b->g.n_initializer, sizeof(*b->g.initializer));
+	b->g.initializer[b->g.n_initializer++] = t;
 }
 
-static inline Onnx__TensorProto *build_weight(struct build *b, const char *name, enum dtype t,
-					      const int64_t *dims, size_t rank, const void *raw, size_t n)
+static inline char **build_names(struct build *b, char *text, size_t *n)
 {
-	Onnx__TensorProto *p = build_tensor(b, name, t, dims, rank, raw, n);
-
-	BUILD_PUSH(b, b->g->initializer, b->g->n_initializer, p);
-	return p;
-}
-
-/* says that p's data are at location; offset and length may be NULL */
-static inline void build_external(struct build *b, Onnx__TensorProto *p, const char *location,
-				  const char *offset, const char *length)
-{
-	const char *pairs[3][2] = { { "location", location }, { "offset", offset }, { "length", length } };
-	size_t i;
-
-	p->has_raw_data = 0;
-	p->has_data_location = 1;
-	p->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
-	for (i = 0; i < 3; i++) {
-		Onnx__StringStringEntryProto *e = arena_alloc(&b->a, sizeof(*e));
-
-		if (!pairs[i][1])
-			continue;
-		onnx__string_string_entry_proto__init(e);
-		e->key = arena_strdup(&b->a, pairs[i][0]);
-		e->value = arena_strdup(&b->a, pairs[i][1]);
-		BUILD_PUSH(b, p->external_data, p->n_external_data, e);
-	}
-}
-
-/* "a,,b" -> "a", "", "b"; "" -> none */
-static inline char **build_names(struct build *b, const char *list, size_t *n)
-{
-	char **v = NULL, *s = arena_strdup(&b->a, list), *comma;
+	char **v = NULL, *save, *p;
 
 	*n = 0;
-	while (s && *list) {
-		comma = strchr(s, ',');
-		if (comma)
-			*comma = '\0';
-		BUILD_PUSH(b, v, *n, s);
-		s = comma ? comma + 1 : NULL;
+	for (p = strtok_r(text, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
+		v = build_grow(&b->a, v, *n, sizeof(*v));
+		p = build_trim(p);
+		v[(*n)++] = arena_strdup(&b->a, strcmp(p, "_") == 0 ? "" : p);
 	}
 	return v;
 }
 
-/* adds a node; `in` and `out` are names with commas between */
-static inline Onnx__NodeProto *build_node_in(struct build *b, Onnx__GraphProto *g, const char *op,
-					     const char *in, const char *out)
-{
-	Onnx__NodeProto *n = arena_alloc(&b->a, sizeof(*n));
-
-	onnx__node_proto__init(n);
-	n->op_type = arena_strdup(&b->a, op);
-	n->input = build_names(b, in, &n->n_input);
-	n->output = build_names(b, out, &n->n_output);
-	BUILD_PUSH(b, g->node, g->n_node, n);
-	return n;
-}
-
-static inline Onnx__NodeProto *build_node(struct build *b, const char *op, const char *in, const char *out)
-{
-	return build_node_in(b, b->g, op, in, out);
-}
-
-static inline Onnx__AttributeProto *build_attr(struct build *b, Onnx__NodeProto *n, const char *name,
-					       Onnx__AttributeProto__AttributeType type)
+static inline void build_attr(struct build *b, Onnx__NodeProto *n, char *text)
 {
 	Onnx__AttributeProto *a = arena_alloc(&b->a, sizeof(*a));
+	char *eq = strchr(text, '='), *p;
 
 	onnx__attribute_proto__init(a);
-	a->name = arena_strdup(&b->a, name);
+	*eq = '\0';
+	p = eq + 1;
+	a->name = arena_strdup(&b->a, text);
 	a->has_type = 1;
-	a->type = type;
-	BUILD_PUSH(b, n->attribute, n->n_attribute, a);
-	return a;
+	if (strchr(p, ',')) {
+		a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
+		a->ints = arena_alloc(&b->a, 16 * sizeof(*a->ints));
+		for (; *p; p += *p == ',')
+			a->ints[a->n_ints++] = strtoll(p, &p, 10);
+	} else if (*p >= 'a' && *p <= 'z') {
+		a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING;
+		a->has_s = 1;
+		a->s.data = (uint8_t *)arena_strdup(&b->a, p);
+		a->s.len = strlen(p);
+	} else if (strchr(p, '.')) {
+		a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT;
+		a->has_f = 1;
+		a->f = strtof(p, NULL);
+	} else {
+		a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT;
+		a->has_i = 1;
+		a->i = strtoll(p, NULL, 10);
+	}
+	n->attribute = build_grow(&b->a, n->attribute, n->n_attribute, sizeof(*n->attribute));
+	n->attribute[n->n_attribute++] = a;
 }
 
-static inline void build_attr_int(struct build *b, Onnx__NodeProto *n, const char *name, int64_t v)
+/* "Conv(x, w) pads=1,1,1,1 group=2" */
+static inline void build_node(struct build *b, char *outs, char *call)
 {
-	Onnx__AttributeProto *a = build_attr(b, n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
+	Onnx__NodeProto *n = arena_alloc(&b->a, sizeof(*n));
+	char *open = strchr(call, '('), *close = strchr(call, ')'), *save, *p;
 
-	a->has_i = 1;
-	a->i = v;
+	onnx__node_proto__init(n);
+	*open = *close = '\0';
+	n->op_type = arena_strdup(&b->a, build_trim(call));
+	n->input = build_names(b, open + 1, &n->n_input);
+	n->output = build_names(b, outs, &n->n_output);
+	n->name = arena_strfmt(&b->a, "%s_%zu", n->op_type, b->g.n_node);
+	for (p = strtok_r(close + 1, " ", &save); p; p = strtok_r(NULL, " ", &save))
+		build_attr(b, n, p);
+	b->g.node = build_grow(&b->a, b->g.node, b->g.n_node, sizeof(*b->g.node));
+	b->g.node[b->g.n_node++] = n;
 }
 
-static inline void build_attr_graph(struct build *b, Onnx__NodeProto *n, const char *name,
-				    Onnx__GraphProto *g)
+static inline void build_model(const char *path, int opset, const char *inputs, const char *body,
+			       const char *outputs)
 {
-	build_attr(b, n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH)->g = g;
-}
-
-/* appends a field that no schema knows, with a payload of its own */
-static inline void build_unknown(struct build *b, ProtobufCMessage *msg, unsigned tag, const char *payload)
-{
-	size_t n = strlen(payload);
-	ProtobufCMessageUnknownField f = { .tag = tag, .wire_type = PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED };
-	uint8_t *data = arena_alloc(&b->a, n + 1);
-
-	data[0] = (uint8_t)n; /* a length of one byte */
-	memcpy(data + 1, payload, n);
-	f.data = data;
-	f.len = n + 1;
-	BUILD_PUSH(b, msg->unknown_fields, msg->n_unknown_fields, f);
-}
-
-static inline uint8_t *build_pack(struct build *b, size_t *n)
-{
-	uint8_t *bytes = arena_alloc(&b->a, onnx__model_proto__get_packed_size(b->m) + 1);
-
-	*n = onnx__model_proto__pack(b->m, bytes);
-	return bytes;
-}
-
-static inline enum fettle_status build_decode(struct build *b, struct model **out, const char *path,
-					      struct err *err)
-{
+	struct build b = { .a = ARENA_INIT };
+	Onnx__OperatorSetIdProto id = ONNX__OPERATOR_SET_ID_PROTO__INIT, *ids = &id;
+	char *text, *save, *p;
+	uint8_t *bytes;
 	size_t n;
-	const uint8_t *bytes = build_pack(b, &n);
+	FILE *f;
 
-	return model_decode(out, bytes, n, path, err);
+	rng_seed(&b.rng, 7);
+	onnx__model_proto__init(&b.m);
+	onnx__graph_proto__init(&b.g);
+	b.m.graph = &b.g;
+	b.m.has_ir_version = 1;
+	b.m.ir_version = 7;
+	b.m.n_opset_import = 1;
+	b.m.opset_import = &ids;
+	id.domain = "";
+	id.has_version = 1;
+	id.version = opset;
+	b.g.name = "g";
+	b.g.input = arena_alloc(&b.a, 8 * sizeof(*b.g.input));
+	b.g.output = arena_alloc(&b.a, 8 * sizeof(*b.g.output));
+	text = arena_strdup(&b.a, inputs);
+	for (p = strtok_r(text, ",", &save); p; p = strtok_r(NULL, ",", &save)) {
+		char *colon = strchr(p, ':');
+		bool ids64 = colon[1] == '#'; /* "ids:#?x5" is int64 */
+
+		*colon = '\0';
+		b.g.input[b.g.n_input++] =
+			build_value(&b, build_trim(p), colon + 1 + ids64, ids64 ? DT_S64 : DT_F32);
+	}
+	text = arena_strdup(&b.a, body);
+	for (p = strtok_r(text, ";", &save); p; p = strtok_r(NULL, ";", &save)) {
+		char *eq = strchr(p, '='), *right;
+
+		if (!eq)
+			continue;
+		*eq = '\0';
+		right = build_trim(eq + 1);
+		if (strchr(right, '('))
+			build_node(&b, build_trim(p), right);
+		else
+			build_constant(&b, build_trim(p), right);
+	}
+	text = arena_strdup(&b.a, outputs);
+	for (p = strtok_r(text, ",", &save); p; p = strtok_r(NULL, ",", &save))
+		b.g.output[b.g.n_output++] = build_value(&b, build_trim(p), NULL, DT_F32);
+	n = onnx__model_proto__get_packed_size(&b.m);
+	bytes = xmalloc(n);
+	onnx__model_proto__pack(&b.m, bytes);
+	f = fopen(path, "wb");
+	if (!f || fwrite(bytes, 1, n, f) != n || fclose(f) != 0)
+		fail_msg("cannot write %s", path);
+	free(bytes);
+	arena_release(&b.a);
 }
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "model/index.h"
-#include "unit/build.h"
+#include "unit/proto.h"
 
 static struct model *decode(struct build *b)
 {

@@ -8,7 +8,7 @@
 #include "base/rng.h"
 #include "base/str.h"
 #include "model/index.h"
-#include "unit/build.h"
+#include "unit/proto.h"
 
 static char folder[] = "/tmp/fettle-test.XXXXXX";
 

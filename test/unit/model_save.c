@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "model/index.h"
-#include "unit/build.h"
+#include "unit/proto.h"
 
 struct fixture {
 	char dir[32];

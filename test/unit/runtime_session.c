@@ -8,7 +8,7 @@
 #include "base/str.h"
 #include "model/index.h"
 #include "runtime/prepare.h"
-#include "unit/build.h"
+#include "unit/proto.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define SANITIZED 1
