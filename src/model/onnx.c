@@ -63,7 +63,7 @@ static int nesting(const ProtobufCMessageDescriptor *d, const uint8_t *p, const 
 		const ProtobufCFieldDescriptor *f;
 		uint64_t key, len;
 
-		if (!varint(&p, end, &key))
+		if (!varint(&p, end, &key) || !(key >> 3))
 			return NESTING_MAX + 1;
 		switch (key & 7) {
 		case 0:
