@@ -41,7 +41,8 @@ fuzz: setup
 		echo $$f; mkdir -p build-fuzz/corpus/$$(basename $$f); \
 		$$f -max_total_time=60 -print_final_stats=0 build-fuzz/corpus/$$(basename $$f) 2>&1 | tail -n 3 || exit 1; done
 
-bench: build
+bench:
+	@$(MAKE) --no-print-directory build TARGETS="all benches"
 	@BUILD=$(BUILD) bench/run
 
 install: build

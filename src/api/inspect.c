@@ -64,7 +64,7 @@ enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options 
 	struct fettle_options o;
 	struct inspection *i;
 	struct subject *s = NULL;
-	struct plan plan = PLAN_INIT;
+	struct qplan plan = QPLAN_INIT;
 	struct cuts cuts;
 	enum fettle_status st;
 	size_t k;
@@ -102,10 +102,10 @@ enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options 
 		.opset = s->m->opset,
 		.weight_bytes = weight_bytes(s->m),
 		.total_macs = s->ops.total_macs,
-		.int8_share = plan_summarise(&plan, &s->ops).int8_share,
+		.int8_share = qplan_summarise(&plan, &s->ops).int8_share,
 	};
 	cuts_release(&cuts);
-	plan_release(&plan);
+	qplan_release(&plan);
 	*out = &i->pub;
 	return FETTLE_OK;
 }

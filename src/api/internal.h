@@ -36,7 +36,7 @@ enum {
 };
 
 /* The plan that the options describe. */
-enum fettle_status make_plan(const struct fettle_options *o, const struct subject *s, struct plan *out,
+enum fettle_status make_plan(const struct fettle_options *o, const struct subject *s, struct qplan *out,
 			     struct err *err);
 
 /* Ranges by calibration, as a quantizer asks for them. */

@@ -15,27 +15,34 @@ enum { RUNS = 20 };
 struct rows {
 	VEC(struct fettle_profile_row) v;
 	struct map nodes; /* node names seen, so that each counts once */
+	const struct model *model;
 };
 
-/* convolutions that multiply each channel by itself gain differently: keep them apart */
-static bool is_depthwise(const char *op, const json_t *args)
+/*
+ * Convolutions of each channel by itself gain differently: keep them apart. The profile shows the weight's
+ * shape unless the runtime has repacked it; then the node's name tells, which begins with the model's.
+ */
+static bool is_depthwise(const struct rows *r, const char *event, const json_t *args)
 {
-	const json_t *shapes = json_object_get(args, "input_type_shape");
-	const json_t *dims[2];
+	const json_t *shapes = json_object_get(args, "input_type_shape"), *dims[2];
 	size_t i;
 
-	if (!strstr(op, "Conv"))
-		return false;
-	for (i = 0; i < 2; i++) { /* of the input and of the weight: each is {"type": [dims]} */
-		size_t at = i ? strcmp(op, "QLinearConv") == 0 ? 3 : 1 : 0;
-		void *it = json_object_iter(json_array_get(shapes, at));
+	for (i = 0; i < 2; i++) { /* input and weight, each {"type": [dims]} */
+		void *it = json_object_iter(json_array_get(shapes, i));
 
 		dims[i] = it ? json_object_iter_value(it) : NULL;
 	}
-	/* one input channel is no depthwise convolution; the input may be channels-last */
-	return json_array_size(dims[1]) == 4 && json_integer_value(json_array_get(dims[1], 1)) == 1 &&
-	       json_integer_value(json_array_get(dims[0], 1)) != 1 &&
-	       json_integer_value(json_array_get(dims[0], 3)) != 1;
+	if (json_array_size(dims[1]) == 4)
+		return json_integer_value(json_array_get(dims[1], 1)) == 1 &&
+		       json_integer_value(json_array_get(dims[0], 1)) != 1;
+	for (i = 0; i < r->model->nodes.n; i++) {
+		const struct node *n = r->model->nodes.v[i];
+
+		if (strstr(n->op, "Conv") && node_int(n, "group", 1) > 1 && *n->name &&
+		    str_starts(event, n->name) && event[strlen(n->name)] == '_')
+			return true;
+	}
+	return false;
 }
 
 static void add_event(struct rows *r, const json_t *event)
@@ -49,7 +56,8 @@ static void add_event(struct rows *r, const json_t *event)
 
 	if (!name || !op || !str_ends(name, "_kernel_time"))
 		return;
-	snprintf(row.op, sizeof(row.op), "%.30s%s", op, is_depthwise(op, args) ? " (depthwise)" : "");
+	snprintf(row.op, sizeof(row.op), "%.30s%s", op,
+		 strstr(op, "Conv") && is_depthwise(r, name, args) ? " (depthwise)" : "");
 	for (i = 0; i < r->v.n && strcmp(r->v.v[i].op, row.op) != 0; i++)
 		;
 	if (i == r->v.n)
@@ -68,10 +76,10 @@ static int slowest_first(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-static enum fettle_status read_profile(const char *path, struct fettle_profile_row **rows, size_t *n,
-				       struct err *err)
+static enum fettle_status read_profile(const char *path, const struct model *m,
+				       struct fettle_profile_row **rows, size_t *n, struct err *err)
 {
-	struct rows r = { .v = { 0 } };
+	struct rows r = { .model = m };
 	json_error_t why;
 	json_t *all = json_load_file(path, 0, &why), *event;
 	size_t i;
@@ -97,6 +105,7 @@ enum fettle_status fettle_profile(struct fettle *f, const struct fettle_options 
 	struct session_options so = { .profile = prefix };
 	struct fettle_options o;
 	struct session *s = NULL;
+	struct model *m = NULL;
 	struct tensor *inputs = NULL, *out = NULL;
 	enum fettle_status st;
 	size_t i;
@@ -105,6 +114,8 @@ enum fettle_status fettle_profile(struct fettle *f, const struct fettle_options 
 	so.threads = o.threads;
 	if (!st)
 		st = api_phase(f, "profile");
+	if (!st)
+		st = model_load(&m, o.model, &f->err);
 	if (!st)
 		st = session_open(&s, f->rt, o.model, &so, &f->err);
 	if (st)
@@ -117,13 +128,14 @@ enum fettle_status fettle_profile(struct fettle *f, const struct fettle_options 
 	if (!st)
 		st = session_end_profile(s, &path, &f->err);
 	if (!st)
-		st = read_profile(path, rows, n, &f->err);
+		st = read_profile(path, m, rows, n, &f->err);
 	if (path)
 		unlink(path);
 out:
 	for (i = 0; inputs && i < session_n_inputs(s); i++)
 		tensor_free(&inputs[i]);
 	session_free(s);
+	model_free(m);
 	free(inputs);
 	free(out);
 	free(path);

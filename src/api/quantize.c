@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 
-static bool plan_is_static(const struct plan *p, const struct op_list *ops)
+static bool plan_is_static(const struct qplan *p, const struct op_list *ops)
 {
 	size_t i;
 
@@ -16,7 +16,7 @@ static bool plan_is_static(const struct plan *p, const struct op_list *ops)
 }
 
 static enum fettle_status run_calibration(struct fettle *f, const struct fettle_options *o, struct subject *s,
-					  const struct plan *plan, struct calibration **out)
+					  const struct qplan *plan, struct calibration **out)
 {
 	struct session_options so = { .threads = 1, .level = OPT_NONE };
 	struct calibrate_options co = { .threads = o->threads, .progress = api_progress, .self = f };
@@ -56,9 +56,9 @@ static enum fettle_status check_loads(struct fettle *f, struct model *m)
 	return st;
 }
 
-static void summarise(const struct plan *p, const struct subject *s, struct fettle_quantized *out)
+static void summarise(const struct qplan *p, const struct subject *s, struct fettle_quantized *out)
 {
-	struct plan_summary sum = plan_summarise(p, &s->ops);
+	struct qplan_summary sum = qplan_summarise(p, &s->ops);
 
 	out->ops_int8 = sum.int8;
 	out->ops_int16 = sum.int16;
@@ -75,7 +75,7 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 	struct calibration *c = NULL;
 	struct quantizer *z = NULL;
 	struct model *q = NULL;
-	struct plan plan = PLAN_INIT;
+	struct qplan plan = QPLAN_INIT;
 	struct range_source ranges;
 	double t;
 	enum fettle_status st;
@@ -131,7 +131,7 @@ out:
 	model_free(q);
 	quantizer_free(z);
 	calibration_free(c);
-	plan_release(&plan);
+	qplan_release(&plan);
 	subject_free(s);
 	return st;
 }

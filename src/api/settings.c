@@ -60,7 +60,7 @@ static enum fettle_status pick_algorithm(const char *text, struct qsetting *s, s
 }
 
 static enum fettle_status read_settings(const struct fettle_options *o, const struct cpu *cpu,
-					struct plan_defaults *d, struct err *err)
+					struct qplan_defaults *d, struct err *err)
 {
 	static const struct word approaches[] = { { "static", APPROACH_STATIC },
 						  { "dynamic", APPROACH_DYNAMIC },
@@ -80,7 +80,7 @@ static enum fettle_status read_settings(const struct fettle_options *o, const st
 			      narrow = 2;
 	enum fettle_status st;
 
-	*d = plan_defaults(cpu);
+	*d = qplan_defaults(cpu);
 	approach = d->approach;
 	format = d->format;
 	weight_scheme = d->weight.scheme;
@@ -111,7 +111,7 @@ static enum fettle_status read_settings(const struct fettle_options *o, const st
 	return FETTLE_OK;
 }
 
-static enum fettle_status apply_selection(const char *list, const struct subject *s, struct plan *p,
+static enum fettle_status apply_selection(const char *list, const struct subject *s, struct qplan *p,
 					  bool quantize, struct err *err)
 {
 	bool *selected = xcalloc(s->ops.n, sizeof(*selected));
@@ -135,21 +135,21 @@ static enum fettle_status apply_selection(const char *list, const struct subject
 	return st;
 }
 
-enum fettle_status make_plan(const struct fettle_options *o, const struct subject *s, struct plan *out,
+enum fettle_status make_plan(const struct fettle_options *o, const struct subject *s, struct qplan *out,
 			     struct err *err)
 {
-	struct plan_defaults d;
+	struct qplan_defaults d;
 	enum fettle_status st;
 
 	st = read_settings(o, &s->cpu, &d, err);
 	if (st)
 		return st;
-	plan_default(out, &s->ops, &s->g, &d);
+	qplan_default(out, &s->ops, &s->g, &d);
 	if (o->quantize)
 		st = apply_selection(o->quantize, s, out, true, err);
 	if (!st && o->keep_fp32)
 		st = apply_selection(o->keep_fp32, s, out, false, err);
 	if (st)
-		plan_release(out);
+		qplan_release(out);
 	return st;
 }

@@ -37,7 +37,7 @@ struct qvalue {
 
 struct job {
 	struct quantizer *z;
-	const struct plan *plan;
+	const struct qplan *plan;
 	const struct graph_index *g; /* of the base: value and node numbers */
 	struct model *m;             /* being made */
 	struct qvalue *values;

@@ -26,7 +26,7 @@ void quantizer_free(struct quantizer *z)
 	free(z);
 }
 
-static bool needs_16_bits(const struct plan *p, const struct op_list *ops)
+static bool needs_16_bits(const struct qplan *p, const struct op_list *ops)
 {
 	size_t i;
 
@@ -37,7 +37,7 @@ static bool needs_16_bits(const struct plan *p, const struct op_list *ops)
 	return false;
 }
 
-static enum fettle_status check_plan(const struct quantizer *z, const struct plan *p, struct err *err)
+static enum fettle_status check_plan(const struct quantizer *z, const struct qplan *p, struct err *err)
 {
 	size_t i;
 
@@ -71,7 +71,8 @@ static struct node **dup_nodes(const struct model *m)
 	return v;
 }
 
-enum fettle_status quantize(struct quantizer *z, const struct plan *plan, struct model **out, struct err *err)
+enum fettle_status quantize(struct quantizer *z, const struct qplan *plan, struct model **out,
+			    struct err *err)
 {
 	struct job j = { .z = z, .plan = plan };
 	struct graph_index g = *z->g;
@@ -108,7 +109,7 @@ enum fettle_status quantize(struct quantizer *z, const struct plan *plan, struct
 	return st;
 }
 
-size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, const struct plan *plan,
+size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, const struct qplan *plan,
 			const char ***out)
 {
 	bool *take = xcalloc(g->n, sizeof(*take)), *seen = xcalloc(g->n, sizeof(*seen));
@@ -152,9 +153,9 @@ size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, 
 	return n;
 }
 
-struct plan_summary plan_summarise(const struct plan *p, const struct op_list *ops)
+struct qplan_summary qplan_summarise(const struct qplan *p, const struct op_list *ops)
 {
-	struct plan_summary s = { 0 };
+	struct qplan_summary s = { 0 };
 	double macs = 0;
 	size_t i;
 

@@ -5,7 +5,7 @@
 #ifndef QUANTIZE_QUANTIZE_H
 #define QUANTIZE_QUANTIZE_H
 
-#include "space/plan.h"
+#include "space/qplan.h"
 
 /* Where the ranges of activations come from: minimum and maximum of a value under a setting. */
 struct range_source {
@@ -22,18 +22,18 @@ struct quantizer *quantizer_new(struct model *prepared, const struct graph_index
 void quantizer_free(struct quantizer *q);
 
 /* The model shares weights with the quantizer, which must outlive it. */
-enum fettle_status quantize(struct quantizer *q, const struct plan *plan, struct model **out,
+enum fettle_status quantize(struct quantizer *q, const struct qplan *plan, struct model **out,
 			    struct err *err);
 
 /* The values whose ranges this plan needs, or (NULL) any plan of the ops on offer; free() the array. */
-size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, const struct plan *plan,
+size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, const struct qplan *plan,
 			const char ***out);
 
 /* What became of a plan: how many ops compute in which precision, and the share of multiply-adds in int8. */
-struct plan_summary {
+struct qplan_summary {
 	size_t int8, int16, dynamic, fp32; /* ops that can be quantized, by what the plan makes them */
 	double int8_share;
 };
-struct plan_summary plan_summarise(const struct plan *p, const struct op_list *ops);
+struct qplan_summary qplan_summarise(const struct qplan *p, const struct op_list *ops);
 
 #endif

@@ -217,46 +217,16 @@ static const float *transposed(struct arena *a, const struct tensor *t, struct t
 	return y;
 }
 
-static enum fettle_status build(struct weight_cache *cache, const char *name, const struct qsetting *s,
-				int axis, bool transpose, const float *min_scale, struct qweight *w,
-				struct err *err)
+/* fills w, whose q has shape, type and room; scale and zero have room for the channels */
+static enum fettle_status fill(struct qweight *w, const char *name, const float *x, const struct qsetting *s,
+			       const float *min_scale, struct err *err)
 {
-	struct init *init = model_init(cache->m, name);
-	struct arena scratch = ARENA_INIT;
-	struct qlimits lim = quant_limits(s->dtype, s->scheme, s->narrow);
-	const float *x;
-	float *min = NULL, *max = NULL;
-	struct qparams *q = NULL;
-	struct view v;
+	struct view v = make_view(&w->q, w->axis);
+	float *min = xcalloc(v.channels, sizeof(*min)), *max = xcalloc(v.channels, sizeof(*max));
+	struct qparams *q = xcalloc(v.channels, sizeof(*q));
 	enum fettle_status st;
 	size_t c;
 
-	st = model_weight(cache->m, init, err);
-	if (st)
-		return st;
-	w->q = init->t;
-	x = init->t.data;
-	if (transpose)
-		x = transposed(&scratch, &init->t, &w->q);
-	if (axis < 0)
-		axis += w->q.rank;
-	w->axis = s->per_channel && w->q.rank > 0 ? axis : -1;
-	w->is_symmetric = s->scheme == SCHEME_SYM;
-	v = make_view(&w->q, w->axis);
-	w->q.dtype = s->dtype;
-	w->q.data = arena_try(&cache->arena, tensor_bytes(&w->q) + 1);
-	if (!w->q.data) {
-		st = fail(err, FETTLE_SYSTEM, "cannot quantize weight '%s': not enough memory", name);
-		goto out;
-	}
-	w->scale = (struct tensor){ .dtype = DT_F32, .rank = w->axis >= 0, .dims = { (int64_t)v.channels } };
-	w->scale.data = arena_alloc(&cache->arena, v.channels * sizeof(float));
-	w->zero = w->scale;
-	w->zero.dtype = s->dtype;
-	w->zero.data = arena_alloc(&cache->arena, v.channels * sizeof(int32_t));
-	min = xcalloc(v.channels, sizeof(*min));
-	max = xcalloc(v.channels, sizeof(*max));
-	q = xcalloc(v.channels, sizeof(*q));
 	st = channel_ranges(name, x, &v, min, max, err);
 	if (st)
 		goto out;
@@ -274,11 +244,70 @@ static enum fettle_status build(struct weight_cache *cache, const char *name, co
 		((float *)w->scale.data)[c] = q[c].scale;
 		tensor_set(&w->zero, c, q[c].zero);
 	}
-	quantize_all(x, &v, w, q, lim);
+	quantize_all(x, &v, w, q, quant_limits(s->dtype, s->scheme, s->narrow));
 out:
 	free(min);
 	free(max);
 	free(q);
+	return st;
+}
+
+/* the shapes of scale and zero, for a w whose q has its shape */
+static size_t shape_channels(struct qweight *w, const struct qsetting *s, int axis)
+{
+	if (axis < 0)
+		axis += w->q.rank;
+	w->axis = s->per_channel && w->q.rank > 0 ? axis : -1;
+	w->is_symmetric = s->scheme == SCHEME_SYM;
+	w->q.dtype = s->dtype;
+	w->scale = (struct tensor){ .dtype = DT_F32, .rank = w->axis >= 0 };
+	w->scale.dims[0] = w->axis >= 0 ? w->q.dims[w->axis] : 1;
+	w->zero = w->scale;
+	w->zero.dtype = s->dtype;
+	return (size_t)w->scale.dims[0];
+}
+
+enum fettle_status quantize_tensor(const struct tensor *t, const struct qsetting *s, int axis, void *out,
+				   struct err *err)
+{
+	struct qweight w = { .q = *t };
+	size_t channels = shape_channels(&w, s, axis);
+	enum fettle_status st;
+
+	w.q.data = out;
+	w.scale.data = xcalloc(channels, sizeof(float));
+	w.zero.data = xcalloc(channels, sizeof(int32_t));
+	st = fill(&w, "tensor", t->data, s, NULL, err);
+	free(w.scale.data);
+	free(w.zero.data);
+	return st;
+}
+
+static enum fettle_status build(struct weight_cache *cache, const char *name, const struct qsetting *s,
+				int axis, bool transpose, const float *min_scale, struct qweight *w,
+				struct err *err)
+{
+	struct init *init = model_init(cache->m, name);
+	struct arena scratch = ARENA_INIT;
+	enum fettle_status st;
+	const float *x;
+	size_t channels;
+
+	st = model_weight(cache->m, init, err);
+	if (st)
+		return st;
+	w->q = init->t;
+	x = init->t.data;
+	if (transpose)
+		x = transposed(&scratch, &init->t, &w->q);
+	channels = shape_channels(w, s, axis);
+	w->q.data = arena_try(&cache->arena, tensor_bytes(&w->q) + 1);
+	w->scale.data = arena_alloc(&cache->arena, channels * sizeof(float));
+	w->zero.data = arena_alloc(&cache->arena, channels * sizeof(int32_t));
+	if (w->q.data)
+		st = fill(w, name, x, s, min_scale, err);
+	else
+		st = fail(err, FETTLE_SYSTEM, "cannot quantize weight '%s': not enough memory", name);
 	arena_release(&scratch);
 	return st;
 }

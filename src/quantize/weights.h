@@ -2,7 +2,7 @@
 #ifndef QUANTIZE_WEIGHTS_H
 #define QUANTIZE_WEIGHTS_H
 
-#include "space/plan.h"
+#include "space/qplan.h"
 
 struct qweight {
 	struct tensor q;     /* the integers, same shape as the weight (or transposed) */
@@ -24,5 +24,9 @@ void weight_cache_free(struct weight_cache *c);
 enum fettle_status weight_get(struct weight_cache *c, const char *name, const struct qsetting *s, int axis,
 			      bool transpose, const float *min_scale, const struct qweight **out,
 			      struct err *err);
+
+/* Quantizes a float tensor into `out` (as many elements of s->dtype), channels along axis; nothing is kept. */
+enum fettle_status quantize_tensor(const struct tensor *t, const struct qsetting *s, int axis, void *out,
+				   struct err *err);
 
 #endif

@@ -143,8 +143,8 @@ static struct model *run_case(int opset, const char *inputs, const char *body, c
 	struct range_source source = { get_range, &r };
 	struct model *q = NULL, *graph = NULL;
 	struct quantizer *z;
-	struct plan plan = PLAN_INIT;
-	struct plan_defaults d;
+	struct qplan plan = QPLAN_INIT;
+	struct qplan_defaults d;
 	struct err err = ERR_INIT;
 	const char **values;
 	char path[128];
@@ -154,7 +154,7 @@ static struct model *run_case(int opset, const char *inputs, const char *body, c
 	snprintf(path, sizeof(path), "%s/%d.fp32.onnx", dir, n_files);
 	build_model(path, opset, inputs, body, outputs);
 	assert_ok(subject_open(&s, rt, path, &err), err);
-	d = plan_defaults(&s->cpu);
+	d = qplan_defaults(&s->cpu);
 	d.approach = set->approach;
 	d.format = set->format;
 	if (set->act)
@@ -165,7 +165,7 @@ static struct model *run_case(int opset, const char *inputs, const char *body, c
 	d.weight.per_channel = !set->per_tensor;
 	if (set->weight == DT_U8)
 		d.weight.scheme = SCHEME_ASYM;
-	plan_default(&plan, &s->ops, &s->g, &d);
+	qplan_default(&plan, &s->ops, &s->g, &d);
 	for (i = 0; i < s->ops.n; i++) {
 		if (on && strcmp(s->m->nodes.v[i]->op, on) == 0) {
 			if (!s->ops.v[i].modes)
@@ -187,7 +187,7 @@ static struct model *run_case(int opset, const char *inputs, const char *body, c
 		fail_msg("%s: %.1f dB, need %.1f; ops:%s", why, db, min_db, describe(graph));
 	model_free(q);
 	quantizer_free(z);
-	plan_release(&plan);
+	qplan_release(&plan);
 	subject_free(s);
 	map_release(&r.index);
 	free(r.v);

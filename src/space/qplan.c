@@ -1,4 +1,4 @@
-#include "space/plan.h"
+#include "space/qplan.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,9 +10,9 @@ bool qsetting_equal(const struct qsetting *a, const struct qsetting *b)
 	       (a->algorithm != RANGE_PERCENTILE || a->percentile == b->percentile);
 }
 
-struct plan_defaults plan_defaults(const struct cpu *cpu)
+struct qplan_defaults qplan_defaults(const struct cpu *cpu)
 {
-	return (struct plan_defaults){
+	return (struct qplan_defaults){
 		.act = { .dtype = DT_U8,
 			 .scheme = SCHEME_ASYM,
 			 .algorithm = RANGE_MINMAX,
@@ -26,7 +26,7 @@ struct plan_defaults plan_defaults(const struct cpu *cpu)
 }
 
 /* is the value there in integers, i.e. made by a quantized op, maybe through ops that only move it? */
-static bool in_integers(const struct plan *p, const struct op_list *ops, const struct graph_index *g,
+static bool in_integers(const struct qplan *p, const struct op_list *ops, const struct graph_index *g,
 			const char *value)
 {
 	const struct node *n = graph_producer(g, value);
@@ -42,7 +42,7 @@ static bool in_integers(const struct plan *p, const struct op_list *ops, const s
 	return ops->v[i].rule->kind != OP_MOVE || in_integers(p, ops, g, n->in[0]);
 }
 
-static bool element_gains(const struct plan *p, const struct op_list *ops, const struct graph_index *g,
+static bool element_gains(const struct qplan *p, const struct op_list *ops, const struct graph_index *g,
 			  const struct op *op)
 {
 	const struct node *n = g->m->nodes.v[op->node];
@@ -54,8 +54,8 @@ static bool element_gains(const struct plan *p, const struct op_list *ops, const
 	return true;
 }
 
-void plan_default(struct plan *p, const struct op_list *ops, const struct graph_index *g,
-		  const struct plan_defaults *d)
+void qplan_default(struct qplan *p, const struct op_list *ops, const struct graph_index *g,
+		   const struct qplan_defaults *d)
 {
 	size_t i;
 
@@ -82,8 +82,8 @@ void plan_default(struct plan *p, const struct op_list *ops, const struct graph_
 	}
 }
 
-void plan_release(struct plan *p)
+void qplan_release(struct qplan *p)
 {
 	free(p->ops);
-	*p = (struct plan)PLAN_INIT;
+	*p = (struct qplan)QPLAN_INIT;
 }

@@ -1,0 +1,177 @@
+/*
+ * What the foundation promises, measured in one run and printed as ratios:
+ * calibration against plain inference, memory against the number of samples, quantizing against an
+ * evaluation pass, weights per second, int8 against fp32. Usage: foundation MODEL CALIB EVAL SAMPLES
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/internal.h"
+#include "base/file.h"
+#include "base/rng.h"
+#include "quantize/weights.h"
+
+static struct err err;
+
+static void must(enum fettle_status st)
+{
+	if (st) {
+		fprintf(stderr, "bench: %s\n", err.msg);
+		exit(3);
+	}
+}
+
+static double least(double a, double b)
+{
+	return a < b ? a : b;
+}
+
+/* one pass over a feed, in seconds */
+static double pass(struct session *s, struct feed *feed)
+{
+	struct tensor *out = xcalloc(session_n_outputs(s), sizeof(*out));
+	struct feed_batch b = FEED_BATCH_INIT;
+	double start = clock_now();
+	enum fettle_status st;
+
+	feed_rewind(feed);
+	while (!(st = feed_next(feed, &b, &err)))
+		must(session_run(s, b.inputs, out, &err));
+	if (st != FETTLE_STOP)
+		must(st);
+	feed_batch_release(&b);
+	free(out);
+	return clock_now() - start;
+}
+
+static double top1(struct session *s, struct feed *feed)
+{
+	struct metric *m = NULL;
+	struct accuracy a;
+
+	must(metric_new(&m, "top1", &err));
+	must(evaluate_accuracy(s, NULL, feed, m, NULL, NULL, &a, &err));
+	metric_free(m);
+	return a.value;
+}
+
+/* megabytes of float weights quantized per second, per channel, on matrices no cache holds */
+static void weight_speed(struct runtime *rt)
+{
+	enum { N = 4096 };
+	static const struct qsetting settings[] = {
+		{ .dtype = DT_S8, .scheme = SCHEME_SYM, .per_channel = true },
+		{ .dtype = DT_U8, .scheme = SCHEME_ASYM },
+	};
+	float *x = xmalloc(N * N * sizeof(*x));
+	int8_t *q = xmalloc(N * N);
+	struct rng r;
+	size_t i, k;
+
+	(void)rt;
+	rng_seed(&r, 1);
+	for (i = 0; i < N * N; i++)
+		x[i] = (float)rng_unit(&r) - 0.5f;
+	for (k = 0; k < 2; k++)
+		for (i = 0; i < 2; i++) {
+			struct tensor t = { .dtype = DT_F32, .rank = 2, .dims = { N, N }, .data = x };
+			double best = INFINITY;
+			int round;
+
+			for (round = 0; round < 3; round++) {
+				double start = clock_now();
+
+				must(quantize_tensor(&t, &settings[k], (int)i, q, &err));
+				best = least(best, clock_now() - start);
+			}
+			printf("  weights, %s, channels along axis %zu: %.0f MB/s\n",
+			       settings[k].per_channel ? "int8 per channel" : "uint8 per tensor", i,
+			       N * N * 4 / best / 1e6);
+		}
+	free(x);
+	free(q);
+}
+
+int main(int argc, char **argv)
+{
+	struct runtime *rt = NULL;
+	struct subject *s = NULL;
+	struct session *fp32 = NULL, *int8 = NULL;
+	struct session_options so = { .threads = 1 };
+	struct source calib = { NULL, NULL }, eval = { NULL, NULL };
+	struct calibration *c = NULL;
+	struct range_source ranges;
+	struct quantizer *z;
+	struct qplan plan = QPLAN_INIT;
+	struct qplan_defaults d;
+	struct model *q = NULL;
+	const char **values;
+	double plain = INFINITY, observed = INFINITY, t32 = INFINITY, t8 = INFINITY, quantizing, start, acc32,
+	       acc8;
+	size_t n, i, k;
+
+	must(runtime_new(&rt, &err));
+	if (argc == 2 && strcmp(argv[1], "--weights") == 0) {
+		weight_speed(rt);
+		return 0;
+	}
+	if (argc < 5)
+		return fprintf(stderr, "usage: foundation MODEL CALIB EVAL SAMPLES | --weights\n"), 2;
+	must(subject_open(&s, rt, argv[1], &err));
+	must(session_new(&fp32, rt, s->m, &so, &err));
+	must(source_open(&calib, argv[2], fp32,
+			 &(struct feed_options){ .batch = CALIB_BATCH, .limit = strtoull(argv[4], NULL, 10) },
+			 &err));
+	must(source_open(&eval, argv[3], fp32,
+			 &(struct feed_options){ .batch = DEFAULT_BATCH, .limit = 1000 }, &err));
+	n = quantizer_values(&s->g, &s->ops, NULL, &values);
+	for (i = 0; i < 5; i++) { /* in turns, the best of each */
+		struct range_options ro = RANGE_OPTIONS_INIT;
+
+		plain = least(plain, pass(fp32, calib.feed));
+		calibration_free(c);
+		c = NULL;
+		start = clock_now();
+		must(calibrate(&c, rt, s->m, values, n, calib.feed,
+			       &(struct calibrate_options){ .threads = 1 }, &err));
+		for (k = 0; k < n; k++)
+			for (ro.algorithm = 0; ro.algorithm < RANGE_ALGORITHMS; ro.algorithm++) {
+				struct range r;
+
+				must(range_compute(calibration_find(c, values[k]), &ro, &r, &err));
+			}
+		observed = least(observed, clock_now() - start);
+	}
+	d = qplan_defaults(&s->cpu);
+	qplan_default(&plan, &s->ops, &s->g, &d);
+	ranges = calibration_source(c);
+	start = clock_now();
+	z = quantizer_new(s->m, &s->g, &s->ops, &ranges);
+	must(quantize(z, &plan, &q, &err));
+	quantizing = clock_now() - start;
+	must(session_new(&int8, rt, q, &so, &err));
+	acc32 = top1(fp32, eval.feed);
+	acc8 = top1(int8, eval.feed);
+	for (i = 0; i < 5; i++) {
+		t32 = least(t32, pass(fp32, eval.feed));
+		t8 = least(t8, pass(int8, eval.feed));
+	}
+	/* against a pass over 4,000 samples, the evaluation sets' usual size */
+	printf("%-22s %6.2fx %7.4f %8.2fx %7.2f%% %7.2f%%\n", path_base(argv[1]), observed / plain,
+	       quantizing / (t32 * 4000 / (double)feed_samples(eval.feed)), t32 / t8, 100 * acc32,
+	       100 * acc8);
+	session_free(int8);
+	model_free(q);
+	quantizer_free(z);
+	qplan_release(&plan);
+	free(values);
+	calibration_free(c);
+	source_release(&calib);
+	source_release(&eval);
+	session_free(fp32);
+	subject_free(s);
+	runtime_free(rt);
+	return 0;
+}

@@ -1,0 +1,108 @@
+/*
+ * What a strategy is, and what it may ask. It sees the space and the scores, never the runtime:
+ *
+ *	static enum fettle_status mine_traverse(struct search *s)
+ *	{
+ *		struct plan p = PLAN_INIT;
+ *		struct score score;
+ *		enum fettle_status st;
+ *
+ *		plan_init(&p, search_space(s));
+ *		st = search_try(s, &p, &score);
+ *		...
+ *		plan_release(&p);
+ *		return st;
+ *	}
+ *	const struct strategy strategy_mine = { .name = "mine", .summary = "…", .traverse = mine_traverse };
+ *
+ * Every function that returns FETTLE_STOP means: the budget is spent, the goal is reached, or the user wants
+ * to stop; pass it up. The search remembers every trial and the best plan; a strategy need not.
+ * A plan that was tried before returns its score at once and costs nothing; it is no second trial.
+ */
+#ifndef STRATEGY_STRATEGY_H
+#define STRATEGY_STRATEGY_H
+
+#include "base/err.h"
+#include "base/rng.h"
+#include "space/space.h"
+
+struct search; /* implemented in tune */
+
+struct score {
+	bool failed;     /* the trial could not be run or evaluated; accuracy is NaN */
+	bool met;        /* meets the accuracy criterion, and quantizes something */
+	double accuracy; /* as the metric gives it */
+	double loss; /* what it lost against the baseline, in units of the criterion; lower is better, NaN if failed */
+	double objective; /* latency (or size, memory) of those that meet the criterion; lower is better; else NaN */
+};
+
+/* What a strategy can be told by the user; zero or NULL: its own default. */
+struct strategy_options {
+	int confidence_batches;                /* mse_v2: 2 */
+	int n_startup_trials, n_ei_candidates; /* tpe: 10, 24 */
+	double gamma, prior_weight;            /* tpe: 0.1, 1 */
+	uint64_t seed;
+};
+
+struct strategy {
+	const char *name, *summary;
+	/* Either full control, or one plan after the other (FETTLE_STOP: no more), driven by the common loop. */
+	enum fettle_status (*traverse)(struct search *s);
+	enum fettle_status (*next)(struct search *s, void *state, struct plan *plan);
+	void *(*state_new)(struct search *s); /* for `next`; may be NULL */
+	void (*state_free)(void *state);
+};
+
+const struct strategy *strategy_find(const char *name); /* NULL when unknown */
+const struct strategy *strategy_at(size_t i);           /* NULL past the end */
+/* Runs traverse, or drives next; FETTLE_STOP when told to stop, FETTLE_OK when the strategy has nothing more. */
+enum fettle_status strategy_run(const struct strategy *st, struct search *s);
+
+const struct space *search_space(const struct search *s);
+const struct strategy_options *search_options(const struct search *s);
+
+/* One trial. FETTLE_STOP when there is to be no further one (score is still filled for this one, if it ran:
+ * score->accuracy is NaN and failed is set if it did not). */
+enum fettle_status search_try(struct search *s, const struct plan *p, struct score *score);
+/* Trials that do not depend on each other; scores in the order of the plans. May end early with FETTLE_STOP:
+ * those not tried have failed set. */
+enum fettle_status search_try_all(struct search *s, const struct plan *plans, size_t n, struct score *scores);
+/* Is there room for n more trials? (0 limit: always.) For choosing how to spend what is left. */
+size_t search_trials_left(const struct search *s); /* SIZE_MAX: no limit */
+
+/* Names the stage that the following trials belong to, for the history and the user. */
+void search_stage(struct search *s, const char *stage);
+/*
+ * While held, meeting the criterion does not stop the search (budget and user still do): for stages that go on
+ * to improve what they found. Letting go returns FETTLE_STOP if the goal was reached meanwhile.
+ */
+void search_hold(struct search *s);
+enum fettle_status search_release(struct search *s);
+
+/* The best so far: among those that meet the criterion by the objective, else by the least loss. false: none yet. */
+bool search_best(const struct search *s, struct plan *plan, struct score *score);
+/* The plan with the least loss so far, whether or not it meets the criterion. */
+bool search_most_accurate(const struct search *s, struct plan *plan, struct score *score);
+
+enum rank {
+	RANK_OUTPUT_MSE,  /* error of each op's output in the quantized model against the fp32 one */
+	RANK_IMPACT,      /* error of the model's output that goes away when only this op falls back */
+	RANK_IMPACT_BACK, /* the same for ops in fp32: error that comes when it is quantized again */
+	RANK_HESSIAN,     /* average trace of the Hessian times squared weight error (HAWQ-V2) */
+};
+/* Ops (parameter numbers) with their scores, highest first. Only ops the rank speaks of are in it. */
+struct op_order {
+	size_t *op;
+	double *score;
+	size_t n;
+};
+#define OP_ORDER_INIT                                                                                        \
+	{                                                                                                    \
+		NULL, NULL, 0                                                                                \
+	}
+/* Costs no trial. RANK_IMPACT and RANK_IMPACT_BACK use confidence_batches batches. */
+enum fettle_status search_rank_ops(struct search *s, const struct plan *p, enum rank by,
+				   struct op_order *out);
+void op_order_release(struct op_order *o);
+
+#endif

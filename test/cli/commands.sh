@@ -1,0 +1,61 @@
+# The commands as a user runs them, on the bundled example.
+. test/lib.sh
+ex=examples
+
+expect 0 'usage: fettle' --help
+expect 2 'usage: fettle' 
+expect 0 'fettle [0-9.]+ on ONNX Runtime' --version
+expect 2 "did you mean 'quantize'" quantise
+for c in quantize eval bench inspect; do
+	expect 0 "usage: fettle $c" "$c" --help
+	refuses 'which model' "$c"
+	refuses "unknown option '--jsno', did you mean '--json'" "$c" m.onnx --jsno
+	refuses 'needs a value|unknown option' "$c" m.onnx --batch
+done
+
+# quantize, in every form, then evaluate
+expect 0 'wrote' quantize $ex/fashion_plain.onnx --calib $ex/fashion_calib.npz -o "$dir/plain.onnx"
+for form in "" "--format qoperator" "--algorithm kl" "--algorithm percentile:99.99" "--algorithm mse" "--activation-type int8" \
+	"--activation-scheme sym" "--weight-type uint8" "--granularity per_tensor" "--reduce-range on" "--algorithm moving_average" \
+	"--activation-type uint16" "--activation-type int16 --weight-type int16 --activation-scheme sym" "--algorithm nonoverflow" \
+	"--algorithm minmse" "--seed 3 --samples 64" "--approach auto" "--approach dynamic"; do
+	# shellcheck disable=SC2086
+	expect 0 '"int8_share"' quantize $ex/fashion_plain.onnx --calib $ex/fashion_calib.npz -o "$dir/q.onnx" --json $form
+	cp "$dir/out" "$dir/quantize.json"
+	expect 0 '"value"' eval "$dir/q.onnx" --data $ex/fashion_eval.npz --samples 1000 --json --threads 1
+	is "$(json value "$dir/out") > 0.92" "accuracy of fashion_plain quantized with '$form'"
+done
+[ -z "$(find "$dir" -name '*.tmp')" ] && ok || bad "temporary files are left"
+
+# the example with outlier channels loses much; kept in fp32 at the right place, nothing
+expect 0 'wrote' quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz -o "$dir/hard.onnx"
+expect 0 '"value"' eval "$dir/hard.onnx" --data $ex/fashion_eval.npz --json
+is "$(json value "$dir/out") < 0.88" "fashion.onnx quantized throughout"
+expect 0 '2 left in fp32' quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --keep-fp32 '/conv4/Conv, /.conv5.*/' -o "$dir/mixed.onnx"
+expect 0 '"value"' eval "$dir/mixed.onnx" --data $ex/fashion_eval.npz --json
+is "$(json value "$dir/out") > 0.935" "fashion.onnx with two Convs in fp32"
+
+# same seed, same bytes
+expect 0 'wrote' quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --seed 5 -o "$dir/a.onnx"
+expect 0 'wrote' quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --seed 5 -o "$dir/b.onnx"
+cmp -s "$dir/a.onnx" "$dir/b.onnx" && ok || bad "the same seed gave two models"
+
+# metrics: against labels, against a reference, by a program
+expect 0 'top5' eval $ex/fashion.onnx --data $ex/fashion_eval.npz --metric top5 --samples 200
+expect 0 'f1' eval $ex/fashion.onnx --data $ex/fashion_eval.npz --metric f1 --samples 200
+for m in agreement mse mae rmse cosine sqnr psnr l1 l2; do
+	expect 0 "$m" eval "$dir/plain.onnx" --reference $ex/fashion_plain.onnx --data $ex/fashion_eval.npz --metric $m --samples 200
+done
+expect 0 'eval-cmd 42' eval $ex/fashion.onnx --eval-cmd 'test -s {model} && echo accuracy: 42'
+expect 3 'exit code 7' eval $ex/fashion.onnx --eval-cmd 'exit 7 {model}'
+refuses 'printed no number' eval $ex/fashion.onnx --eval-cmd 'echo none {model}'
+refuses '\{model\}' eval $ex/fashion.onnx --eval-cmd 'echo 1'
+
+# bench and inspect
+expect 0 '"speedup"' bench $ex/fashion.onnx "$dir/mixed.onnx" --json --seconds 0.2 --threads 1
+is "$(json footprint_bytes "$dir/out") > 1000000" "a footprint"
+expect 0 'speed-up' bench $ex/fashion.onnx --data $ex/fashion_eval.npz --batch 4 --seconds 0.1 --profile
+expect 0 'Conv +6 +6' inspect $ex/fashion.onnx
+expect 0 '/conv4/Conv' inspect $ex/fashion.onnx --ops
+expect 0 '"by_default"|"default": "int8"' inspect $ex/fashion.onnx --json
+finish
