@@ -62,10 +62,10 @@ enum fettle_status graph_sort(struct model *m, struct err *err)
 	size_t n = m->nodes.n, done = 0, ready = 0, i, j, edges = 0;
 	struct node **order = xcalloc(n, sizeof(struct node *));
 	size_t *waits = xcalloc(n, sizeof(*waits)), *heap = xcalloc(n, sizeof(*heap));
-	size_t *last = xcalloc(n, sizeof(*last)); /* the maker's latest edge; 0 is none */
-	VEC(size_t)
-	reader = { 0 },
-	before = { 0 }; /* of an edge: who waits, and the maker's edge before it */
+	/* edges in lists by maker: the maker's latest (0 is none), who waits, and the maker's one before */
+	size_t *last = xcalloc(n, sizeof(*last));
+	VEC(size_t) reader = { 0 };
+	VEC(size_t) before = { 0 };
 	enum fettle_status st;
 
 	VEC_PUSH(&reader, 0);
