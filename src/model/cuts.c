@@ -17,9 +17,34 @@ static bool applies_weights(const struct graph_index *g, const struct node *n)
 	return false;
 }
 
+static size_t reads(const struct graph_index *g, const struct node *n, size_t j)
+{
+	return graph_value(g, j < n->n_in ? n->in[j] : n->captured[j - n->n_in]);
+}
+
+/* nodes that lead to an output: what others read may pass by any cut */
+static bool *live_nodes(const struct graph_index *g)
+{
+	bool *live = xcalloc(g->m->nodes.n, sizeof(*live)), *wanted = xcalloc(g->n, sizeof(*wanted));
+	size_t i, j;
+
+	if (g->n)
+		memcpy(wanted, g->output, g->n * sizeof(*wanted));
+	for (i = g->m->nodes.n; i-- > 0;) {
+		const struct node *n = g->m->nodes.v[i];
+
+		for (j = 0; j < n->n_out && !live[i]; j++)
+			live[i] = wanted[graph_value(g, n->out[j])];
+		for (j = 0; j < n->n_in + n->n_captured && live[i]; j++)
+			wanted[reads(g, n, j)] = true;
+	}
+	free(wanted);
+	return live;
+}
+
 /* Which values count for a cut: those that depend on an input; on the main path, only those that
  * weights were applied to, and float inputs. */
-static bool *relevant_values(const struct graph_index *g, bool main_path)
+static bool *relevant_values(const struct graph_index *g, const bool *live, bool main_path)
 {
 	bool *relevant = xcalloc(g->n, sizeof(*relevant));
 	size_t i, j;
@@ -31,14 +56,12 @@ static bool *relevant_values(const struct graph_index *g, bool main_path)
 		const struct node *n = g->m->nodes.v[i];
 		bool r = main_path && applies_weights(g, n);
 
-		for (j = 0; j < n->n_in && !r; j++)
-			r = relevant[graph_value(g, n->in[j])];
-		for (j = 0; j < n->n_captured && !r; j++)
-			r = relevant[graph_value(g, n->captured[j])];
-		if (main_path && node_is(n, "Shape"))
+		for (j = 0; j < n->n_in + n->n_captured && !r; j++)
+			r = relevant[reads(g, n, j)];
+		if (!live[i] || (main_path && node_is(n, "Shape")))
 			r = false;
 		for (j = 0; j < n->n_out; j++)
-			relevant[graph_value(g, n->out[j])] = r;
+			relevant[graph_value(g, n->out[j])] = r && *n->out[j];
 	}
 	return relevant;
 }
@@ -50,13 +73,16 @@ static bool *relevant_values(const struct graph_index *g, bool main_path)
  */
 void graph_cuts(const struct graph_index *g, bool main_path, struct cuts *out)
 {
-	bool *relevant = relevant_values(g, main_path);
+	bool *live = live_nodes(g), *relevant = relevant_values(g, live, main_path);
 	size_t *left = xcalloc(g->n, sizeof(*left)), i, j, alive = 0, inputs_left = 0, cap = 0;
 	size_t n_nodes = g->m->nodes.n;
 
 	memset(out, 0, sizeof(*out));
 	for (i = 0; i < g->n; i++)
-		left[i] = graph_n_uses(g, i) + g->output[i]; /* the caller reads an output */
+		left[i] = g->output[i]; /* the caller reads an output */
+	for (i = 0; i < n_nodes; i++)
+		for (j = 0; live[i] && j < g->m->nodes.v[i]->n_in + g->m->nodes.v[i]->n_captured; j++)
+			left[reads(g, g->m->nodes.v[i], j)]++;
 	for (i = 0; i < g->m->n_inputs; i++) {
 		size_t v = graph_value(g, g->m->inputs[i].name);
 
@@ -67,8 +93,8 @@ void graph_cuts(const struct graph_index *g, bool main_path, struct cuts *out)
 		const struct node *n = g->m->nodes.v[i];
 		size_t candidate = MAP_NONE;
 
-		for (j = 0; j < n->n_in + n->n_captured; j++) {
-			size_t v = graph_value(g, j < n->n_in ? n->in[j] : n->captured[j - n->n_in]);
+		for (j = 0; j < n->n_in + n->n_captured && live[i]; j++) {
+			size_t v = reads(g, n, j);
 
 			if (relevant[v] && --left[v] == 0) {
 				alive--;
@@ -93,6 +119,7 @@ void graph_cuts(const struct graph_index *g, bool main_path, struct cuts *out)
 		out->v[out->n] = g->names[candidate];
 		out->after[out->n++] = (int)i;
 	}
+	free(live);
 	free(relevant);
 	free(left);
 }

@@ -1,6 +1,7 @@
 /* Editing a model: attributes, new nodes, new constants, imports. */
 #include "model/internal.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,8 +41,9 @@ const char *node_str(const struct node *n, const char *name)
 {
 	Onnx__AttributeProto *a = attr(n, name);
 
-	/* protobuf-c leaves a NUL behind bytes that it unpacks */
-	return a && a->has_s && a->s.data ? (const char *)a->s.data : NULL;
+	if (!a || !a->has_s)
+		return NULL;
+	return a->s.data ? (const char *)a->s.data : ""; /* the decoder has put a NUL behind it */
 }
 
 const int64_t *node_ints(const struct node *n, const char *name, size_t *count)
@@ -163,7 +165,7 @@ const char *model_fresh(struct model *m, const char *base)
 {
 	const char *name = arena_strdup(&m->arena, base);
 
-	while (name_taken(m, name))
+	while (!*name || name_taken(m, name))
 		name = arena_strfmt(&m->arena, "%s_%u", base, ++m->fresh);
 	map_set(&m->names, name, 1);
 	return name;
@@ -218,8 +220,11 @@ int model_domain_version(const struct model *m, const char *domain)
 	size_t i;
 
 	for (i = 0; i < p->n_opset_import; i++)
-		if (same_domain(p->opset_import[i]->domain, domain))
-			return (int)p->opset_import[i]->version;
+		if (same_domain(p->opset_import[i]->domain, domain)) {
+			int64_t v = p->opset_import[i]->version;
+
+			return v > INT_MAX ? INT_MAX : v < 0 ? 0 : (int)v;
+		}
 	return 0;
 }
 
@@ -293,6 +298,38 @@ void model_sweep(struct model *m)
 	map_release(&domains);
 }
 
+static void drop_repeats(Onnx__GraphProto *g)
+{
+	struct map seen = MAP_INIT;
+	size_t i, j, k, kept = 0;
+
+	for (i = 0; i < g->n_initializer; i++) {
+		const char *name = g->initializer[i]->name;
+
+		if (name && map_get(&seen, name) != MAP_NONE)
+			continue;
+		if (name)
+			map_set(&seen, name, 1);
+		g->initializer[kept++] = g->initializer[i];
+	}
+	g->n_initializer = kept;
+	map_release(&seen);
+	for (i = 0; i < g->n_node; i++)
+		for (j = 0; j < g->node[i]->n_attribute; j++) {
+			Onnx__AttributeProto *a = g->node[i]->attribute[j];
+
+			if (a->g)
+				drop_repeats(a->g);
+			for (k = 0; k < a->n_graphs; k++)
+				drop_repeats(a->graphs[k]);
+		}
+}
+
+void model_drop_repeats(struct model *m)
+{
+	drop_repeats(((Onnx__ModelProto *)m->proto)->graph);
+}
+
 const struct value *model_value(const struct model *m, const char *name)
 {
 	size_t i;
@@ -325,6 +362,8 @@ void model_set_outputs(struct model *m, const char *const *names, size_t n)
 
 		if (known)
 			out[i] = *known;
+		else
+			out[i].type.rank = -1;
 		if (!out[i].proto) {
 			Onnx__ValueInfoProto *v = arena_alloc(&m->arena, sizeof(*v));
 

@@ -3,51 +3,119 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char *node_reads(const struct node *n, size_t j)
+{
+	return j < n->n_in ? n->in[j] : n->captured[j - n->n_in];
+}
+
+static bool given(const struct model *m, const char *name)
+{
+	return model_init(m, name) || map_get(&m->sparse, name) != MAP_NONE;
+}
+
+/* A heap of node numbers, least first. */
+static void heap_push(size_t *heap, size_t n, size_t x)
+{
+	for (; n && heap[(n - 1) / 2] > x; n = (n - 1) / 2)
+		heap[n] = heap[(n - 1) / 2];
+	heap[n] = x;
+}
+
+static size_t heap_pop(size_t *heap, size_t n)
+{
+	size_t top = heap[0], x = heap[n - 1], i = 0, child;
+
+	while ((child = 2 * i + 1) < n - 1) {
+		child += child + 1 < n - 1 && heap[child + 1] < heap[child];
+		if (heap[child] >= x)
+			break;
+		heap[i] = heap[child];
+		i = child;
+	}
+	heap[i] = x;
+	return top;
+}
+
+/* who makes each value; no value may be made twice, or what is read would depend on the order */
+static enum fettle_status find_makers(const struct model *m, struct map *maker, struct err *err)
+{
+	size_t i, k;
+
+	for (i = 0; i < m->n_inputs; i++)
+		map_set(maker, m->inputs[i].name, m->nodes.n);
+	for (i = 0; i < m->nodes.n; i++)
+		for (k = 0; k < m->nodes.v[i]->n_out; k++) {
+			const char *name = m->nodes.v[i]->out[k];
+
+			if (*name && (map_get(maker, name) != MAP_NONE || given(m, name)))
+				return fail(err, FETTLE_INVALID,
+					    "cannot order the graph: value '%s' is made twice", name);
+			map_set(maker, name, i);
+		}
+	return FETTLE_OK;
+}
+
 /* Kahn's algorithm, taking the earliest node that is ready, so that a sorted graph stays as it is. */
 enum fettle_status graph_sort(struct model *m, struct err *err)
 {
-	struct map made = MAP_INIT;
-	struct node **order = xcalloc(m->nodes.n, sizeof(struct node *));
-	bool *done = xcalloc(m->nodes.n, sizeof(*done));
-	enum fettle_status st = FETTLE_OK;
-	size_t n = 0, i, j, k, before;
-	const char *missing = "";
+	struct map maker = MAP_INIT;
+	size_t n = m->nodes.n, done = 0, ready = 0, i, j, edges = 0;
+	struct node **order = xcalloc(n, sizeof(struct node *));
+	size_t *waits = xcalloc(n, sizeof(*waits)), *heap = xcalloc(n, sizeof(*heap));
+	/* edges in lists by maker: the maker's latest (0 is none), who waits, and the maker's one before */
+	size_t *last = xcalloc(n, sizeof(*last));
+	VEC(size_t) reader = { 0 };
+	VEC(size_t) before = { 0 };
+	enum fettle_status st;
 
-	for (i = 0; i < m->inits.n; i++)
-		map_set(&made, m->inits.v[i]->name, 1);
-	for (i = 0; i < m->n_inputs; i++)
-		map_set(&made, m->inputs[i].name, 1);
-	do {
-		before = n;
-		for (i = 0; i < m->nodes.n; i++) {
-			struct node *node = m->nodes.v[i];
-			bool ready = !done[i];
+	VEC_PUSH(&reader, 0);
+	VEC_PUSH(&before, 0);
+	st = find_makers(m, &maker, err);
+	for (i = 0; i < n && !st; i++) {
+		const struct node *node = m->nodes.v[i];
 
-			for (j = 0; j < node->n_in + node->n_captured && ready; j++) {
-				const char *name =
-					j < node->n_in ? node->in[j] : node->captured[j - node->n_in];
+		for (j = 0; j < node->n_in + node->n_captured; j++) {
+			const char *name = node_reads(node, j);
+			size_t from = *name ? map_get(&maker, name) : n;
 
-				if (*name && map_get(&made, name) == MAP_NONE) {
-					ready = false;
-					missing = name;
-				}
+			if (from == MAP_NONE && !given(m, name)) {
+				st = fail(err, FETTLE_INVALID,
+					  "cannot order the graph: value '%s' is read but nothing makes it",
+					  name);
+				break;
 			}
-			if (!ready)
+			if (from >= n) /* an input, a constant, or left out */
 				continue;
-			done[i] = true;
-			order[n++] = node;
-			for (k = 0; k < node->n_out; k++)
-				map_set(&made, node->out[k], 1);
+			VEC_PUSH(&reader, i);
+			VEC_PUSH(&before, last[from]);
+			last[from] = ++edges;
+			waits[i]++;
 		}
-	} while (n > before && n < m->nodes.n);
-	if (n < m->nodes.n)
-		st = fail(err, FETTLE_INVALID,
-			  "value '%s' is read but nothing makes it, or the graph has a cycle", missing);
-	else
+		if (!waits[i])
+			heap_push(heap, ready++, i);
+	}
+	while (ready && !st) {
+		size_t at = heap_pop(heap, ready--), e;
+
+		order[done++] = m->nodes.v[at];
+		for (e = last[at]; e; e = before.v[e])
+			if (--waits[reader.v[e]] == 0)
+				heap_push(heap, ready++, reader.v[e]);
+	}
+	for (i = 0; i < n && !st && done < n; i++)
+		if (waits[i])
+			st = fail(err, FETTLE_INVALID,
+				  "cannot order the graph: node '%s' (%s) waits for its own result",
+				  m->nodes.v[i]->name, m->nodes.v[i]->op);
+	if (!st)
 		model_set_nodes(m, order, n);
 	free(order);
-	free(done);
-	map_release(&made);
+	free(waits);
+	free(heap);
+	free(last);
+	VEC_RELEASE(&reader);
+	VEC_RELEASE(&before);
+	map_release(&maker);
 	return st;
 }
 
@@ -95,10 +163,10 @@ void graph_index_init(struct graph_index *g, const struct model *m)
 	g->output = xcalloc(g->n, sizeof(*g->output));
 	g->first = xcalloc(g->n + 2, sizeof(*g->first));
 	g->uses = xcalloc(total + 1, sizeof(*g->uses));
-	for (i = 0; i < g->n; i++)
+	for (i = 0; i < g->n; i++) {
 		g->producer[i] = NO_NODE;
-	for (i = 0; i < m->inits.n; i++)
-		g->constant[graph_value(g, m->inits.v[i]->name)] = true;
+		g->constant[i] = given(m, g->names[i]);
+	}
 	for (i = 0; i < m->n_outputs; i++)
 		g->output[graph_value(g, m->outputs[i].name)] = true;
 	/* count the readers of each value, then fill their places */
@@ -106,15 +174,20 @@ void graph_index_init(struct graph_index *g, const struct model *m)
 		for (i = 0; i < m->nodes.n; i++) {
 			const struct node *n = m->nodes.v[i];
 
+			/* "" stands for what is left out: nobody makes it, nobody reads it */
 			for (j = 0; j < n->n_in + n->n_captured; j++) {
-				size_t v = graph_value(g, j < n->n_in ? n->in[j] : n->captured[j - n->n_in]);
+				const char *name = node_reads(n, j);
+				size_t v = graph_value(g, name);
 
+				if (!*name)
+					continue;
 				if (pass)
 					g->uses[g->first[v + 1]] = i;
 				g->first[v + (pass ? 1 : 2)]++;
 			}
 			for (j = 0; j < n->n_out && pass; j++)
-				g->producer[graph_value(g, n->out[j])] = (int)i;
+				if (*n->out[j])
+					g->producer[graph_value(g, n->out[j])] = (int)i;
 		}
 		for (i = 0; i < g->n && !pass; i++)
 			g->first[i + 2] += g->first[i + 1];

@@ -16,8 +16,17 @@ void *dup_array(struct arena *a, const void *src, size_t n, size_t size);
 /* A ModelProto of m's own, so that imports can be added without touching the base's. */
 void *derive_proto(struct model *m, const void *proto);
 
-/* Turns external data of tensors inside attributes and subgraphs into plain data, so that the model can be
- * written anywhere. */
-enum fettle_status resolve_attributes(struct model *m, Onnx__GraphProto *g, struct err *err);
+/* Keeps model_fresh() from giving this name (which may be NULL) away. It must outlive m. */
+void model_use_name(struct model *m, const char *name);
+
+/* Fills n->captured from its attributes' subgraphs. */
+void read_captured(struct model *m, struct node *n);
+
+/* Turns external data of tensors that are not the graph's own constants (in attributes, subgraphs, functions,
+ * sparse ones) into plain data, so that the model can be written anywhere. */
+enum fettle_status resolve_external(struct model *m, Onnx__ModelProto *p, struct err *err);
+
+/* Fetches what w holds even if its type is none that fettle computes with; strings have nothing to fetch. */
+enum fettle_status fetch_bytes(struct model *m, struct init *w, struct err *err);
 
 #endif

@@ -18,8 +18,8 @@ enum { MODEL_OPSET_MIN = 7 };
 /* An input, an output or an intermediate value of known type. */
 struct value {
 	const char *name;
-	struct tensor
-		type; /* dims are -1 where symbolic; rank -1 where unknown; dtype DT_NONE if not a tensor */
+	/* dims are -1 where symbolic; rank -1 where unknown; dtype DT_NONE if not a tensor */
+	struct tensor type;
 	void *proto;
 };
 
@@ -27,6 +27,9 @@ struct value {
 struct init {
 	const char *name;
 	struct tensor t; /* data is NULL until fetched */
+	/* the bytes of a type that fettle only carries along (4-bit, float8, complex), once fetched */
+	const void *opaque;
+	size_t n_opaque;
 	void *proto;
 };
 
@@ -52,10 +55,11 @@ struct model {
 	struct value *inputs, *outputs; /* inputs without those that are only defaults of initializers */
 	size_t n_inputs, n_outputs;
 
-	VEC(struct value)
-	values;           /* what the file declares of intermediate values; a derived model asks its base */
+	/* what the file declares of intermediate values; a derived model asks its base */
+	VEC(struct value) values;
 	struct map names; /* every name in use here and not in the base, for model_fresh() */
 	struct map value_index, init_index; /* name -> values.v[], inits.v[] */
+	struct map sparse;                  /* names of sparse constants, which only pass through */
 	VEC(struct ext_file *) files;
 	const struct model *base; /* what this one was derived from */
 	unsigned fresh;
@@ -71,8 +75,8 @@ void model_free(struct model *m);
 struct model *model_derive(const struct model *m);
 
 /*
- * Writing. A model whose weights exceed MODEL_INLINE_MAX keeps them in PATH.data beside it; nothing
- * larger than that passes through one protobuf message.
+ * Writing. A model of more than MODEL_INLINE_MAX bytes keeps its weights in PATH.data beside it. What then
+ * still is too large for one protobuf message is refused. Neither file appears unless both are complete.
  */
 #define MODEL_INLINE_MAX ((size_t)1 << 30)
 enum fettle_status model_save(struct model *m, const char *path, struct err *err);
@@ -99,6 +103,8 @@ void packed_release(struct packed *p);
 /* Constants */
 struct init *model_init(const struct model *m, const char *name); /* NULL when not a constant */
 enum fettle_status model_weight(struct model *m, struct init *w, struct err *err); /* fetches w->t.data */
+/* The bytes as they lie in memory, of whatever type; NULL for strings and for what is not fetched yet. */
+const void *init_bytes(const struct init *w, size_t *n);
 /* Adds a constant. `name` must be fresh; the data are borrowed. */
 struct init *model_add_init(struct model *m, const char *name, const struct tensor *t);
 
@@ -111,6 +117,11 @@ void model_need_domain(struct model *m, const char *domain, int version);
 int model_domain_version(const struct model *m, const char *domain); /* 0 when not imported */
 /* Drops constants nothing reads, and imports of domains no node uses. */
 void model_sweep(struct model *m);
+/*
+ * Drops constants of subgraphs that repeat one of the same name: ONNX Runtime writes those that it folded
+ * twice, and then refuses its own file. Only for a model nobody has derived from.
+ */
+void model_drop_repeats(struct model *m);
 /* The declared type of an input, an output or an intermediate value; NULL when there is none. */
 const struct value *model_value(const struct model *m, const char *name);
 /* Says what an intermediate value's type is. The name must outlive m. */
@@ -122,7 +133,7 @@ void model_set_outputs(struct model *m, const char *const *names, size_t n);
 bool node_has_attr(const struct node *n, const char *name);
 int64_t node_int(const struct node *n, const char *name, int64_t otherwise);
 float node_float(const struct node *n, const char *name, float otherwise);
-/* NULL when absent; not NUL-terminated beyond its length in ONNX, but always in our arena */
+/* NULL when absent */
 const char *node_str(const struct node *n, const char *name);
 const int64_t *node_ints(const struct node *n, const char *name, size_t *count); /* NULL when absent */
 bool node_has_subgraph(const struct node *n);

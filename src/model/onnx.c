@@ -1,24 +1,38 @@
-/* ONNX files <-> struct model. The only file besides attr.c and save.c that knows protobuf. */
+/* ONNX bytes -> struct model. */
 #include "model/internal.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/str.h"
+enum { NESTING_MAX = 100, BLOWUP_MAX = 512 };
 
-enum { NESTING_MAX = 100 };
+/*
+ * protobuf-c allocates a message's parts one by one: give it the arena, so that one call frees them
+ * and edited and decoded parts can be mixed. A crafted file may repeat a field so that each repetition
+ * copies all before it; no honest one needs BLOWUP_MAX times its size.
+ */
+struct pb_arena {
+	struct arena *arena;
+	size_t limit;
+};
 
-/* protobuf-c allocates a message's parts one by one: give it the arena, so that one call frees them
- * and edited and decoded parts can be mixed */
-static void *pb_alloc(void *arena, size_t size)
+static void *pb_alloc(void *data, size_t size)
 {
-	return arena_try(arena, size ? size : 1);
+	struct pb_arena *pb = data;
+	char *p = NULL;
+
+	if (size < pb->limit && pb->arena->used <= pb->limit - size)
+		p = arena_try(pb->arena, size + 1);
+	if (p)
+		p[size] = '\0'; /* protobuf-c does not terminate `bytes`, and node_str() reads them as text */
+	return p;
 }
 
-static void pb_free(void *arena, void *p)
+static void pb_free(void *data, void *p)
 {
-	(void)arena;
+	(void)data;
 	(void)p;
 }
 
@@ -49,7 +63,7 @@ static int nesting(const ProtobufCMessageDescriptor *d, const uint8_t *p, const 
 		const ProtobufCFieldDescriptor *f;
 		uint64_t key, len;
 
-		if (!varint(&p, end, &key))
+		if (!varint(&p, end, &key) || !(key >> 3))
 			return NESTING_MAX + 1;
 		switch (key & 7) {
 		case 0:
@@ -94,7 +108,7 @@ static const char *text(const char *s)
 	return s ? s : "";
 }
 
-static void use_name(struct model *m, const char *name)
+void model_use_name(struct model *m, const char *name)
 {
 	if (name && *name)
 		map_set(&m->names, name, 1);
@@ -117,79 +131,11 @@ static void read_type(const Onnx__ValueInfoProto *v, struct tensor *t)
 	for (i = 0; i < tt->shape->n_dim; i++) {
 		const Onnx__TensorShapeProto__Dimension *d = tt->shape->dim[i];
 
-		t->dims[i] = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE
+		t->dims[i] = d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE &&
+					     d->dim_value >= 0
 				     ? d->dim_value
 				     : -1;
 	}
-}
-
-/* names that a subgraph reads from outside itself: everything it uses and does not define */
-static void capture(struct model *m, const Onnx__GraphProto *g, struct map *defined, struct node *out,
-		    size_t *cap)
-{
-	size_t i, j, k;
-
-	for (i = 0; i < g->n_input; i++)
-		map_set(defined, text(g->input[i]->name), 1);
-	for (i = 0; i < g->n_initializer; i++)
-		map_set(defined, text(g->initializer[i]->name), 1);
-	for (i = 0; i < g->n_node; i++) {
-		const Onnx__NodeProto *n = g->node[i];
-
-		use_name(m, n->name);
-		for (j = 0; j < n->n_output; j++) {
-			use_name(m, n->output[j]);
-			map_set(defined, n->output[j], 1);
-		}
-	}
-	for (i = 0; i < g->n_node + 1; i++) {
-		bool results = i == g->n_node; /* a subgraph may return an outer value as it is */
-		size_t n_in = results ? g->n_output : g->node[i]->n_input;
-
-		for (j = 0; j < n_in; j++) {
-			const char *name = results ? text(g->output[j]->name) : g->node[i]->input[j];
-
-			use_name(m, name);
-			if (!*name || map_get(defined, name) != MAP_NONE)
-				continue;
-			map_set(defined, name, 1);
-			if (out->n_captured == *cap) {
-				const char **grown = arena_alloc(&m->arena, 2 * (*cap + 4) * sizeof(*grown));
-
-				if (out->n_captured)
-					memcpy(grown, out->captured, out->n_captured * sizeof(*grown));
-				out->captured = grown;
-				*cap = 2 * (*cap + 4);
-			}
-			out->captured[out->n_captured++] = name;
-		}
-		if (results)
-			break;
-		for (j = 0; j < g->node[i]->n_attribute; j++) {
-			const Onnx__AttributeProto *a = g->node[i]->attribute[j];
-
-			if (a->g)
-				capture(m, a->g, defined, out, cap);
-			for (k = 0; k < a->n_graphs; k++)
-				capture(m, a->graphs[k], defined, out, cap);
-		}
-	}
-}
-
-static void read_captured(struct model *m, struct node *out)
-{
-	struct map defined = MAP_INIT;
-	size_t i, k, cap = 0;
-
-	for (i = 0; i < out->n_attrs; i++) {
-		const Onnx__AttributeProto *a = out->attrs[i];
-
-		if (a->g)
-			capture(m, a->g, &defined, out, &cap);
-		for (k = 0; k < a->n_graphs; k++)
-			capture(m, a->graphs[k], &defined, out, &cap);
-	}
-	map_release(&defined);
 }
 
 static struct node *read_node(struct model *m, Onnx__NodeProto *p)
@@ -207,11 +153,11 @@ static struct node *read_node(struct model *m, Onnx__NodeProto *p)
 	n->n_out = p->n_output;
 	n->n_attrs = p->n_attribute;
 	n->proto = p;
-	use_name(m, n->name);
+	model_use_name(m, n->name);
 	for (i = 0; i < n->n_in; i++)
-		use_name(m, n->in[i]);
+		model_use_name(m, n->in[i]);
 	for (i = 0; i < n->n_out; i++)
-		use_name(m, n->out[i]);
+		model_use_name(m, n->out[i]);
 	read_captured(m, n);
 	return n;
 }
@@ -232,9 +178,11 @@ static enum fettle_status read_init(struct model *m, Onnx__TensorProto *p, struc
 		w->t.dims[i] = p->dims[i];
 	if (tensor_count(&w->t) < 0)
 		return fail(err, FETTLE_INVALID, "constant '%s' has an impossible shape", w->name);
+	if (!*w->name)
+		return fail(err, FETTLE_INVALID, "constant %zu has no name", m->inits.n);
 	if (map_get(&m->init_index, w->name) != MAP_NONE)
 		return fail(err, FETTLE_INVALID, "two constants are named '%s'", w->name);
-	use_name(m, w->name);
+	model_use_name(m, w->name);
 	map_set(&m->init_index, w->name, m->inits.n);
 	VEC_PUSH(&m->inits, w);
 	return FETTLE_OK;
@@ -250,7 +198,7 @@ static struct value *read_values(struct model *m, Onnx__ValueInfoProto **p, size
 	for (i = 0; i < n; i++) {
 		const char *name = text(p[i]->name);
 
-		use_name(m, name);
+		model_use_name(m, name);
 		if (skip_inits && map_get(&m->init_index, name) != MAP_NONE)
 			continue;
 		v[*count].name = name;
@@ -261,6 +209,29 @@ static struct value *read_values(struct model *m, Onnx__ValueInfoProto **p, size
 	return v;
 }
 
+static enum fettle_status read_opset(struct model *m, const Onnx__ModelProto *p, struct err *err)
+{
+	int64_t version = 1; /* of files older than IR version 3, which import nothing */
+	bool imports = !p->n_opset_import;
+	size_t i;
+
+	for (i = 0; i < p->n_opset_import; i++) {
+		const char *domain = text(p->opset_import[i]->domain);
+
+		if (*domain && strcmp(domain, "ai.onnx") != 0)
+			continue;
+		imports = true;
+		version = p->opset_import[i]->version;
+	}
+	if (!imports)
+		return FETTLE_OK; /* only ops of other domains */
+	if (version < MODEL_OPSET_MIN)
+		return fail(err, FETTLE_UNSUPPORTED, "opset %lld, need %d or later", (long long)version,
+			    MODEL_OPSET_MIN);
+	m->opset = version > INT_MAX ? INT_MAX : (int)version;
+	return FETTLE_OK;
+}
+
 static enum fettle_status read_model(struct model *m, Onnx__ModelProto *p, struct err *err)
 {
 	Onnx__GraphProto *g = p->graph;
@@ -269,16 +240,9 @@ static enum fettle_status read_model(struct model *m, Onnx__ModelProto *p, struc
 
 	if (!g)
 		return fail(err, FETTLE_INVALID, "the file has no graph, so it is no ONNX model");
-	for (i = 0; i < p->n_opset_import; i++) {
-		const char *domain = text(p->opset_import[i]->domain);
-
-		if (!*domain || strcmp(domain, "ai.onnx") == 0)
-			m->opset = (int)p->opset_import[i]->version;
-	}
-	if (!p->n_opset_import)
-		m->opset = 1; /* files older than IR version 3 */
-	if (m->opset && m->opset < MODEL_OPSET_MIN)
-		return fail(err, FETTLE_UNSUPPORTED, "opset %d, need %d or later", m->opset, MODEL_OPSET_MIN);
+	st = read_opset(m, p, err);
+	if (st)
+		return st;
 	for (i = 0; i < g->n_initializer; i++) {
 		st = read_init(m, g->initializer[i], err);
 		if (st)
@@ -291,22 +255,28 @@ static enum fettle_status read_model(struct model *m, Onnx__ModelProto *p, struc
 	for (i = 0; i < g->n_value_info; i++) {
 		struct tensor type;
 
-		use_name(m, g->value_info[i]->name);
+		model_use_name(m, g->value_info[i]->name);
 		read_type(g->value_info[i], &type);
 		model_declare(m, text(g->value_info[i]->name), &type);
 		m->values.v[m->values.n - 1].proto = g->value_info[i];
 	}
-	for (i = 0; i < g->n_sparse_initializer; i++)
-		if (g->sparse_initializer[i]->values)
-			use_name(m, g->sparse_initializer[i]->values->name);
-	return resolve_attributes(m, g, err);
+	for (i = 0; i < g->n_sparse_initializer; i++) {
+		const Onnx__TensorProto *values = g->sparse_initializer[i]->values;
+
+		if (values && values->name) {
+			model_use_name(m, values->name);
+			map_set(&m->sparse, values->name, 1);
+		}
+	}
+	return resolve_external(m, p, err);
 }
 
 enum fettle_status model_decode(struct model **out, const void *bytes, size_t n, const char *path,
 				struct err *err)
 {
 	struct model *m = xcalloc(1, sizeof(*m));
-	ProtobufCAllocator alloc = { pb_alloc, pb_free, &m->arena };
+	struct pb_arena pb = { &m->arena, ((size_t)1 << 20) + BLOWUP_MAX * n };
+	ProtobufCAllocator alloc = { pb_alloc, pb_free, &pb };
 	enum fettle_status st = FETTLE_OK;
 	const uint8_t *p = bytes;
 
@@ -314,7 +284,8 @@ enum fettle_status model_decode(struct model **out, const void *bytes, size_t n,
 	if (nesting(&onnx__model_proto__descriptor, p, p + n, 0) <= NESTING_MAX)
 		m->proto = onnx__model_proto__unpack(&alloc, n, bytes);
 	if (!m->proto)
-		st = fail(err, FETTLE_INVALID, "not an ONNX model (its protobuf is damaged or cut short)");
+		st = fail(err, FETTLE_INVALID,
+			  "not an ONNX model (its protobuf is damaged, cut short or nested too deep)");
 	else
 		st = read_model(m, m->proto, err);
 	if (st) {
@@ -362,6 +333,7 @@ void model_free(struct model *m)
 	map_release(&m->names);
 	map_release(&m->value_index);
 	map_release(&m->init_index);
+	map_release(&m->sparse);
 	free(m->path);
 	arena_release(&m->arena);
 	free(m);
@@ -393,6 +365,7 @@ struct model *model_derive(const struct model *b)
 		VEC_PUSH(&m->inits,
 			 (struct init *)dup_array(&m->arena, b->inits.v[i], 1, sizeof(struct init)));
 	map_copy(&m->init_index, &b->init_index);
+	map_copy(&m->sparse, &b->sparse);
 	m->proto = derive_proto(m, b->proto);
 	return m;
 }

@@ -9,6 +9,7 @@
 enum {
 	SPLIT_MIN = 1024, /* smaller constants stay in the model file: shape inference reads them */
 	EXT_ALIGN = 64,
+	MESSAGE_MAX = INT32_MAX, /* what protobuf's readers accept */
 };
 
 static Onnx__NodeProto *node_proto(struct arena *a, const struct node *n)
@@ -19,7 +20,7 @@ static Onnx__NodeProto *node_proto(struct arena *a, const struct node *n)
 		*p = *(const Onnx__NodeProto *)n->proto;
 	else
 		onnx__node_proto__init(p);
-	p->op_type = (char *)(uintptr_t)n->op;
+	p->op_type = *n->op ? (char *)(uintptr_t)n->op : p->op_type;
 	if (!n->proto || strcmp(n->domain, p->domain ? p->domain : "") != 0)
 		if (!p->domain || strcmp(p->domain, "ai.onnx") != 0 || *n->domain)
 			p->domain = *n->domain ? (char *)(uintptr_t)n->domain : NULL;
@@ -71,13 +72,15 @@ static Onnx__TensorProto *external_tensor(struct arena *a, const struct init *w,
 					  size_t offset)
 {
 	Onnx__TensorProto *p = bare_tensor(a, w);
+	size_t length;
 
+	init_bytes(w, &length);
 	p->external_data = arena_alloc(a, 3 * sizeof(*p->external_data));
 	p->has_data_location = 1;
 	p->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
 	add_entry(a, p, "location", arena_strdup(a, location));
 	add_entry(a, p, "offset", arena_strfmt(a, "%zu", offset));
-	add_entry(a, p, "length", arena_strfmt(a, "%zu", tensor_bytes(&w->t)));
+	add_entry(a, p, "length", arena_strfmt(a, "%zu", length));
 	return p;
 }
 
@@ -96,28 +99,42 @@ static Onnx__TensorProto *inline_tensor(struct arena *a, const struct init *w)
 		return w->proto; /* as it came, typed fields and all */
 	p = bare_tensor(a, w);
 	p->has_raw_data = 1;
-	p->raw_data.data = w->t.data;
-	p->raw_data.len = tensor_bytes(&w->t);
+	p->raw_data.data = (void *)(uintptr_t)init_bytes(w, &p->raw_data.len);
 	return p;
 }
 
-/* value_info of tensors that are gone would confuse a checker */
+static void note_outputs(struct map *made, char *const *out, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		map_set(made, out[i], 1);
+}
+
+/* value_info of values that are gone would confuse a checker */
 static void keep_value_info(struct arena *a, const struct model *m, Onnx__GraphProto *g)
 {
 	const Onnx__GraphProto *from = ((const Onnx__ModelProto *)m->proto)->graph;
-	struct map made = MAP_INIT;
-	size_t i, j;
+	struct map before = MAP_INIT, now = MAP_INIT;
+	size_t i;
 
-	for (i = 0; i < m->nodes.n; i++)
-		for (j = 0; j < m->nodes.v[i]->n_out; j++)
-			map_set(&made, m->nodes.v[i]->out[j], 1);
+	for (i = 0; i < from->n_node; i++)
+		note_outputs(&before, from->node[i]->output, from->node[i]->n_output);
+	for (i = 0; i < from->n_initializer; i++)
+		map_set(&before, from->initializer[i]->name, 1);
+	for (i = 0; i < g->n_node; i++)
+		note_outputs(&now, g->node[i]->output, g->node[i]->n_output);
 	g->value_info = arena_alloc(a, from->n_value_info * sizeof(*g->value_info));
 	g->n_value_info = 0;
-	for (i = 0; i < from->n_value_info; i++)
-		if (!from->value_info[i]->name || map_get(&made, from->value_info[i]->name) != MAP_NONE ||
-		    model_init(m, from->value_info[i]->name))
+	for (i = 0; i < from->n_value_info; i++) {
+		const char *name = from->value_info[i]->name;
+
+		if (!name || map_get(&before, name) == MAP_NONE || map_get(&now, name) != MAP_NONE ||
+		    model_init(m, name))
 			g->value_info[g->n_value_info++] = from->value_info[i];
-	map_release(&made);
+	}
+	map_release(&before);
+	map_release(&now);
 }
 
 /* inputs as they were, less those that only declared the default of a constant that is gone */
@@ -174,23 +191,14 @@ static void append(ProtobufCBuffer *b, size_t n, const uint8_t *bytes)
 		return;
 }
 
-static enum fettle_status fetch_all(struct model *m, size_t *total, struct err *err)
+static enum fettle_status fetch_all(struct model *m, struct err *err)
 {
-	enum fettle_status st;
+	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
-	*total = 0;
-	for (i = 0; i < m->inits.n; i++) {
-		struct init *w = m->inits.v[i];
-
-		if (w->proto && !is_external(w) && !dtype_size(w->t.dtype))
-			continue; /* strings and types we do not know stay as they are */
-		st = model_weight(m, w, err);
-		if (st)
-			return st;
-		*total += tensor_bytes(&w->t);
-	}
-	return FETTLE_OK;
+	for (i = 0; i < m->inits.n && !st; i++)
+		st = fetch_bytes(m, m->inits.v[i], err);
+	return st;
 }
 
 enum fettle_status model_save(struct model *m, const char *path, struct err *err)
@@ -198,44 +206,96 @@ enum fettle_status model_save(struct model *m, const char *path, struct err *err
 	return model_save_split(m, path, MODEL_INLINE_MAX, err);
 }
 
-enum fettle_status model_save_split(struct model *m, const char *path, size_t inline_max, struct err *err)
+static bool splits(const struct init *w, size_t min)
+{
+	size_t n;
+
+	return init_bytes(w, &n) && n >= min;
+}
+
+/* the model as one message, its large constants in the file `data` if there is one to be */
+static Onnx__ModelProto *lay_out(struct arena *a, const struct model *m, const char *data)
+{
+	Onnx__TensorProto **inits = arena_alloc(a, m->inits.n * sizeof(*inits));
+	size_t offset = 0, i, n;
+
+	for (i = 0; i < m->inits.n; i++) {
+		const struct init *w = m->inits.v[i];
+
+		if (!data || !splits(w, SPLIT_MIN)) {
+			inits[i] = inline_tensor(a, w);
+			continue;
+		}
+		inits[i] = external_tensor(a, w, data, offset);
+		init_bytes(w, &n);
+		offset += n + -n % EXT_ALIGN;
+	}
+	return to_proto(a, m, inits);
+}
+
+/* the constants in the order and at the offsets of lay_out(). A failure leaves ferror() set. */
+static void write_data(const struct model *m, FILE *f)
 {
 	static const char zeros[EXT_ALIGN];
+	size_t i, n;
+
+	for (i = 0; i < m->inits.n && !ferror(f); i++) {
+		const void *p = init_bytes(m->inits.v[i], &n);
+
+		if (!splits(m->inits.v[i], SPLIT_MIN))
+			continue;
+		if (fwrite(p, 1, n, f) == n)
+			fwrite(zeros, 1, -n % EXT_ALIGN, f);
+	}
+}
+
+static bool any_splits(const struct model *m)
+{
+	size_t i;
+
+	for (i = 0; i < m->inits.n; i++)
+		if (splits(m->inits.v[i], SPLIT_MIN))
+			return true;
+	return false;
+}
+
+enum fettle_status model_save_split(struct model *m, const char *path, size_t inline_max, struct err *err)
+{
 	struct file_out main = FILE_OUT_INIT, data = FILE_OUT_INIT;
 	struct file_buffer buf = { { append }, NULL };
 	struct arena a = ARENA_INIT;
-	Onnx__TensorProto **inits = arena_alloc(&a, m->inits.n * sizeof(*inits));
 	char *data_path = arena_strfmt(&a, "%s.data", path);
-	size_t total, offset = 0, i;
+	Onnx__ModelProto *p;
 	enum fettle_status st;
+	size_t n;
 
-	st = fetch_all(m, &total, err);
+	st = fetch_all(m, err);
+	if (st) {
+		fail_prefix(err, st, "cannot save %s", path);
+		goto out;
+	}
+	p = lay_out(&a, m, NULL);
+	n = onnx__model_proto__get_packed_size(p);
+	if (n > inline_max && any_splits(m)) {
+		p = lay_out(&a, m, path_base(data_path));
+		n = onnx__model_proto__get_packed_size(p);
+		st = file_create(&data, data_path, err);
+	}
+	if (!st && n > MESSAGE_MAX)
+		st = fail(err, FETTLE_UNSUPPORTED,
+			  "cannot save %s: %zu bytes besides its weights, 2 GB is the most", path, n);
 	if (!st)
 		st = file_create(&main, path, err);
-	if (!st && total > inline_max)
-		st = file_create(&data, data_path, err);
 	if (st)
 		goto out;
-	for (i = 0; i < m->inits.n; i++) {
-		const struct init *w = m->inits.v[i];
-		size_t n = w->t.data ? tensor_bytes(&w->t) : 0, pad = -offset % EXT_ALIGN;
-
-		if (!data.f || n < SPLIT_MIN) {
-			inits[i] = inline_tensor(&a, w);
-			continue;
-		}
-		inits[i] = external_tensor(&a, w, path_base(data_path), offset + pad);
-		if (fwrite(zeros, 1, pad, data.f) != pad || fwrite(w->t.data, 1, n, data.f) != n)
-			break; /* file_commit() reports it */
-		offset += pad + n;
-	}
 	if (data.f)
-		st = file_commit(&data, err);
-	if (st)
-		goto out;
+		write_data(m, data.f);
 	buf.f = main.f;
-	protobuf_c_message_pack_to_buffer(&to_proto(&a, m, inits)->base, &buf.base);
-	st = file_commit(&main, err);
+	protobuf_c_message_pack_to_buffer(&p->base, &buf.base);
+	if (fflush(main.f) == 0 && !ferror(main.f)) /* else its commit says why, and the data never appear */
+		st = file_commit(&data, err);
+	if (!st)
+		st = file_commit(&main, err);
 out:
 	file_abandon(&data);
 	file_abandon(&main);
@@ -249,16 +309,16 @@ enum fettle_status model_pack(struct model *m, size_t split, struct packed *out,
 	Onnx__TensorProto **inits = arena_alloc(&a, m->inits.n * sizeof(*inits));
 	Onnx__ModelProto *p;
 	enum fettle_status st;
-	size_t total, i;
+	size_t i;
 
-	st = fetch_all(m, &total, err);
+	st = fetch_all(m, err);
 	if (st)
 		goto out;
 	out->weights = xcalloc(m->inits.n, sizeof(struct init *));
 	for (i = 0; i < m->inits.n; i++) {
 		const struct init *w = m->inits.v[i];
 
-		if (w->t.data && tensor_bytes(&w->t) >= split) {
+		if (splits(w, split)) {
 			inits[i] = external_tensor(&a, w, "fettle-memory", 0);
 			out->weights[out->n_weights++] = w;
 		} else {
@@ -267,7 +327,11 @@ enum fettle_status model_pack(struct model *m, size_t split, struct packed *out,
 	}
 	p = to_proto(&a, m, inits);
 	out->n = onnx__model_proto__get_packed_size(p);
-	st = mem_try(&out->bytes, out->n, 1, "the model's bytes", err);
+	if (out->n > MESSAGE_MAX)
+		st = fail(err, FETTLE_UNSUPPORTED,
+			  "cannot pack the model: %zu bytes besides its weights, 2 GB is the most", out->n);
+	else
+		st = mem_try(&out->bytes, out->n, 1, "the model's bytes", err);
 	if (!st)
 		onnx__model_proto__pack(p, out->bytes);
 out:
@@ -284,6 +348,21 @@ void packed_release(struct packed *p)
 	*p = (struct packed)PACKED_INIT;
 }
 
+static size_t size_beside(const char *path, const char *location, struct map *seen)
+{
+	struct stat sb;
+	char *file;
+	size_t n;
+
+	if (map_get(seen, location) != MAP_NONE)
+		return 0;
+	map_set(seen, location, 1);
+	file = path_beside(path, location);
+	n = stat(file, &sb) == 0 ? (size_t)sb.st_size : 0;
+	free(file);
+	return n;
+}
+
 size_t model_file_size(const char *path)
 {
 	struct model *m = NULL;
@@ -296,22 +375,16 @@ size_t model_file_size(const char *path)
 	total = (size_t)sb.st_size;
 	if (model_load(&m, path, NULL))
 		return total;
+	for (i = 0; i < m->files.n; i++) /* what attributes and subgraphs refer to is open already */
+		total += size_beside(path, m->files.v[i]->location, &seen);
 	for (i = 0; i < m->inits.n; i++) {
 		const Onnx__TensorProto *p = m->inits.v[i]->proto;
 
-		if (!is_external(m->inits.v[i]))
-			continue;
-		for (j = 0; j < p->n_external_data; j++) {
+		for (j = 0; is_external(m->inits.v[i]) && j < p->n_external_data; j++) {
 			const Onnx__StringStringEntryProto *e = p->external_data[j];
-			char *file;
 
-			if (!e->key || !e->value || strcmp(e->key, "location") != 0 ||
-			    map_get(&seen, e->value) != MAP_NONE)
-				continue;
-			map_set(&seen, e->value, 1);
-			file = path_beside(path, e->value);
-			total += stat(file, &sb) == 0 ? (size_t)sb.st_size : 0;
-			free(file);
+			if (e->key && e->value && strcmp(e->key, "location") == 0)
+				total += size_beside(path, e->value, &seen);
 		}
 	}
 	map_release(&seen);

@@ -67,12 +67,13 @@ static bool parse_size(const char *s, size_t *out)
 	return *end == '\0';
 }
 
-static enum fettle_status ext_data(struct model *m, const Onnx__TensorProto *p, size_t want, const void **out,
-				   struct err *err)
+/* *want is the size that the type and shape need, or SIZE_MAX to be told what the entry says */
+static enum fettle_status ext_data(struct model *m, const Onnx__TensorProto *p, size_t *want,
+				   const void **out, struct err *err)
 {
 	const char *location = ext_entry(p, "location"), *name = p->name ? p->name : "";
 	const char *offset_text = ext_entry(p, "offset"), *length_text = ext_entry(p, "length");
-	size_t offset = 0, length = want;
+	size_t offset = 0, length = *want;
 	struct bytes file;
 	enum fettle_status st;
 
@@ -84,13 +85,17 @@ static enum fettle_status ext_data(struct model *m, const Onnx__TensorProto *p, 
 	    (length_text && !parse_size(length_text, &length)))
 		return fail(err, FETTLE_INVALID, "constant '%s': external offset or length is no number",
 			    name);
+	if (!*want && !length)
+		return FETTLE_OK; /* the file may be empty, or not there at all */
 	st = ext_open(m, location, &file, err);
 	if (st)
 		return st;
-	if (length != want || offset > file.n || want > file.n - offset)
+	if (*want == SIZE_MAX)
+		*want = length != SIZE_MAX ? length : offset <= file.n ? file.n - offset : 0;
+	if ((length_text && length != *want) || offset > file.n || *want > file.n - offset)
 		return fail(err, FETTLE_INVALID,
 			    "constant '%s' needs %zu bytes at %zu of %s, which has %zu (entry says %zu)",
-			    name, want, offset, location, file.n, length);
+			    name, *want, offset, location, file.n, length);
 	*out = file.p + offset;
 	return FETTLE_OK;
 }
@@ -162,7 +167,7 @@ static enum fettle_status fetch(struct model *m, const Onnx__TensorProto *p, str
 		return fail(err, FETTLE_UNSUPPORTED, "constant '%s' is of type %s (%d)",
 			    p->name ? p->name : "", dtype_name(t->dtype), t->dtype);
 	if (p->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL) {
-		st = ext_data(m, p, want, &data, err);
+		st = ext_data(m, p, &want, &data, err);
 		if (st)
 			return st;
 	} else if (p->has_raw_data) {
@@ -190,58 +195,123 @@ enum fettle_status model_weight(struct model *m, struct init *w, struct err *err
 	return w->t.data ? FETTLE_OK : fetch(m, w->proto, &w->t, err);
 }
 
+static bool is_external(const Onnx__TensorProto *p)
+{
+	return p->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+}
+
+/* the bytes of a type that fettle does not know: as many as there are */
+static enum fettle_status fetch_opaque(struct model *m, const Onnx__TensorProto *p, const void **out,
+				       size_t *n, struct err *err)
+{
+	if (is_external(p)) {
+		*n = SIZE_MAX;
+		return ext_data(m, p, n, out, err);
+	}
+	*out = p->has_raw_data ? p->raw_data.data : NULL;
+	*n = *out ? p->raw_data.len : 0;
+	return FETTLE_OK;
+}
+
+enum fettle_status fetch_bytes(struct model *m, struct init *w, struct err *err)
+{
+	if (dtype_size(w->t.dtype))
+		return model_weight(m, w, err);
+	return w->opaque || !w->proto ? FETTLE_OK : fetch_opaque(m, w->proto, &w->opaque, &w->n_opaque, err);
+}
+
+const void *init_bytes(const struct init *w, size_t *n)
+{
+	*n = w->t.data ? tensor_bytes(&w->t) : w->n_opaque;
+	return w->t.data ? w->t.data : w->opaque;
+}
+
 static enum fettle_status resolve_tensor(struct model *m, Onnx__TensorProto *p, struct err *err)
 {
-	struct tensor t = { .dtype = (enum dtype)p->data_type, .rank = (int)p->n_dims };
+	const void *data = NULL;
 	enum fettle_status st;
+	size_t n;
 
-	if (p->data_location != ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
+	if (!p || !is_external(p))
 		return FETTLE_OK;
-	if (p->n_dims > TENSOR_RANK_MAX)
-		return fail(err, FETTLE_UNSUPPORTED, "constant '%s' has %zu dimensions, %d is the most",
-			    p->name ? p->name : "", p->n_dims, TENSOR_RANK_MAX);
-	if (p->n_dims)
-		memcpy(t.dims, p->dims, p->n_dims * sizeof(t.dims[0]));
-	st = fetch(m, p, &t, err);
+	st = fetch_opaque(m, p, &data, &n, err);
 	if (st)
 		return st;
 	p->has_raw_data = 1;
-	p->raw_data.data = t.data;
-	p->raw_data.len = tensor_bytes(&t);
+	p->raw_data.data = (void *)(uintptr_t)data;
+	p->raw_data.len = data ? n : 0;
 	p->n_external_data = 0;
 	p->has_data_location = 0;
 	p->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__DEFAULT;
 	return FETTLE_OK;
 }
 
-static enum fettle_status resolve_attribute(struct model *m, Onnx__AttributeProto *a, struct err *err)
+static enum fettle_status resolve_sparse(struct model *m, Onnx__SparseTensorProto *p, struct err *err)
+{
+	enum fettle_status st = p ? resolve_tensor(m, p->values, err) : FETTLE_OK;
+
+	return !p || st ? st : resolve_tensor(m, p->indices, err);
+}
+
+static enum fettle_status resolve_nodes(struct model *m, Onnx__NodeProto **nodes, size_t n, struct err *err);
+
+/* all of a graph but its own constants when it is the main one */
+static enum fettle_status resolve_graph(struct model *m, Onnx__GraphProto *g, bool inner, struct err *err)
 {
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
-	if (a->t)
-		st = resolve_tensor(m, a->t, err);
+	if (!g)
+		return FETTLE_OK;
+	for (i = 0; i < g->n_initializer && inner && !st; i++)
+		st = resolve_tensor(m, g->initializer[i], err);
+	for (i = 0; i < g->n_sparse_initializer && !st; i++)
+		st = resolve_sparse(m, g->sparse_initializer[i], err);
+	return st ? st : resolve_nodes(m, g->node, g->n_node, err);
+}
+
+static enum fettle_status resolve_attribute(struct model *m, Onnx__AttributeProto *a, struct err *err)
+{
+	enum fettle_status st;
+	size_t i;
+
+	st = resolve_tensor(m, a->t, err);
+	if (!st)
+		st = resolve_sparse(m, a->sparse_tensor, err);
+	if (!st)
+		st = resolve_graph(m, a->g, true, err);
 	for (i = 0; i < a->n_tensors && !st; i++)
 		st = resolve_tensor(m, a->tensors[i], err);
-	for (i = 0; i < a->n_graphs + 1 && !st; i++) {
-		Onnx__GraphProto *g = i ? a->graphs[i - 1] : a->g;
-		size_t j;
-
-		for (j = 0; g && j < g->n_initializer && !st; j++)
-			st = resolve_tensor(m, g->initializer[j], err);
-		if (g && !st)
-			st = resolve_attributes(m, g, err);
-	}
+	for (i = 0; i < a->n_sparse_tensors && !st; i++)
+		st = resolve_sparse(m, a->sparse_tensors[i], err);
+	for (i = 0; i < a->n_graphs && !st; i++)
+		st = resolve_graph(m, a->graphs[i], true, err);
 	return st;
 }
 
-enum fettle_status resolve_attributes(struct model *m, Onnx__GraphProto *g, struct err *err)
+static enum fettle_status resolve_nodes(struct model *m, Onnx__NodeProto **nodes, size_t n, struct err *err)
 {
 	enum fettle_status st = FETTLE_OK;
 	size_t i, j;
 
-	for (i = 0; i < g->n_node && !st; i++)
-		for (j = 0; j < g->node[i]->n_attribute && !st; j++)
-			st = resolve_attribute(m, g->node[i]->attribute[j], err);
+	for (i = 0; i < n && !st; i++)
+		for (j = 0; j < nodes[i]->n_attribute && !st; j++)
+			st = resolve_attribute(m, nodes[i]->attribute[j], err);
+	return st;
+}
+
+enum fettle_status resolve_external(struct model *m, Onnx__ModelProto *p, struct err *err)
+{
+	enum fettle_status st;
+	size_t i;
+
+	st = resolve_graph(m, p->graph, false, err);
+	for (i = 0; i < p->n_functions && !st; i++)
+		st = resolve_nodes(m, p->functions[i]->node, p->functions[i]->n_node, err);
+	for (i = 0; i < p->n_training_info && !st; i++) {
+		st = resolve_graph(m, p->training_info[i]->initialization, true, err);
+		if (!st)
+			st = resolve_graph(m, p->training_info[i]->algorithm, true, err);
+	}
 	return st;
 }

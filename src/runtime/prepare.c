@@ -54,6 +54,7 @@ static enum fettle_status take(struct model **out, const struct scratch *s, stru
 		model_free(m);
 		return st;
 	}
+	model_drop_repeats(m);
 	model_sweep(m);
 	*out = m;
 	return FETTLE_OK;
@@ -101,6 +102,10 @@ static enum fettle_status infer_types(struct model *m, struct runtime *rt, struc
 		for (j = 0; j < m->nodes.v[i]->n_out; j++)
 			if (*m->nodes.v[i]->out[j])
 				VEC_PUSH(&names, m->nodes.v[i]->out[j]);
+	if (!names.n) { /* everything was folded into constants */
+		st = FETTLE_OK;
+		goto out;
+	}
 	model_set_outputs(all, names.v, names.n);
 	st = session_new(&s, rt, all, &so, err);
 	for (i = 0; !st && i < names.n; i++) {
@@ -110,6 +115,7 @@ static enum fettle_status infer_types(struct model *m, struct runtime *rt, struc
 			type.rank = -1;
 		model_declare(m, names.v[i], &type);
 	}
+out:
 	session_free(s);
 	VEC_RELEASE(&names);
 	model_free(all);

@@ -32,6 +32,7 @@ static enum fettle_status ort_fail(const OrtApi *api, OrtStatus *s, const char *
 
 	if (!s)
 		return FETTLE_OK;
+	text = api->GetErrorMessage(s);
 	switch (api->GetErrorCode(s)) {
 	case ORT_NO_SUCHFILE:
 	case ORT_NO_MODEL:
@@ -43,10 +44,12 @@ static enum fettle_status ort_fail(const OrtApi *api, OrtStatus *s, const char *
 	case ORT_NOT_IMPLEMENTED:
 		st = FETTLE_UNSUPPORTED;
 		break;
+	case ORT_FAIL: /* its code for a great many things; an op that it does not have is the model's affair */
+		st = strstr(text, "is not a registered function/op") ? FETTLE_UNSUPPORTED : FETTLE_BACKEND;
+		break;
 	default:
 		st = FETTLE_BACKEND;
 	}
-	text = api->GetErrorMessage(s);
 	n = (int)strcspn(text, "\n");
 	fail(err, st, "cannot %s: ONNX Runtime says: %.*s", what, n > 400 ? 400 : n, text);
 	api->ReleaseStatus(s);
@@ -206,14 +209,16 @@ out:
 	return st;
 }
 
-static enum fettle_status wrap_tensor(struct runtime *rt, const struct tensor *t, OrtValue **out,
-				      const char *what, struct err *err)
+/* with borrowed memory; the API takes a mutable pointer but does not write through it */
+static enum fettle_status wrap(struct runtime *rt, const struct tensor *t, const void *data, size_t n,
+			       OrtValue **out, const char *what, struct err *err)
 {
-	/* with borrowed memory; the API takes a mutable pointer but does not write through it */
+	static const char nothing[1]; /* the API wants a pointer even to no bytes */
+
 	return ort_fail(rt->api,
-			rt->api->CreateTensorWithDataAsOrtValue(rt->cpu, t->data, tensor_bytes(t), t->dims,
-								(size_t)t->rank,
-								(ONNXTensorElementDataType)t->dtype, out),
+			rt->api->CreateTensorWithDataAsOrtValue(
+				rt->cpu, (void *)(uintptr_t)(n ? data : nothing), n, t->dims, (size_t)t->rank,
+				(ONNXTensorElementDataType)t->dtype, out),
 			what, err);
 }
 
@@ -224,14 +229,20 @@ static enum fettle_status share_weights(struct runtime *rt, OrtSessionOptions *s
 	const char **names = xcalloc(p->n_weights, sizeof(*names));
 	OrtValue **values = xcalloc(p->n_weights, sizeof(OrtValue *));
 	enum fettle_status st = FETTLE_OK;
-	size_t i;
+	size_t i, n;
 
 	for (i = 0; i < p->n_weights; i++) {
+		const void *data = init_bytes(p->weights[i], &n);
+
 		names[i] = p->weights[i]->name;
-		st = wrap_tensor(rt, &p->weights[i]->t, &values[i], what, err);
+		st = wrap(rt, &p->weights[i]->t, data, n, &values[i], what, err);
 		if (st)
 			goto out;
 	}
+	/*
+	 * Not AddInitializer(), which would spare the runtime its own copy: the transpose optimizer rewrites a
+	 * constant under its old name, and the session would then compute with the bytes from before.
+	 */
 	if (p->n_weights)
 		TRY(api->AddExternalInitializers(so, names, (const OrtValue *const *)values, p->n_weights));
 out:
@@ -403,8 +414,14 @@ enum fettle_status session_run(struct session *s, const struct tensor *in, struc
 	size_t i;
 
 	release_results(s);
-	for (i = 0; i < s->n_in && !st; i++)
-		st = wrap_tensor(s->rt, &in[i], &values[i], what, err);
+	for (i = 0; i < s->n_in && !st; i++) {
+		if (in[i].rank < 0 || in[i].rank > TENSOR_RANK_MAX || !dtype_size(in[i].dtype))
+			st = fail(err, FETTLE_UNSUPPORTED,
+				  "cannot %s: input '%s' is given as %s of rank %d, need numbers", what,
+				  s->in[i].name, dtype_name(in[i].dtype), in[i].rank);
+		else
+			st = wrap(s->rt, &in[i], in[i].data, tensor_bytes(&in[i]), &values[i], what, err);
+	}
 	if (st)
 		goto out;
 	TRY(api->Run(s->ort, NULL, s->in_names, (const OrtValue *const *)values, s->n_in, s->out_names,

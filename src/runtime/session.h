@@ -22,8 +22,9 @@ struct session_options {
 };
 
 /*
- * From a model in memory: weights are handed over where they lie, so m must outlive the session and
- * its weights must not change. From a file: exactly what a user's program would do.
+ * From a model in memory: weights are handed over where they lie, never serialised, so m must outlive the
+ * session and its weights must not change. (The runtime may take copies of its own: 1.30 keeps one of each,
+ * in the layout that its kernels want.) From a file: exactly what a user's program would do.
  */
 enum fettle_status session_new(struct session **out, struct runtime *rt, struct model *m,
 			       const struct session_options *o, struct err *err);
