@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/internal.h"
+#include "api/request.h"
 #include "base/file.h"
 #include "base/rng.h"
 #include "quantize/weights.h"
@@ -21,6 +21,15 @@ static void must(enum fettle_status st)
 		fprintf(stderr, "bench: %s\n", err.msg);
 		exit(3);
 	}
+}
+
+static void open_source(struct source *s, const char *path, struct session *session, size_t batch,
+			size_t limit)
+{
+	struct config_dataloader d = { .dataset = { .root = path } };
+	struct feed_options o = { .batch = batch, .limit = limit };
+
+	must(request_source(s, &d, "bench", session, &o, &err));
 }
 
 static double least(double a, double b)
@@ -121,11 +130,8 @@ int main(int argc, char **argv)
 		return fprintf(stderr, "usage: foundation MODEL CALIB EVAL SAMPLES | --weights\n"), 2;
 	must(subject_open(&s, rt, argv[1], &err));
 	must(session_new(&fp32, rt, s->m, &so, &err));
-	must(source_open(&calib, argv[2], fp32,
-			 &(struct feed_options){ .batch = CALIB_BATCH, .limit = strtoull(argv[4], NULL, 10) },
-			 &err));
-	must(source_open(&eval, argv[3], fp32,
-			 &(struct feed_options){ .batch = DEFAULT_BATCH, .limit = 1000 }, &err));
+	open_source(&calib, argv[2], fp32, CALIB_BATCH, strtoull(argv[4], NULL, 10));
+	open_source(&eval, argv[3], fp32, DEFAULT_BATCH, 1000);
 	n = quantizer_values(&s->g, &s->ops, NULL, &values);
 	for (i = 0; i < 5; i++) { /* in turns, the best of each */
 		struct range_options ro = RANGE_OPTIONS_INIT;

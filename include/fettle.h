@@ -62,6 +62,12 @@ FETTLE_API const char *fettle_cpu(bool *saturates);
 typedef bool (*fettle_progress)(void *self, const char *phase, size_t done, size_t total);
 FETTLE_API void fettle_on_progress(struct fettle *f, fettle_progress call, void *self);
 
+/* One setting of the configuration by its dotted name, e.g. "tuning.exit_policy.timeout" = "60". `origin` says in
+ * messages where it came from ("--timeout"). */
+struct fettle_setting {
+	const char *key, *value, *origin;
+};
+
 /*
  * What to do, for all calls. DATA is a .npz (arrays named as the model's inputs, or `x`; labels `y`), a folder
  * of class folders with images, or a folder of test_data_set_* as ONNX publishes them.
@@ -100,6 +106,9 @@ struct fettle_options {
 	int threads;        /* 0: all cores */
 	double seconds;     /* for timing, per model; 0: 1 */
 	const char *helper; /* the fettle command, to measure memory in a process of its own; NULL: do not */
+
+	const struct fettle_setting *settings; /* further ones, over what is set above */
+	size_t n_settings;
 };
 #define FETTLE_OPTIONS_INIT                                                                                  \
 	{                                                                                                    \

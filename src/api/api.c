@@ -95,20 +95,6 @@ enum fettle_status api_phase(struct fettle *f, const char *phase)
 	return api_progress(f, 0, 0) ? FETTLE_OK : fail(&f->err, FETTLE_STOP, "stopped");
 }
 
-enum fettle_status source_open(struct source *s, const char *path, const struct session *session,
-			       const struct feed_options *o, struct err *err)
-{
-	struct input_spec *specs = xcalloc(session_n_inputs(session), sizeof(*specs));
-	enum fettle_status st;
-
-	session_specs(session, specs);
-	st = dataset_open(&s->data, path, NULL, err);
-	if (!st)
-		st = feed_open(&s->feed, s->data, specs, session_n_inputs(session), o, err);
-	free(specs);
-	return st;
-}
-
 void source_release(struct source *s)
 {
 	feed_free(s->feed);

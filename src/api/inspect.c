@@ -1,4 +1,4 @@
-#include "api/internal.h"
+#include "api/request.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ static void fill_op(struct fettle_op *o, const struct op *op, const struct node 
 enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options *in,
 				  struct fettle_inspection **out)
 {
-	struct fettle_options o;
+	struct request r;
 	struct inspection *i;
 	struct subject *s = NULL;
 	struct qplan plan = QPLAN_INIT;
@@ -69,15 +69,16 @@ enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options 
 	enum fettle_status st;
 	size_t k;
 
-	st = api_begin(f, in, &o);
-	if (!st && !o.model)
+	st = request_begin(&r, f, in);
+	if (!st && !r.o.model)
 		st = fail(&f->err, FETTLE_INVALID, "cannot inspect: need a model");
 	if (!st)
 		st = api_phase(f, "prepare");
 	if (!st)
-		st = subject_open(&s, f->rt, o.model, &f->err);
+		st = subject_open(&s, f->rt, r.o.model, &f->err);
 	if (!st)
-		st = make_plan(&o, s, &plan, &f->err);
+		st = request_plan(&r, s, &plan, &f->err);
+	request_release(&r);
 	if (st) {
 		subject_free(s);
 		return st;

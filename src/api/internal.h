@@ -25,19 +25,12 @@ struct source {
 	struct dataset *data;
 	struct feed *feed;
 };
-enum fettle_status source_open(struct source *s, const char *path, const struct session *session,
-			       const struct feed_options *o, struct err *err);
 void source_release(struct source *s);
 
 enum {
 	DEFAULT_BATCH = 32,
 	CALIB_BATCH = 8, /* all activations at once: small enough to stay in the cache */
-	DEFAULT_CALIB_SAMPLES = 100,
 };
-
-/* The plan that the options describe. */
-enum fettle_status make_plan(const struct fettle_options *o, const struct subject *s, struct qplan *out,
-			     struct err *err);
 
 /* Ranges by calibration, as a quantizer asks for them. */
 struct range_source calibration_source(struct calibration *c);

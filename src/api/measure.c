@@ -1,5 +1,5 @@
 /* eval, bench, footprint */
-#include "api/internal.h"
+#include "api/request.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,41 +49,40 @@ static const char *default_metric(const struct feed *feed)
 	return feed_has_labels(feed) ? "top1" : "sqnr";
 }
 
-enum fettle_status fettle_eval(struct fettle *f, const struct fettle_options *in, struct fettle_score *out)
+/* samples to evaluate: all, unless the options or the configuration say how many */
+static struct feed_options eval_options(const struct request *r)
 {
-	struct fettle_options o;
-	struct session_options so;
+	const struct config_dataloader *d = &r->c->evaluation.dataloader;
+	size_t batch = r->o.batch                            ? r->o.batch
+		       : config_is_set(r->c, &d->batch_size) ? (size_t)d->batch_size
+							     : DEFAULT_BATCH;
+	size_t iterations = r->c->evaluation.iterations > 0 ? (size_t)r->c->evaluation.iterations : 0;
+
+	return (struct feed_options){ .batch = batch,
+				      .limit = r->o.eval_samples ? r->o.eval_samples : iterations * batch };
+}
+
+static enum fettle_status eval_on_data(struct fettle *f, const struct request *r, struct fettle_score *out)
+{
+	struct session_options so = { .threads = r->threads };
 	struct session *s = NULL, *reference = NULL;
 	struct source data = { NULL, NULL };
+	struct feed_options fo = eval_options(r);
 	struct metric *metric = NULL;
 	struct accuracy a;
 	enum fettle_status st;
 
-	*out = (struct fettle_score){ .metric = "" };
-	st = api_begin(f, in, &o);
-	if (st)
-		return st;
-	if (!o.model || !(o.eval || o.eval_cmd))
-		return fail(&f->err, FETTLE_INVALID,
-			    "cannot evaluate: need a model, and data or an evaluator command");
-	if (o.eval_cmd)
-		return eval_by_command(f, &o, out);
-	so = (struct session_options){ .threads = o.threads };
-	if (o.metric) /* a wrong name is found before anything is loaded */
-		st = metric_new(&metric, o.metric, &f->err);
+	st = api_phase(f, "load");
 	if (!st)
-		st = api_phase(f, "load");
+		st = open_model(&s, f, r->o.model, &so);
+	if (!st && r->o.reference)
+		st = open_model(&reference, f, r->o.reference, &so);
 	if (!st)
-		st = open_model(&s, f, o.model, &so);
-	if (!st && o.reference)
-		st = open_model(&reference, f, o.reference, &so);
+		st = request_source(&data, &r->c->evaluation.dataloader, "evaluation", s, &fo, &f->err);
 	if (!st)
-		st = source_open(&data, o.eval, s,
-				 &(struct feed_options){ .batch = o.batch ? o.batch : DEFAULT_BATCH,
-							 .limit = o.eval_samples },
-				 &f->err);
-	if (!st && !metric)
-		st = metric_new(&metric, default_metric(data.feed), &f->err);
+		st = metric_new(&metric,
+				r->c->evaluation.metric ? r->c->evaluation.metric : default_metric(data.feed),
+				&f->err);
 	if (!st)
 		st = api_phase(f, "evaluate");
 	if (!st)
@@ -102,6 +101,22 @@ enum fettle_status fettle_eval(struct fettle *f, const struct fettle_options *in
 	return st;
 }
 
+enum fettle_status fettle_eval(struct fettle *f, const struct fettle_options *in, struct fettle_score *out)
+{
+	struct request r;
+	enum fettle_status st;
+
+	*out = (struct fettle_score){ .metric = "" };
+	st = request_begin(&r, f, in);
+	if (!st && (!r.o.model || !(request_has_data(&r.c->evaluation.dataloader) || r.o.eval_cmd)))
+		st = fail(&f->err, FETTLE_INVALID,
+			  "cannot evaluate: need a model, and data or an evaluator command");
+	if (!st)
+		st = r.o.eval_cmd ? eval_by_command(f, &r.o, out) : eval_on_data(f, &r, out);
+	request_release(&r);
+	return st;
+}
+
 /* what a session is run on: the first samples of the data, or made up */
 struct feeding {
 	struct source data;
@@ -111,18 +126,19 @@ struct feeding {
 	size_t n;
 };
 
-static enum fettle_status feeding_open(struct feeding *in, const struct fettle_options *o, struct session *s,
+static enum fettle_status feeding_open(struct feeding *in, const struct request *r, struct session *s,
 				       struct err *err)
 {
-	size_t batch = o->batch ? o->batch : 1;
+	size_t batch = r->o.batch ? r->o.batch : 1;
 	enum fettle_status st;
 
 	in->n = session_n_inputs(s);
-	if (!o->eval) {
+	if (!request_has_data(&r->c->evaluation.dataloader)) {
 		in->inputs = in->made_up = xcalloc(in->n, sizeof(*in->made_up));
 		return fake_inputs(s, batch, 1, true, in->made_up, err);
 	}
-	st = source_open(&in->data, o->eval, s, &(struct feed_options){ .batch = batch }, err);
+	st = request_source(&in->data, &r->c->evaluation.dataloader, "evaluation", s,
+			    &(struct feed_options){ .batch = batch }, err);
 	if (!st)
 		st = feed_next(in->data.feed, &in->batch, err);
 	in->inputs = in->batch.inputs;
@@ -143,7 +159,7 @@ static void feeding_release(struct feeding *in)
 enum fettle_status fettle_bench(struct fettle *f, const struct fettle_options *in, const char *const *models,
 				size_t n, struct fettle_timing *out)
 {
-	struct fettle_options o;
+	struct request r;
 	struct session_options so;
 	struct session **s = xcalloc(n, sizeof(struct session *));
 	struct feeding *feeds = xcalloc(n, sizeof(*feeds));
@@ -153,30 +169,30 @@ enum fettle_status fettle_bench(struct fettle *f, const struct fettle_options *i
 	size_t i;
 
 	memset(out, 0, n * sizeof(*out));
-	st = api_begin(f, in, &o);
-	so = (struct session_options){ .threads = o.threads };
+	st = request_begin(&r, f, in);
+	so = (struct session_options){ .threads = r.threads };
 	for (i = 0; i < n && !st; i++) {
 		st = api_phase(f, "load");
 		if (!st)
 			st = open_model(&s[i], f, models[i], &so);
 		if (!st)
-			st = feeding_open(&feeds[i], &o, s[i], &f->err);
+			st = feeding_open(&feeds[i], &r, s[i], &f->err);
 		inputs[i] = feeds[i].inputs;
 	}
 	if (!st)
 		st = api_phase(f, "time");
 	if (!st)
-		st = evaluate_latency(s, inputs, n, (double)n * (o.seconds > 0 ? o.seconds : 1), api_progress,
-				      f, l, &f->err);
+		st = evaluate_latency(s, inputs, n, (double)n * (r.o.seconds > 0 ? r.o.seconds : 1),
+				      api_progress, f, l, &f->err);
 	for (i = 0; i < n && !st; i++) {
 		out[i] = (struct fettle_timing){ .latency_ms = 1e3 * l[i].median,
 						 .p90_ms = 1e3 * l[i].p90,
 						 .runs = l[i].runs,
 						 .size_bytes = model_file_size(models[i]),
 						 .speedup = l[0].median / l[i].median };
-		if (o.helper)
-			st = evaluate_footprint(o.helper, models[i], o.eval, o.batch ? o.batch : 1, o.threads,
-						&out[i].footprint_bytes, &f->err);
+		if (r.o.helper)
+			st = evaluate_footprint(r.o.helper, models[i], r.o.eval, r.o.batch ? r.o.batch : 1,
+						r.threads, &out[i].footprint_bytes, &f->err);
 	}
 	for (i = 0; i < n; i++) {
 		session_free(s[i]);
@@ -186,16 +202,17 @@ enum fettle_status fettle_bench(struct fettle *f, const struct fettle_options *i
 	free(feeds);
 	free(inputs);
 	free(l);
+	request_release(&r);
 	return st;
 }
 
-static enum fettle_status run_once(struct fettle *f, const struct fettle_options *o, struct session *s)
+static enum fettle_status run_once(struct fettle *f, const struct request *r, struct session *s)
 {
 	struct tensor *out = xcalloc(session_n_outputs(s), sizeof(*out));
 	struct feeding in = { .n = 0 };
 	enum fettle_status st;
 
-	st = feeding_open(&in, o, s, &f->err);
+	st = feeding_open(&in, r, s, &f->err);
 	if (!st)
 		st = session_run(s, in.inputs, out, &f->err);
 	feeding_release(&in);
@@ -205,17 +222,18 @@ static enum fettle_status run_once(struct fettle *f, const struct fettle_options
 
 enum fettle_status fettle_footprint(struct fettle *f, const struct fettle_options *in, size_t *bytes)
 {
-	struct fettle_options o;
+	struct request r;
 	struct session *s = NULL;
 	enum fettle_status st;
 
-	st = api_begin(f, in, &o);
+	st = request_begin(&r, f, in);
 	if (!st)
-		st = session_open(&s, f->rt, o.model, &(struct session_options){ .threads = o.threads },
+		st = session_open(&s, f->rt, r.o.model, &(struct session_options){ .threads = r.threads },
 				  &f->err);
 	if (!st)
-		st = run_once(f, &o, s);
+		st = run_once(f, &r, s);
 	*bytes = peak_memory();
 	session_free(s);
+	request_release(&r);
 	return st;
 }

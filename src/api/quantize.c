@@ -1,4 +1,4 @@
-#include "api/internal.h"
+#include "api/request.h"
 
 #include <stdlib.h>
 
@@ -15,16 +15,16 @@ static bool plan_is_static(const struct qplan *p, const struct op_list *ops)
 	return false;
 }
 
-static enum fettle_status run_calibration(struct fettle *f, const struct fettle_options *o, struct subject *s,
+static enum fettle_status run_calibration(struct fettle *f, const struct request *r, struct subject *s,
 					  const struct qplan *plan, struct calibration **out)
 {
 	struct session_options so = { .threads = 1, .level = OPT_NONE };
-	struct calibrate_options co = { .threads = o->threads, .progress = api_progress, .self = f };
+	struct calibrate_options co = { .threads = r->threads, .progress = api_progress, .self = f };
 	struct source data = { NULL, NULL };
-	struct feed_options fo = { .batch = o->batch ? o->batch : CALIB_BATCH,
-				   .limit = o->calib_samples ? o->calib_samples : DEFAULT_CALIB_SAMPLES,
-				   .shuffle = o->seed != 0,
-				   .seed = o->seed };
+	struct feed_options fo = { .batch = r->o.batch ? r->o.batch : CALIB_BATCH,
+				   .limit = (size_t)r->c->calibration.sampling_size.v[0],
+				   .shuffle = r->o.seed || r->c->calibration.dataloader.shuffle,
+				   .seed = r->o.seed ? r->o.seed : (uint64_t)r->c->tuning.random_seed };
 	const char **values = NULL;
 	struct session *shape = NULL; /* only to ask what the inputs are */
 	enum fettle_status st;
@@ -34,7 +34,7 @@ static enum fettle_status run_calibration(struct fettle *f, const struct fettle_
 	if (!st)
 		st = session_new(&shape, f->rt, s->m, &so, &f->err);
 	if (!st)
-		st = source_open(&data, o->calib, shape, &fo, &f->err);
+		st = request_source(&data, &r->c->calibration.dataloader, "calibration", shape, &fo, &f->err);
 	if (!st) {
 		n = quantizer_values(&s->g, &s->ops, plan, &values);
 		st = calibrate(out, f->rt, s->m, values, n, data.feed, &co, &f->err);
@@ -70,7 +70,7 @@ static void summarise(const struct qplan *p, const struct subject *s, struct fet
 enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options *in,
 				   struct fettle_quantized *out)
 {
-	struct fettle_options o;
+	struct request r;
 	struct subject *s = NULL;
 	struct calibration *c = NULL;
 	struct quantizer *z = NULL;
@@ -81,30 +81,30 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 	enum fettle_status st;
 
 	*out = (struct fettle_quantized){ 0 };
-	st = api_begin(f, in, &o);
+	st = request_begin(&r, f, in);
+	if (!st && (!r.o.model || !r.o.output))
+		st = fail(&f->err, FETTLE_INVALID, "cannot quantize: need a model and an output path");
 	if (st)
-		return st;
-	if (!o.model || !o.output)
-		return fail(&f->err, FETTLE_INVALID, "cannot quantize: need a model and an output path");
+		goto out;
 	t = clock_now();
 	st = api_phase(f, "prepare");
 	if (!st)
-		st = subject_open(&s, f->rt, o.model, &f->err);
+		st = subject_open(&s, f->rt, r.o.model, &f->err);
 	if (!st)
-		st = make_plan(&o, s, &plan, &f->err);
+		st = request_plan(&r, s, &plan, &f->err);
 	if (st)
 		goto out;
 	out->seconds_prepare = clock_now() - t;
 	t = clock_now();
 	if (plan_is_static(&plan, &s->ops)) {
-		if (!o.calib) {
+		if (!request_has_data(&r.c->calibration.dataloader)) {
 			st = fail(&f->err, FETTLE_INVALID,
 				  "cannot quantize %s: static quantization needs calibration data (--calib), "
 				  "or choose the dynamic approach",
-				  o.model);
+				  r.o.model);
 			goto out;
 		}
-		st = run_calibration(f, &o, s, &plan, &c);
+		st = run_calibration(f, &r, s, &plan, &c);
 		if (st)
 			goto out;
 		ranges = calibration_source(c);
@@ -121,17 +121,18 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 	if (!st)
 		st = check_loads(f, q);
 	if (!st)
-		st = model_save(q, o.output, &f->err);
+		st = model_save(q, r.o.output, &f->err);
 	if (st)
 		goto out;
 	summarise(&plan, s, out);
-	out->size_before = model_file_size(o.model);
-	out->size_after = model_file_size(o.output);
+	out->size_before = model_file_size(r.o.model);
+	out->size_after = model_file_size(r.o.output);
 out:
 	model_free(q);
 	quantizer_free(z);
 	calibration_free(c);
 	qplan_release(&plan);
 	subject_free(s);
+	request_release(&r);
 	return st;
 }

@@ -1,5 +1,5 @@
 /* Words -> settings, with the nearest valid word in every error. */
-#include "api/internal.h"
+#include "api/request.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,11 +62,7 @@ static enum fettle_status pick_algorithm(const char *text, struct qsetting *s, s
 static enum fettle_status read_settings(const struct fettle_options *o, const struct cpu *cpu,
 					struct qplan_defaults *d, struct err *err)
 {
-	static const struct word approaches[] = { { "static", APPROACH_STATIC },
-						  { "dynamic", APPROACH_DYNAMIC },
-						  { "auto", APPROACH_AUTO } },
-				 formats[] = { { "qdq", FORMAT_QDQ }, { "qoperator", FORMAT_QOPERATOR } },
-				 act_types[] = { { "uint8", DT_U8 },
+	static const struct word act_types[] = { { "uint8", DT_U8 },
 						 { "int8", DT_S8 },
 						 { "uint16", DT_U16 },
 						 { "int16", DT_S16 } },
@@ -76,18 +72,13 @@ static enum fettle_status read_settings(const struct fettle_options *o, const st
 				 schemes[] = { { "asym", SCHEME_ASYM }, { "sym", SCHEME_SYM } },
 				 grains[] = { { "per_channel", 1 }, { "per_tensor", 0 } },
 				 ranges[] = { { "auto", 2 }, { "on", 1 }, { "off", 0 } };
-	int approach, format, act = DT_U8, weight = DT_S8, act_scheme = SCHEME_ASYM, weight_scheme, grain = 1,
-			      narrow = 2;
+	int act = DT_U8, weight = DT_S8, act_scheme = SCHEME_ASYM, weight_scheme, grain = 1, narrow = 2;
 	enum fettle_status st;
 
 	*d = qplan_defaults(cpu);
-	approach = d->approach;
-	format = d->format;
 	weight_scheme = d->weight.scheme;
 #define PICK(name, field, words, out) st = st ? st : pick(name, o->field, words, ARRAY_LEN(words), out, err)
 	st = pick_algorithm(o->algorithm, &d->act, err);
-	PICK("approach", approach, approaches, &approach);
-	PICK("format", format, formats, &format);
 	PICK("activation type", act_dtype, act_types, &act);
 	PICK("weight type", weight_dtype, weight_types, &weight);
 	PICK("activation scheme", act_scheme, schemes, &act_scheme);
@@ -99,8 +90,6 @@ static enum fettle_status read_settings(const struct fettle_options *o, const st
 #undef PICK
 	if (st)
 		return st;
-	d->approach = (enum approach)approach;
-	d->format = (enum quant_format)format;
 	d->act.dtype = (enum dtype)act;
 	d->act.scheme = (enum scheme)act_scheme;
 	d->weight.dtype = (enum dtype)weight;
@@ -135,20 +124,44 @@ static enum fettle_status apply_selection(const char *list, const struct subject
 	return st;
 }
 
-enum fettle_status make_plan(const struct fettle_options *o, const struct subject *s, struct qplan *out,
-			     struct err *err)
+/* what the configuration allows, and its recipes */
+static enum fettle_status apply_config(const struct request *r, const struct subject *s, struct qplan *p,
+				       struct err *err)
+{
+	struct arena a = ARENA_INIT;
+	struct op_mask *masks = xcalloc(s->ops.n, sizeof(*masks));
+	struct constraint *constraints = NULL;
+	enum fettle_status st;
+	size_t n, i;
+
+	n = request_constraints(r, &a, &constraints);
+	st = constraints_apply(constraints, n, &s->ops, s->m, masks, err);
+	for (i = 0; i < s->ops.n && !st; i++)
+		mask_fit(&masks[i], &s->ops.v[i], &p->ops[i]);
+	p->recipes = request_recipes(r);
+	free(constraints);
+	free(masks);
+	arena_release(&a);
+	return st;
+}
+
+enum fettle_status request_plan(const struct request *r, const struct subject *s, struct qplan *out,
+				struct err *err)
 {
 	struct qplan_defaults d;
 	enum fettle_status st;
 
-	st = read_settings(o, &s->cpu, &d, err);
+	st = read_settings(&r->o, &s->cpu, &d, err);
 	if (st)
 		return st;
+	d.approach = (enum approach)r->c->quantization.approach;
+	d.format = (enum quant_format)r->c->quantization.format;
 	qplan_default(out, &s->ops, &s->g, &d);
-	if (o->quantize)
-		st = apply_selection(o->quantize, s, out, true, err);
-	if (!st && o->keep_fp32)
-		st = apply_selection(o->keep_fp32, s, out, false, err);
+	st = apply_config(r, s, out, err);
+	if (!st && r->o.quantize)
+		st = apply_selection(r->o.quantize, s, out, true, err);
+	if (!st && r->o.keep_fp32)
+		st = apply_selection(r->o.keep_fp32, s, out, false, err);
 	if (st)
 		qplan_release(out);
 	return st;

@@ -51,7 +51,7 @@ else
 fi
 
 # settings
-refuses "approach to 'statik'.*did you mean 'static'" quantize $m --calib $c -o "$o" --approach statik
+refuses "approach.*'statik', did you mean 'static'" quantize $m --calib $c -o "$o" --approach statik
 refuses "did you mean minmax" quantize $m --calib $c -o "$o" --algorithm mimax
 refuses "percentile" quantize $m --calib $c -o "$o" --algorithm percentile:101
 refuses "need one of" quantize $m --calib $c -o "$o" --weight-type int4

@@ -1,0 +1,34 @@
+/* A call's options and configuration, merged: options override the YAML, the YAML overrides defaults. */
+#ifndef API_REQUEST_H
+#define API_REQUEST_H
+
+#include "api/internal.h"
+#include "config/config.h"
+#include "space/constraint.h"
+
+struct request {
+	struct fettle_options o;
+	struct config *c;
+	int threads; /* 0: all cores */
+};
+
+/* Each call of the interface begins with this; request_release() ends it, also after a failure. */
+enum fettle_status request_begin(struct request *r, struct fettle *f, const struct fettle_options *in);
+void request_release(struct request *r);
+
+/* The data a dataloader describes, bound to a session's inputs. `what` names it in messages: "calibration". */
+enum fettle_status request_source(struct source *s, const struct config_dataloader *d, const char *what,
+				  const struct session *session, const struct feed_options *o,
+				  struct err *err);
+/* Is there any? */
+bool request_has_data(const struct config_dataloader *d);
+
+/* The plan that options and configuration describe, without a search. */
+enum fettle_status request_plan(const struct request *r, const struct subject *s, struct qplan *out,
+				struct err *err);
+struct recipes request_recipes(const struct request *r);
+
+/* The configuration's constraints; free() the array. */
+size_t request_constraints(const struct request *r, struct arena *a, struct constraint **out);
+
+#endif

@@ -1,0 +1,163 @@
+#include "space/constraint.h"
+
+#include <regex.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+
+unsigned dtype_bit(enum dtype t)
+{
+	return t == DT_U8 ? T_U8 : t == DT_S8 ? T_S8 : t == DT_U16 ? T_U16 : t == DT_S16 ? T_S16 : 0;
+}
+
+static void narrow(unsigned *to, unsigned from)
+{
+	if (from)
+		*to = from;
+}
+
+static void narrow_side(struct side_mask *to, const struct side_mask *from)
+{
+	narrow(&to->granularity, from->granularity);
+	narrow(&to->scheme, from->scheme);
+	narrow(&to->dtype, from->dtype);
+	narrow(&to->algorithm, from->algorithm);
+}
+
+/* an exact name, or a regular expression that matches the whole of it */
+static bool name_matches(const char *pattern, const regex_t *re, const char *name)
+{
+	return strcmp(pattern, name) == 0 || (re && regexec(re, name, 0, NULL, 0) == 0);
+}
+
+static enum fettle_status no_match(const struct constraint *c, const struct op_list *ops,
+				   const struct model *m, struct err *err)
+{
+	const char **names = xcalloc(ops->n, sizeof(*names)), *near;
+	size_t i;
+
+	for (i = 0; i < ops->n; i++)
+		names[i] = c->scope == CONSTRAIN_TYPE ? m->nodes.v[i]->op : ops->v[i].name;
+	near = str_nearest(c->name, names, ops->n);
+	free(names);
+	return fail(err, FETTLE_INVALID, "%s: no op of the model has the %s '%s'%s%s%s", c->where,
+		    c->scope == CONSTRAIN_TYPE ? "type" : "name", c->name, near ? ", did you mean '" : "",
+		    near ? near : "", near ? "'?" : "");
+}
+
+static enum fettle_status apply_one(const struct constraint *c, const struct op_list *ops,
+				    const struct model *m, struct op_mask *out, struct err *err)
+{
+	size_t hits = 0, i;
+	bool is_regex = false;
+	regex_t re;
+
+	if (c->scope == CONSTRAIN_OP) {
+		char *whole = xstrfmt("^(%s)$", c->name);
+
+		is_regex = regcomp(&re, whole, REG_EXTENDED | REG_NOSUB) == 0;
+		free(whole);
+	}
+	for (i = 0; i < ops->n; i++) {
+		if (c->scope == CONSTRAIN_TYPE && strcmp(m->nodes.v[i]->op, c->name) != 0)
+			continue;
+		if (c->scope == CONSTRAIN_OP && !name_matches(c->name, is_regex ? &re : NULL, ops->v[i].name))
+			continue;
+		narrow_side(&out[i].weight, &c->mask.weight);
+		narrow_side(&out[i].act, &c->mask.act);
+		hits++;
+	}
+	if (is_regex)
+		regfree(&re);
+	return hits || c->scope == CONSTRAIN_MODEL ? FETTLE_OK : no_match(c, ops, m, err);
+}
+
+enum fettle_status constraints_apply(const struct constraint *v, size_t n, const struct op_list *ops,
+				     const struct model *m, struct op_mask *out, struct err *err)
+{
+	enum fettle_status st = FETTLE_OK;
+	enum constraint_scope scope;
+	size_t i;
+
+	memset(out, 0, ops->n * sizeof(*out));
+	for (scope = CONSTRAIN_MODEL; scope <= CONSTRAIN_OP; scope++) /* the narrower later, so it wins */
+		for (i = 0; i < n && !st; i++)
+			if (v[i].scope == scope)
+				st = apply_one(&v[i], ops, m, out, err);
+	return st;
+}
+
+bool mask_allows_fp32(const struct op_mask *m)
+{
+	return (!m->act.dtype || m->act.dtype & MASK_FP32) &&
+	       (!m->weight.dtype || m->weight.dtype & MASK_FP32);
+}
+
+static bool side_allows(const struct side_mask *m, const struct qsetting *s, bool weight)
+{
+	unsigned grain = weight && s->per_channel ? MASK_PER_CHANNEL : MASK_PER_TENSOR;
+
+	if (weight && m->algorithm && !(m->algorithm & (1u << RANGE_MINMAX | 1u << RANGE_MSE)))
+		return !m->dtype ||
+		       m->dtype & dtype_bit(s->dtype); /* weights know only these two: kl means minmax */
+	return (!m->granularity || m->granularity & grain) && (!m->scheme || m->scheme & 1u << s->scheme) &&
+	       (!m->dtype || m->dtype & dtype_bit(s->dtype)) &&
+	       (!m->algorithm || m->algorithm & 1u << s->algorithm);
+}
+
+bool mask_allows(const struct op_mask *m, const struct op *op, const struct op_choice *c)
+{
+	if (c->mode == OP_FP32)
+		return mask_allows_fp32(m);
+	if (op->rule->weight >= 0 && !side_allows(&m->weight, &c->weight, true))
+		return false;
+	/* a dynamic op's activation is uint8, whatever its setting says */
+	return c->mode == OP_DYNAMIC ? !m->act.dtype || m->act.dtype & T_U8
+				     : side_allows(&m->act, &c->act, false);
+}
+
+/* the lowest allowed bit when the present one is not */
+static unsigned fit(unsigned mask, unsigned now)
+{
+	return !mask || mask & now ? now : mask & -mask;
+}
+
+static unsigned log2_of(unsigned bit)
+{
+	unsigned n = 0;
+
+	while (bit >>= 1)
+		n++;
+	return n;
+}
+
+static void fit_side(const struct side_mask *m, struct qsetting *s, unsigned possible, bool weight)
+{
+	static const enum dtype types[] = { DT_U8, DT_S8, DT_U16, DT_S16 };
+	unsigned mask = m->algorithm & (weight ? 1u << RANGE_MINMAX | 1u << RANGE_MSE : ~0u);
+
+	s->dtype = types[log2_of(fit(m->dtype & possible, dtype_bit(s->dtype)))];
+	s->scheme = (enum scheme)log2_of(fit(m->scheme, 1u << s->scheme));
+	s->algorithm = (enum range_algorithm)log2_of(fit(mask, 1u << s->algorithm));
+	if (weight)
+		s->per_channel = fit(m->granularity, s->per_channel ? MASK_PER_CHANNEL : MASK_PER_TENSOR) ==
+				 MASK_PER_CHANNEL;
+}
+
+void mask_fit(const struct op_mask *m, const struct op *op, struct op_choice *c)
+{
+	bool act_int = !m->act.dtype || m->act.dtype & T_ALL,
+	     weight_int = !m->weight.dtype || m->weight.dtype & T_ALL;
+
+	if (c->mode == OP_FP32 || !op->rule)
+		return;
+	if (!act_int || (op->rule->weight >= 0 && !weight_int)) {
+		c->mode = OP_FP32;
+		return;
+	}
+	fit_side(&m->act, &c->act, op->rule->act_dtypes, false);
+	fit_side(&m->weight, &c->weight, op->rule->weight_dtypes ? op->rule->weight_dtypes : T_ALL, true);
+	if (!mask_allows(m, op, c))
+		c->mode = OP_FP32; /* what is allowed, the runtime cannot do */
+}

@@ -1,0 +1,41 @@
+/* What the user allows: constraints only ever remove options. The narrower wins, field by field: an op's name
+ * over its type over the whole model. */
+#ifndef SPACE_CONSTRAINT_H
+#define SPACE_CONSTRAINT_H
+
+#include "space/qplan.h"
+
+/* Allowed values as bits; 0: anything. */
+struct side_mask {
+	unsigned granularity; /* MASK_PER_* */
+	unsigned scheme;      /* 1 << SCHEME_* */
+	unsigned dtype;       /* T_*, MASK_FP32 */
+	unsigned algorithm;   /* 1 << RANGE_* */
+};
+enum { MASK_PER_TENSOR = 1, MASK_PER_CHANNEL = 2 };
+enum { MASK_FP32 = T_ALL + 1 };
+
+struct op_mask {
+	struct side_mask weight, act;
+};
+
+enum constraint_scope { CONSTRAIN_MODEL, CONSTRAIN_TYPE, CONSTRAIN_OP };
+struct constraint {
+	enum constraint_scope scope;
+	const char *name;  /* an op type; an op's name or a regular expression */
+	const char *where; /* "conf.yaml:3:5", for messages */
+	struct op_mask mask;
+};
+
+/* What is allowed for each op (as many as ops->n). A constraint that matches no op is an error naming the nearest. */
+enum fettle_status constraints_apply(const struct constraint *v, size_t n, const struct op_list *ops,
+				     const struct model *m, struct op_mask *out, struct err *err);
+
+bool mask_allows_fp32(const struct op_mask *m);
+bool mask_allows(const struct op_mask *m, const struct op *op, const struct op_choice *c);
+/* Changes a choice to the nearest allowed one; fp32 when nothing else is allowed. */
+void mask_fit(const struct op_mask *m, const struct op *op, struct op_choice *c);
+
+unsigned dtype_bit(enum dtype t); /* T_* */
+
+#endif
