@@ -12,7 +12,7 @@
 
 enum param_kind { PARAM_OP, PARAM_RECIPE, PARAM_SAMPLES };
 enum option_mode { OPTION_FP32, OPTION_STATIC, OPTION_DYNAMIC }; /* of an op */
-enum { NO_OPTION = 255, SPACE_OPTIONS_MAX = 64 };
+enum { NO_OPTION = 255, SPACE_OPTIONS_MAX = 200 };
 
 struct param_option {
 	enum option_mode mode;

@@ -1,0 +1,231 @@
+#include "space/plan_json.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+
+static const char *const modes[] = { [OP_FP32] = "fp32", [OP_STATIC] = "static", [OP_DYNAMIC] = "dynamic" };
+static const char *const formats[] = { [FORMAT_QDQ] = "qdq", [FORMAT_QOPERATOR] = "qoperator" };
+static const char *const schemes[] = { [SCHEME_ASYM] = "asym", [SCHEME_SYM] = "sym" };
+static const char *const grains[] = { "per_tensor", "per_channel" };
+
+static json_t *side_to_json(const struct qsetting *s, bool weight)
+{
+	json_t *j = json_pack("{s:s, s:s, s:s}", "dtype", dtype_name(s->dtype), "scheme", schemes[s->scheme],
+			      "algorithm", range_methods[s->algorithm]->name);
+
+	if (s->algorithm == RANGE_PERCENTILE)
+		json_object_set_new(j, "percentile", json_real(s->percentile));
+	if (weight) {
+		json_object_set_new(j, "granularity", json_string(grains[s->per_channel]));
+		json_object_set_new(j, "reduce_range", json_boolean(s->narrow));
+	}
+	return j;
+}
+
+static json_t *op_to_json(const struct op *op, const struct op_choice *c)
+{
+	json_t *j = json_pack("{s:s}", "mode", modes[c->mode]);
+
+	if (c->mode == OP_STATIC && op->rule->kind != OP_TABLE)
+		json_object_set_new(j, "activation", side_to_json(&c->act, false));
+	if (c->mode != OP_FP32 && op->rule->weight >= 0)
+		json_object_set_new(j, "weight", side_to_json(&c->weight, true));
+	return j;
+}
+
+static json_t *recipes_to_json(const struct recipes *r)
+{
+	json_t *j = json_object(), *list;
+	size_t i;
+
+	for (i = 0; i < n_recipe_infos; i++)
+		json_object_set_new(j, recipe_infos[i].name, json_boolean(recipe_get(r, &recipe_infos[i])));
+	if (r->n_no_output) {
+		list = json_array();
+		for (i = 0; i < r->n_no_output; i++)
+			json_array_append_new(list, json_string(r->no_output[i]));
+		json_object_set_new(j, "optypes_to_exclude_output_quant", list);
+	}
+	return j;
+}
+
+char *qplan_to_json(const struct qplan *p, const struct op_list *ops, int64_t samples)
+{
+	json_t *list = json_object(), *all;
+	char *text;
+	size_t i;
+
+	for (i = 0; i < ops->n; i++) {
+		const struct op *op = &ops->v[i];
+
+		if (op->rule && op->rule->kind != OP_MOVE && (op->offered || p->ops[i].mode != OP_FP32))
+			json_object_set_new(list, op->name, op_to_json(op, &p->ops[i]));
+	}
+	all = json_pack("{s:i, s:s, s:I, s:o, s:o}", "fettle_plan", 1, "format", formats[p->format],
+			"samples", (json_int_t)samples, "recipes", recipes_to_json(&p->recipes), "ops", list);
+	text = json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(10));
+	json_decref(all);
+	return text;
+}
+
+struct reader {
+	const char *where, *op;
+	struct err *err;
+};
+
+/* the index of j[key] among words; `otherwise` when absent */
+static enum fettle_status read_word(const struct reader *r, const json_t *j, const char *key,
+				    const char *const *words, size_t n, int *out)
+{
+	const json_t *v = json_object_get(j, key);
+	const char *text = json_string_value(v), *near;
+	size_t i;
+
+	if (!v)
+		return FETTLE_OK;
+	for (i = 0; text && i < n; i++)
+		if (strcmp(text, words[i]) == 0) {
+			*out = (int)i;
+			return FETTLE_OK;
+		}
+	near = text ? str_nearest(text, words, n) : NULL;
+	return fail(r->err, FETTLE_INVALID, "cannot read plan %s: op '%s', %s '%s'%s%s%s", r->where, r->op,
+		    key, text ? text : "(not a text)", near ? ", did you mean '" : ", which is no valid word",
+		    near ? near : "", near ? "'?" : "");
+}
+
+static enum fettle_status read_side(const struct reader *r, const json_t *j, struct qsetting *s)
+{
+	static const char *const types[] = { "uint8", "int8", "uint16", "int16" };
+	static const enum dtype values[] = { DT_U8, DT_S8, DT_U16, DT_S16 };
+	const char *algorithm = json_string_value(json_object_get(j, "algorithm"));
+	const json_t *percentile = json_object_get(j, "percentile");
+	int dtype = -1, scheme = s->scheme, grain = s->per_channel;
+	enum fettle_status st;
+
+	if (!j)
+		return FETTLE_OK;
+	st = read_word(r, j, "dtype", types, ARRAY_LEN(types), &dtype);
+	st = st ? st : read_word(r, j, "scheme", schemes, 2, &scheme);
+	st = st ? st : read_word(r, j, "granularity", grains, 2, &grain);
+	if (!st && algorithm && range_parse(algorithm, &s->algorithm, r->err))
+		st = fail_prefix(r->err, FETTLE_INVALID, "cannot read plan %s: op '%s'", r->where, r->op);
+	if (st)
+		return st;
+	if (dtype >= 0)
+		s->dtype = values[dtype];
+	s->scheme = (enum scheme)scheme;
+	s->per_channel = grain;
+	s->narrow = json_is_true(json_object_get(j, "reduce_range"));
+	if (percentile)
+		s->percentile = json_number_value(percentile);
+	return FETTLE_OK;
+}
+
+static enum fettle_status read_op(const struct reader *r, const json_t *j, const struct op *op,
+				  struct op_choice *c)
+{
+	unsigned need[] = { [OP_FP32] = 0, [OP_STATIC] = MODE_STATIC, [OP_DYNAMIC] = MODE_DYNAMIC };
+	int mode = OP_FP32;
+	enum fettle_status st;
+
+	st = read_word(r, j, "mode", modes, 3, &mode);
+	if (!st && need[mode] & ~op->modes)
+		st = fail(r->err, FETTLE_INVALID, "cannot read plan %s: op '%s' cannot be %s: %s", r->where,
+			  r->op, modes[mode], op->why ? op->why : "the runtime has no such kernel");
+	c->mode = (enum op_mode)mode;
+	st = st ? st : read_side(r, json_object_get(j, "activation"), &c->act);
+	st = st ? st : read_side(r, json_object_get(j, "weight"), &c->weight);
+	return st;
+}
+
+static enum fettle_status read_ops(struct reader *r, json_t *list, const struct op_list *ops,
+				   struct qplan *out)
+{
+	struct map names = MAP_INIT;
+	enum fettle_status st = FETTLE_OK;
+	const char **all = xcalloc(ops->n, sizeof(*all));
+	const char *name;
+	json_t *j;
+	size_t i;
+
+	for (i = 0; i < ops->n; i++) {
+		map_set(&names, ops->v[i].name, i);
+		all[i] = ops->v[i].name;
+	}
+	json_object_foreach(list, name, j)
+	{
+		i = map_get(&names, name);
+		r->op = name;
+		if (i == MAP_NONE) {
+			const char *near = str_nearest(name, all, ops->n);
+
+			st = fail(r->err, FETTLE_INVALID,
+				  "cannot read plan %s: the model has no op '%s'%s%s%s", r->where, name,
+				  near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+		} else {
+			st = read_op(r, j, &ops->v[i], &out->ops[i]);
+		}
+		if (st)
+			break;
+	}
+	free(all);
+	map_release(&names);
+	return st;
+}
+
+static void start_empty(struct qplan *out, const struct op_list *ops)
+{
+	struct cpu cpu = cpu_detect();
+	struct qplan_defaults d = qplan_defaults(&cpu);
+	size_t i;
+
+	out->n = ops->n;
+	out->ops = xcalloc(ops->n, sizeof(*out->ops));
+	for (i = 0; i < ops->n; i++) {
+		bool move = ops->v[i].rule && ops->v[i].rule->kind == OP_MOVE;
+
+		out->ops[i] = (struct op_choice){ move ? OP_STATIC : OP_FP32, d.act, d.weight };
+	}
+}
+
+enum fettle_status qplan_from_json(struct qplan *out, int64_t *samples, const char *text, const char *where,
+				   const struct op_list *ops, struct err *err)
+{
+	struct reader r = { where, "", err };
+	json_error_t why;
+	json_t *all = json_loads(text, JSON_REJECT_DUPLICATES, &why), *list = json_object_get(all, "ops");
+	int format = FORMAT_QDQ;
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	*out = (struct qplan)QPLAN_INIT;
+	if (!all)
+		return fail(err, FETTLE_INVALID, "cannot read plan %s: line %d, %s", where, why.line,
+			    why.text);
+	if (json_integer_value(json_object_get(all, "fettle_plan")) != 1 || !json_is_object(list)) {
+		json_decref(all);
+		return fail(err, FETTLE_INVALID, "cannot read plan %s: need \"fettle_plan\": 1 and \"ops\"",
+			    where);
+	}
+	start_empty(out, ops);
+	st = read_word(&r, all, "format", formats, 2, &format);
+	out->format = (enum quant_format)format;
+	if (samples)
+		*samples = json_integer_value(json_object_get(all, "samples"));
+	for (i = 0; i < n_recipe_infos; i++) {
+		const json_t *v = json_object_get(json_object_get(all, "recipes"), recipe_infos[i].name);
+
+		if (v)
+			recipe_set(&out->recipes, &recipe_infos[i], json_is_true(v));
+	}
+	if (!st)
+		st = read_ops(&r, list, ops, out);
+	json_decref(all);
+	if (st)
+		qplan_release(out);
+	return st;
+}

@@ -1,0 +1,297 @@
+#include "space/tuning.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIELD(f) offsetof(struct recipes, f)
+const struct recipe_info recipe_infos[] = {
+	{ "first_conv_or_matmul_quantization", "the first Conv or MatMul is quantized", FIELD(keep_first),
+	  false, true, false, true },
+	{ "last_conv_or_matmul_quantization", "the last Conv or MatMul is quantized", FIELD(keep_last), false,
+	  true, false, true },
+	{ "pre_post_process_quantization", "what comes before the first and behind the last is quantized",
+	  FIELD(keep_ends), false, true, false, true },
+	{ "scale_propagation_max_pooling", "MaxPool's output shares its input's scale", FIELD(own_pool_scale),
+	  false, true, false, false },
+	{ "scale_propagation_concat", "Concat's inputs share its output's scale", FIELD(own_concat_scale),
+	  false, true, false, true },
+	{ "gemm_to_matmul", "Gemm becomes MatMul and Add", FIELD(gemm_to_matmul), true, false, true, false },
+	{ "dedicated_qdq_pair", "every reader of a value gets a Q/DQ pair of its own",
+	  FIELD(dedicated_qdq_pair), true, false, true, false },
+	{ "add_qdq_pair_to_weight", "weights stay float, with a Q/DQ pair", FIELD(qdq_pair_on_weights), true,
+	  false, true, false },
+	{ "fast_bias_correction", "biases take up the mean error of the quantized weights",
+	  FIELD(fast_bias_correction), true, false, true, true },
+	{ "weight_correction", "quantized weights keep each channel's mean and variance",
+	  FIELD(weight_correction), true, false, true, true },
+};
+const size_t n_recipe_infos = ARRAY_LEN(recipe_infos);
+
+/* a recipe's documented value <-> the field it stands for */
+bool recipe_get(const struct recipes *r, const struct recipe_info *i)
+{
+	bool field = *(const bool *)((const char *)r + i->offset);
+
+	return field == i->on_is_field;
+}
+
+void recipe_set(struct recipes *r, const struct recipe_info *i, bool on)
+{
+	*(bool *)((char *)r + i->offset) = on == i->on_is_field;
+}
+
+/* settings in order of preference; what gives the same numbers is listed once (int8 asymmetric is uint8 shifted) */
+static size_t list_activations(const struct op_mask *m, const struct qsetting *first, struct qsetting *out)
+{
+	static const enum range_algorithm algorithms[] = { RANGE_MINMAX, RANGE_KL, RANGE_PERCENTILE,
+							   RANGE_MSE };
+	static const struct {
+		enum dtype dtype;
+		enum scheme scheme;
+	} forms[] = { { DT_U8, SCHEME_ASYM }, { DT_S8, SCHEME_ASYM },  { DT_S8, SCHEME_SYM },
+		      { DT_U8, SCHEME_SYM },  { DT_U16, SCHEME_ASYM }, { DT_S16, SCHEME_SYM } };
+	bool have[2] = { false, false };
+	size_t n = 0, i, k;
+
+	for (i = 0; i < ARRAY_LEN(forms); i++) {
+		bool wide = dtype_size(forms[i].dtype) == 2;
+
+		if (m->act.dtype ? !(m->act.dtype & dtype_bit(forms[i].dtype)) : wide)
+			continue; /* 16 bits only for those who ask */
+		if ((m->act.scheme && !(m->act.scheme & 1u << forms[i].scheme)) ||
+		    (!wide && have[forms[i].scheme]))
+			continue;
+		have[forms[i].scheme] |= !wide;
+		for (k = 0; k < ARRAY_LEN(algorithms); k++) {
+			if (m->act.algorithm && !(m->act.algorithm & 1u << algorithms[k]))
+				continue;
+			out[n] = *first;
+			out[n].dtype = forms[i].dtype;
+			out[n].scheme = forms[i].scheme;
+			out[n++].algorithm = algorithms[k];
+		}
+	}
+	return n;
+}
+
+static size_t list_weights(const struct op_mask *m, const struct qsetting *first, struct qsetting *out)
+{
+	static const struct {
+		enum dtype dtype;
+		enum scheme scheme;
+		bool narrow;
+	} forms[] = { { DT_S8, SCHEME_SYM, true },
+		      { DT_S8, SCHEME_SYM, false },
+		      { DT_U8, SCHEME_ASYM, false },
+		      { DT_S16, SCHEME_SYM, false } };
+	const unsigned algorithms = m->weight.algorithm & (1u << RANGE_MINMAX | 1u << RANGE_MSE);
+	size_t n = 0, i;
+	int tensor, mse;
+
+	for (i = 0; i < ARRAY_LEN(forms); i++) {
+		/* 7 bits, and u8 beside s8, only where the CPU saturates; first is then narrow */
+		if (forms[i].narrow && !first->narrow)
+			continue;
+		if (m->weight.dtype ? !(m->weight.dtype & dtype_bit(forms[i].dtype))
+				    : forms[i].dtype == DT_S16 || (forms[i].dtype == DT_U8 && !first->narrow))
+			continue;
+		if (m->weight.scheme && !(m->weight.scheme & 1u << forms[i].scheme))
+			continue;
+		for (tensor = 0; tensor < 2; tensor++)
+			for (mse = 0; mse < 2; mse++) {
+				if (m->weight.granularity &&
+				    !(m->weight.granularity & (tensor ? MASK_PER_TENSOR : MASK_PER_CHANNEL)))
+					continue;
+				if (algorithms && !(algorithms & 1u << (mse ? RANGE_MSE : RANGE_MINMAX)))
+					continue;
+				out[n] = *first;
+				out[n].dtype = forms[i].dtype;
+				out[n].scheme = forms[i].scheme;
+				out[n].narrow = forms[i].narrow;
+				out[n].per_channel = !tensor;
+				out[n++].algorithm = mse ? RANGE_MSE : RANGE_MINMAX;
+			}
+	}
+	return n;
+}
+
+enum { ACTS_MAX = 24, WEIGHTS_MAX = 16 };
+
+/* Preference: the defaults; then other ranges of the activations; then other weights. */
+static size_t list_choices(const struct op *op, const struct op_mask *m, const struct qplan_defaults *d,
+			   struct op_choice *out, struct param_option *options)
+{
+	struct qsetting acts[ACTS_MAX], weights[WEIGHTS_MAX];
+	size_t n_acts = list_activations(m, &d->act, acts), n_weights = 1, n = 0, w, a;
+	bool has_weight = op->rule->weight >= 0;
+
+	weights[0] = d->weight;
+	if (has_weight)
+		n_weights = list_weights(m, &d->weight, weights);
+	if (op->rule->kind == OP_TABLE) { /* its rows have one scale, and no activation is calibrated */
+		n_acts = 1;
+		n_weights = n_weights ? 1 : 0;
+	}
+	if (op->modes & MODE_STATIC && d->approach != APPROACH_DYNAMIC)
+		for (w = 0; w < n_weights; w++)
+			for (a = 0; a < n_acts && n + 8 < SPACE_OPTIONS_MAX; a++) {
+				options[n] =
+					(struct param_option){ OPTION_STATIC, (unsigned)(w * ACTS_MAX + a) };
+				out[n++] = (struct op_choice){ OP_STATIC, acts[a], weights[w] };
+			}
+	if (op->modes & MODE_DYNAMIC && d->approach != APPROACH_STATIC &&
+	    (!m->act.dtype || m->act.dtype & T_U8))
+		for (w = 0; w < n_weights && n + 1 < SPACE_OPTIONS_MAX; w++) {
+			if (weights[w].algorithm == RANGE_MSE)
+				continue;
+			options[n] = (struct param_option){ OPTION_DYNAMIC, (unsigned)(1000 + w) };
+			out[n++] = (struct op_choice){ OP_DYNAMIC, d->act, weights[w] };
+		}
+	return n;
+}
+
+static unsigned type_number(struct tuning *t, const char *type)
+{
+	unsigned i;
+
+	for (i = 0; i < t->space.n_types; i++)
+		if (strcmp(t->space.types[i], type) == 0)
+			return i;
+	t->space.types[t->space.n_types++] = type;
+	return i;
+}
+
+static void add_op(struct tuning *t, size_t node, const struct tuning_options *o)
+{
+	const struct op *op = &t->ops->v[node];
+	const struct op_mask *m = &o->masks[node];
+	struct op_choice *choices = arena_alloc(&t->arena, SPACE_OPTIONS_MAX * sizeof(*choices));
+	struct param_option *options = arena_alloc(&t->arena, SPACE_OPTIONS_MAX * sizeof(*options));
+	size_t n = list_choices(op, m, &o->defaults, choices, options), i = t->space.n;
+	struct param *p = &t->space.v[i];
+	bool starts_fp32 =
+		t->base.ops[node].mode == OP_FP32; /* off by default: on offer, but not in the default plan */
+	bool may_fp32 = mask_allows_fp32(m) || !n;
+
+	if (!n && !may_fp32)
+		return;
+	*p = (struct param){
+		.kind = PARAM_OP,
+		.name = op->name,
+		.fallback = NO_OPTION,
+		.apply = NO_OPTION,
+		.options = options,
+		.type = op->rule->type,
+		.type_id = type_number(t, op->rule->type),
+		.block = op->block,
+		.compute = op->rule->kind == OP_COMPUTE,
+		.gain = t->ops->total_macs > 0 ? op->macs / t->ops->total_macs : 0,
+	};
+	if (may_fp32) {
+		options[n] = (struct param_option){ OPTION_FP32, ~0u };
+		choices[n] = (struct op_choice){ OP_FP32, o->defaults.act, o->defaults.weight };
+		p->fallback = (uint8_t)n++;
+	}
+	p->n_options = (uint8_t)n;
+	p->first = starts_fp32 && may_fp32 ? p->fallback : 0;
+	t->node[i] = node;
+	t->choices[i] = choices;
+	t->space.n = ++t->space.n_ops;
+}
+
+static void add_recipes(struct tuning *t, const struct tuning_options *o)
+{
+	size_t i;
+
+	for (i = 0; i < n_recipe_infos; i++) {
+		const struct recipe_info *info = &recipe_infos[i];
+		bool now = recipe_get(&o->recipes, info);
+
+		if (o->recipe_fixed[i] || !info->tuned)
+			continue;
+		t->recipe[t->n_recipes++] = i;
+		t->space.v[t->space.n++] = (struct param){
+			.kind = PARAM_RECIPE,
+			.name = info->name,
+			.n_options = 2,
+			.first = now,
+			.fallback = NO_OPTION,
+			.apply = info->apply,
+			.block = -1,
+		};
+	}
+}
+
+struct tuning *tuning_new(const struct op_list *ops, const struct graph_index *g,
+			  const struct tuning_options *o)
+{
+	struct tuning *t = xcalloc(1, sizeof(*t));
+	size_t max = ops->n + n_recipe_infos + 1, i;
+
+	t->ops = ops;
+	t->space.v = xcalloc(max, sizeof(*t->space.v));
+	t->space.types = xcalloc(max, sizeof(*t->space.types));
+	t->space.n_blocks = (int)ops->n_blocks;
+	t->space.prefer_static = o->defaults.approach == APPROACH_AUTO;
+	t->node = xcalloc(max, sizeof(*t->node));
+	t->choices = xcalloc(max, sizeof(*t->choices));
+	t->recipe = xcalloc(max, sizeof(*t->recipe));
+	qplan_default(&t->base, ops, g, &o->defaults);
+	t->base.recipes = o->recipes;
+	for (i = 0; i < ops->n; i++) {
+		mask_fit(&o->masks[i], &ops->v[i], &t->base.ops[i]);
+		if (ops->v[i].rule && ops->v[i].offered && ops->v[i].rule->kind != OP_MOVE)
+			add_op(t, i, o);
+		else if (!ops->v[i].rule || ops->v[i].rule->kind != OP_MOVE)
+			t->base.ops[i].mode = OP_FP32;
+	}
+	add_recipes(t, o);
+	if (o->n_samples > 1) {
+		t->samples = arena_alloc(&t->arena, o->n_samples * sizeof(*t->samples));
+		memcpy(t->samples, o->samples, o->n_samples * sizeof(*t->samples));
+		t->space.v[t->space.n++] = (struct param){ .kind = PARAM_SAMPLES,
+							   .name = "samples",
+							   .n_options = (uint8_t)o->n_samples,
+							   .fallback = NO_OPTION,
+							   .apply = NO_OPTION,
+							   .block = -1 };
+	}
+	t->n_samples = o->n_samples;
+	if (o->n_samples == 1) {
+		t->samples = arena_alloc(&t->arena, sizeof(*t->samples));
+		t->samples[0] = o->samples[0];
+	}
+	return t;
+}
+
+void tuning_free(struct tuning *t)
+{
+	if (!t)
+		return;
+	qplan_release(&t->base);
+	free(t->space.v);
+	free(t->space.types);
+	free(t->node);
+	free(t->choices);
+	free(t->recipe);
+	arena_release(&t->arena);
+	free(t);
+}
+
+void tuning_qplan(const struct tuning *t, const struct plan *p, struct qplan *out)
+{
+	size_t i;
+
+	*out = t->base;
+	out->ops = xcalloc(out->n, sizeof(*out->ops));
+	memcpy(out->ops, t->base.ops, out->n * sizeof(*out->ops));
+	for (i = 0; i < t->space.n_ops; i++)
+		out->ops[t->node[i]] = t->choices[i][p->choice[i]];
+	for (i = 0; i < t->n_recipes; i++)
+		recipe_set(&out->recipes, &recipe_infos[t->recipe[i]], p->choice[t->space.n_ops + i]);
+}
+
+int64_t tuning_samples(const struct tuning *t, const struct plan *p)
+{
+	return t->samples[t->n_samples > 1 ? p->choice[p->n - 1] : 0];
+}

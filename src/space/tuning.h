@@ -1,0 +1,53 @@
+/* The tuning space of a model: what each option of each parameter means, and plans turned into what the
+ * quantizer carries out. */
+#ifndef SPACE_TUNING_H
+#define SPACE_TUNING_H
+
+#include "space/constraint.h"
+#include "space/space.h"
+
+/* One recipe as a parameter: its name, and the field of struct recipes that its options set. */
+struct recipe_info {
+	const char *name, *summary;
+	size_t offset;    /* of a bool in struct recipes */
+	bool on_is_field; /* does "on" (as documented) set the field, or clear it? */
+	bool first;       /* documented value by default */
+	bool apply;       /* the value that helps accuracy */
+	bool tuned;       /* tried by the search when the user has not fixed it */
+};
+extern const struct recipe_info recipe_infos[];
+extern const size_t n_recipe_infos;
+bool recipe_get(const struct recipes *r, const struct recipe_info *i); /* the documented value */
+void recipe_set(struct recipes *r, const struct recipe_info *i, bool on);
+
+struct tuning {
+	struct space space;
+	struct arena arena;
+	const struct op_list *ops;
+	size_t *node;               /* parameter -> node, for the first space.n_ops */
+	struct op_choice **choices; /* parameter -> its options */
+	size_t *recipe;             /* parameter - n_ops -> recipe_infos[] */
+	size_t n_recipes;
+	int64_t *samples; /* options of the last parameter, if there are several */
+	size_t n_samples;
+	struct qplan base; /* what no parameter decides: moves, fixed recipes, format */
+};
+
+struct tuning_options {
+	struct qplan_defaults defaults;
+	const struct op_mask *masks; /* per node */
+	struct recipes recipes;      /* as configured */
+	const bool *recipe_fixed;    /* per recipe_infos[]: the user has set it */
+	const int64_t *samples;      /* calibration sizes, ascending order not needed */
+	size_t n_samples;
+};
+
+struct tuning *tuning_new(const struct op_list *ops, const struct graph_index *g,
+			  const struct tuning_options *o);
+void tuning_free(struct tuning *t);
+
+/* The plan in full; qplan_release() it. */
+void tuning_qplan(const struct tuning *t, const struct plan *p, struct qplan *out);
+int64_t tuning_samples(const struct tuning *t, const struct plan *p);
+
+#endif
