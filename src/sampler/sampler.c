@@ -77,7 +77,7 @@ static enum fettle_status check_params(const struct sampler_options *opt, struct
 enum fettle_status sampler_new(struct sampler **out, const char *name, const struct sampler_options *opt,
 			       struct err *err)
 {
-	const struct sampler_type *type;
+	const struct sampler_type *type = NULL;
 	struct sampler *s;
 	enum fettle_status st;
 	size_t i;
