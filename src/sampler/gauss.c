@@ -8,6 +8,8 @@
 static const double lengths[] = { 1. / 32, 1. / 16, 1. / 8, 1. / 4, 1. / 2, 1, 2, 4 };
 static const double noises[] = { 1e-6, 1e-4, 1e-3, 1e-2, 1e-1 }; /* in parts of the signal's variance */
 
+#define VARIANCE_MIN 1e-12 /* in parts of the signal's: what rounding leaves of none */
+
 enum {
 	FULL_GRID = 64, /* up to as many points every fit looks at the whole grid: it is cheap */
 };
@@ -74,14 +76,14 @@ static double try_choice(struct gauss *g, int length, int noise)
 		log_det += log(row[i]);
 	}
 	/* given the rest, the best variance of the signal is known */
-	g->variance = fmax(squares / (double)n, 1e-12);
+	g->variance = fmax(squares / (double)n, VARIANCE_MIN);
 	return -0.5 * (double)n * log(g->variance) - log_det;
 }
 
 static void choose(struct gauss *g)
 {
-	int n_lengths = ARRAY_LEN(lengths), n_noises = ARRAY_LEN(noises), l0 = 0, l1 = n_lengths - 1,
-	    k0 = 0, k1 = n_noises - 1, length, noise, best_length = n_lengths / 2, best_noise = n_noises - 1,
+	int n_lengths = ARRAY_LEN(lengths), n_noises = ARRAY_LEN(noises), l0 = 0, l1 = n_lengths - 1, k0 = 0,
+	    k1 = n_noises - 1, length, noise, best_length = n_lengths / 2, best_noise = n_noises - 1,
 	    tried_length = -1, tried_noise = -1;
 	double best = -INFINITY;
 
@@ -113,6 +115,20 @@ static void choose(struct gauss *g)
 	g->fitted = true;
 }
 
+static void weigh(struct gauss *g)
+{
+	size_t n = g->n, i, k;
+
+	for (i = n; i-- > 0;) {
+		const double *row = g->factor + i * n;
+		double sum = g->whitened[i];
+
+		for (k = i + 1; k < n; k++)
+			sum -= row[k] * g->weights[k];
+		g->weights[i] = sum / row[i];
+	}
+}
+
 void gauss_fit(struct gauss *g, const uint16_t *points, const double *y, size_t n, size_t params)
 {
 	g->points = points;
@@ -123,36 +139,51 @@ void gauss_fit(struct gauss *g, const uint16_t *points, const double *y, size_t 
 	g->covariance = xrealloc(g->covariance, params + 1, sizeof(double));
 	g->factor = xrealloc(g->factor, n * n, sizeof(double));
 	g->whitened = xrealloc(g->whitened, n, sizeof(double));
+	g->weights = xrealloc(g->weights, n, sizeof(double));
 	measure_distances(g);
 	choose(g);
+	weigh(g);
 }
 
-void gauss_predict(const struct gauss *g, const uint16_t *distances, double *scratch,
-		   double mean[GAUSS_BATCH], double variance[GAUSS_BATCH])
+double gauss_mean(const struct gauss *g, const uint16_t *distances)
 {
-	double sum[GAUSS_BATCH] = { 0 }, squares[GAUSS_BATCH] = { 0 };
-	size_t n = g->n, i, k;
-	int b;
+	double sum = 0;
+	size_t i;
 
-	for (i = 0; i < n * GAUSS_BATCH; i++)
+	for (i = 0; i < g->n; i++)
+		sum += g->weights[i] * g->covariance[distances[i]];
+	return sum;
+}
+
+/* The variance given the nearest point alone: to know more only makes it smaller. */
+double gauss_variance_bound(const struct gauss *g, const uint16_t *distances)
+{
+	uint16_t nearest = UINT16_MAX;
+	double c;
+	size_t i;
+
+	for (i = 0; i < g->n; i++)
+		nearest = distances[i] < nearest ? distances[i] : nearest;
+	c = g->covariance[nearest];
+	return g->variance * fmax(1 - c * c / (1 + noises[g->noise]), VARIANCE_MIN);
+}
+
+double gauss_variance(const struct gauss *g, const uint16_t *distances, double *scratch)
+{
+	size_t n = g->n, i, k;
+	double squares = 0;
+
+	for (i = 0; i < n; i++)
 		scratch[i] = g->covariance[distances[i]];
 	for (i = 0; i < n; i++) {
 		const double *row = g->factor + i * n;
-		double v[GAUSS_BATCH];
+		double v = scratch[i] / row[i];
 
-		for (b = 0; b < GAUSS_BATCH; b++) {
-			v[b] = scratch[i * GAUSS_BATCH + b] / row[i];
-			sum[b] += v[b] * g->whitened[i];
-			squares[b] += v[b] * v[b];
-		}
+		squares += v * v;
 		for (k = i + 1; k < n; k++)
-			for (b = 0; b < GAUSS_BATCH; b++)
-				scratch[k * GAUSS_BATCH + b] -= row[k] * v[b];
+			scratch[k] -= v * row[k];
 	}
-	for (b = 0; b < GAUSS_BATCH; b++) {
-		mean[b] = sum[b];
-		variance[b] = g->variance * fmax(1 - squares[b], 1e-12);
-	}
+	return g->variance * fmax(1 - squares, VARIANCE_MIN);
 }
 
 void gauss_release(struct gauss *g)
@@ -161,4 +192,5 @@ void gauss_release(struct gauss *g)
 	free(g->covariance);
 	free(g->factor);
 	free(g->whitened);
+	free(g->weights);
 }

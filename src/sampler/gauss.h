@@ -16,13 +16,10 @@ struct gauss {
 	double *covariance;     /* of h = 0 .. params */
 	double *factor;         /* upper triangle U with U'U = covariance + noise */
 	double *whitened;       /* U'^-1 y */
+	double *weights;        /* (covariance + noise)^-1 y */
 	double variance;        /* of the signal */
 	int length, noise;      /* places in the grid of hyperparameters */
 	bool fitted;            /* the places are those of an earlier fit */
-};
-
-enum {
-	GAUSS_BATCH = 8, /* points predicted at a time */
 };
 
 /*
@@ -32,12 +29,12 @@ enum {
 void gauss_fit(struct gauss *g, const uint16_t *points, const double *y, size_t n, size_t params);
 
 /*
- * Mean and variance at `count` (at most GAUSS_BATCH) points given by their distances to those of the fit:
- * point b differs from point i of the fit in distances[i * GAUSS_BATCH + b] parameters. scratch
- * has n * GAUSS_BATCH places.
+ * What is believed of a point that differs from point i of the fit in distances[i] parameters. The mean and a
+ * bound that the variance does not exceed are cheap; the variance takes n^2 steps. scratch has n places.
  */
-void gauss_predict(const struct gauss *g, const uint16_t *distances, double *scratch,
-		   double mean[GAUSS_BATCH], double variance[GAUSS_BATCH]);
+double gauss_mean(const struct gauss *g, const uint16_t *distances);
+double gauss_variance_bound(const struct gauss *g, const uint16_t *distances);
+double gauss_variance(const struct gauss *g, const uint16_t *distances, double *scratch);
 
 void gauss_release(struct gauss *g);
 

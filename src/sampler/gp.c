@@ -2,9 +2,10 @@
  * Bayesian optimisation: a Gaussian process (gauss.h) is fitted to the trials, and the unseen point with the
  * highest expected improvement on the best of them (Jones, Schonlau and Welch 1998) is asked.
  *
- * Costs are standardised. A failed trial counts as the worst done. A pending one counts as average
- * (a constant liar, Ginsbourger, Le Riche and Carraro 2010): what is left to learn there is small, so
- * the next point goes elsewhere, but nothing is held against its surroundings.
+ * Costs are standardised, after those far on the bad side were cut off: a few disasters must not make the
+ * good ones look all alike. A failed trial counts as the worst. A pending one counts as average (a constant
+ * liar, Ginsbourger, Le Riche and Carraro 2010): what is left to learn there is small, so the next point
+ * goes elsewhere, but nothing is held against its surroundings.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +16,8 @@
 #include "sampler/type.h"
 
 enum {
-	STARTUP = 10, /* trials that must be told before the model is asked */
+	STARTUP = 10,  /* trials that must be told before the model is asked */
+	MODEL = 300,   /* trials the process is fitted to, for that takes the third power of their number */
 	LISTED = 1024, /* spaces up to this size are searched whole */
 	CLIMBS = 5,    /* from the best trials and from a random point, in spaces that are larger */
 	RANDOM = 32,   /* random points looked at before the last climb */
@@ -27,8 +29,11 @@ struct gp {
 	struct trials trials;
 	struct rng rng;
 	struct gauss gauss;
+	size_t n; /* trials the process is fitted to */
+	size_t *numbers;
+	uint16_t *points;
+	double ceiling;    /* costs above count as this */
 	double *y, lowest; /* standardised costs */
-	size_t y_cap;
 };
 
 /* A search for the highest expected improvement. */
@@ -36,10 +41,10 @@ struct hunt {
 	struct gp *gp;
 	uint16_t *at;     /* where the climb is */
 	uint16_t *apart;  /* its distances to the trials */
-	uint16_t *batch;  /* those of a batch: GAUSS_BATCH per trial */
+	uint16_t *beside; /* those of a point beside it */
 	double *scratch;
-	size_t *order;    /* of the parameters */
-	uint16_t *best;   /* unseen */
+	size_t *order;  /* of the parameters */
+	uint16_t *best; /* unseen */
 	double best_gain;
 	bool found;
 	int looks;
@@ -61,6 +66,8 @@ static void gp_end(void *state)
 
 	trials_release(&g->trials);
 	gauss_release(&g->gauss);
+	free(g->numbers);
+	free(g->points);
 	free(g->y);
 	free(g);
 }
@@ -72,33 +79,72 @@ static void gp_tell(void *state, const uint16_t *point, double cost)
 	trials_tell(&g->trials, point, cost);
 }
 
+/* As far above the median as twice the best is below it; the worst, when half are equally good. */
+static double find_ceiling(const struct trials *t, const size_t *ranked)
+{
+	double best = t->list.v[ranked[0]].cost, median = t->list.v[ranked[t->done / 2]].cost,
+	       worst = t->list.v[ranked[t->done - 1]].cost;
+
+	return median > best ? fmin(worst, median + 2 * (median - best)) : worst;
+}
+
+/* All trials; when they are too many, the best and the latest. */
+static void select_trials(struct gp *g)
+{
+	const struct trials *t = &g->trials;
+	size_t n = t->list.n, told = t->done + t->failed, width = g->space->n, left, i;
+	bool *chosen = xcalloc(n, sizeof(*chosen));
+
+	g->n = n < MODEL ? n : MODEL;
+	left = g->n;
+	g->numbers = xrealloc(g->numbers, n, sizeof(*g->numbers));
+	trials_rank(t, g->numbers);
+	g->ceiling = find_ceiling(t, g->numbers);
+	for (i = 0; i < told && i < MODEL / 2; i++, left--)
+		chosen[g->numbers[i]] = true;
+	for (i = n; i-- > 0 && left;)
+		if (!chosen[i]) {
+			chosen[i] = true;
+			left--;
+		}
+	g->points = xrealloc(g->points, g->n * width, sizeof(*g->points));
+	for (i = g->n = 0; i < n; i++)
+		if (chosen[i]) {
+			memcpy(g->points + g->n * width, point_set_get(&t->points, i),
+			       width * sizeof(*g->points));
+			g->numbers[g->n++] = i;
+		}
+	free(chosen);
+}
+
 /* False when all costs are equal: then there is nothing to learn from. */
 static bool standardise(struct gp *g)
 {
-	const struct trial *t = g->trials.list.v;
-	size_t n = g->trials.list.n, told = g->trials.done + g->trials.failed, i;
-	double worst = -INFINITY, mean = 0, square = 0, deviation;
+	double mean = 0, square = 0, deviation;
+	size_t told = 0, i;
 
-	g->y = xrealloc(g->y, n, sizeof(double));
-	for (i = 0; i < n; i++)
-		if (t[i].state == TRIAL_DONE)
-			worst = fmax(worst, t[i].cost);
-	for (i = 0; i < n; i++) {
-		g->y[i] = t[i].state == TRIAL_FAILED ? worst : t[i].cost;
-		if (t[i].state != TRIAL_PENDING)
-			mean += g->y[i] / (double)told;
+	g->y = xrealloc(g->y, g->n, sizeof(double));
+	for (i = 0; i < g->n; i++) {
+		const struct trial *t = &g->trials.list.v[g->numbers[i]];
+
+		g->y[i] = t->state == TRIAL_PENDING ? NAN
+			  : t->state == TRIAL_DONE  ? fmin(t->cost, g->ceiling)
+						    : g->ceiling;
+		told += t->state != TRIAL_PENDING;
 	}
-	for (i = 0; i < n; i++)
-		if (t[i].state != TRIAL_PENDING)
-			square += (g->y[i] - mean) * (g->y[i] - mean) / (double)told;
+	for (i = 0; i < g->n; i++)
+		mean += isnan(g->y[i]) ? 0 : g->y[i] / (double)told;
+	for (i = 0; i < g->n; i++)
+		square += isnan(g->y[i]) ? 0 : (g->y[i] - mean) * (g->y[i] - mean) / (double)told;
 	deviation = sqrt(square);
-	if (!(deviation > 1e-12 * fabs(mean)))
+	if (!(deviation > 1e-12 * fabs(mean)) || !isfinite(deviation))
 		return false;
 	g->lowest = INFINITY;
-	for (i = 0; i < n; i++) {
-		g->y[i] = t[i].state == TRIAL_PENDING ? 0 : (g->y[i] - mean) / deviation;
-		if (t[i].state != TRIAL_PENDING)
-			g->lowest = fmin(g->lowest, g->y[i]);
+	for (i = 0; i < g->n; i++) {
+		bool pending = isnan(g->y[i]);
+
+		g->y[i] = pending ? 0 : (g->y[i] - mean) / deviation;
+		g->lowest = pending ? g->lowest : fmin(g->lowest, g->y[i]);
 	}
 	return true;
 }
@@ -114,84 +160,73 @@ static double log_gain(double lowest, double mean, double variance)
 	return log(s) + log(exp(log_density) + u * 0.5 * erfc(-u * 0.70710678118654752440));
 }
 
+static double best_gain(const struct hunt *h)
+{
+	return h->found ? h->best_gain : -INFINITY;
+}
+
 static void remember(struct hunt *h, const uint16_t *point, double gain)
 {
-	if ((h->found && gain <= h->best_gain) || trials_seen(&h->gp->trials, point))
+	if (!(gain > best_gain(h) || !h->found) || trials_seen(&h->gp->trials, point))
 		return;
 	memcpy(h->best, point, h->gp->space->n * sizeof(*point));
 	h->best_gain = gain;
 	h->found = true;
 }
 
-static void look(struct hunt *h, int count, double gain[GAUSS_BATCH])
-{
-	double mean[GAUSS_BATCH], variance[GAUSS_BATCH];
-	int b;
-
-	gauss_predict(&h->gp->gauss, h->batch, h->scratch, mean, variance);
-	for (b = 0; b < count; b++)
-		gain[b] = log_gain(h->gp->lowest, mean[b], variance[b]);
-	h->looks += count;
-}
-
-static void measure(struct hunt *h, const uint16_t *point, uint16_t *out, size_t stride)
+static void measure(const struct hunt *h, const uint16_t *point, uint16_t *distances)
 {
 	const struct gp *g = h->gp;
 	size_t i;
 
-	for (i = 0; i < g->trials.list.n; i++)
-		out[i * stride] = (uint16_t)point_distance(point, point_set_get(&g->trials.points, i), g->space->n);
+	for (i = 0; i < g->n; i++)
+		distances[i] = (uint16_t)point_distance(point, g->points + i * g->space->n, g->space->n);
 }
 
-/* `count` points, one after the other. */
-static void look_at(struct hunt *h, const uint16_t *points, int count, double gain[GAUSS_BATCH])
+/*
+ * The gain at a point with these distances; or, when it is certain not to be above `floor`, something below it.
+ * Most points are told from their mean and the nearest trial, without computing the variance.
+ */
+static double look(struct hunt *h, const uint16_t *distances, double floor)
 {
-	size_t n = h->gp->space->n;
-	int b;
+	const struct gp *g = h->gp;
+	double mean = gauss_mean(&g->gauss, distances);
 
-	for (b = 0; b < count; b++)
-		measure(h, points + (size_t)b * n, h->batch + b, GAUSS_BATCH);
-	look(h, count, gain);
-	for (b = 0; b < count; b++)
-		remember(h, points + (size_t)b * n, gain[b]);
+	h->looks++;
+	if (log_gain(g->lowest, mean, gauss_variance_bound(&g->gauss, distances)) < floor)
+		return -INFINITY;
+	return log_gain(g->lowest, mean, gauss_variance(&g->gauss, distances, h->scratch));
 }
 
 /* The other options of one parameter. True when one is better than `*gain`: then that is taken. */
 static bool improve(struct hunt *h, size_t param, double *gain)
 {
 	const struct gp *g = h->gp;
-	const uint16_t *column = g->trials.points.options.v + param;
+	const uint16_t *column = g->points + param;
 	uint16_t from = h->at[param], to = from;
-	unsigned option = 0, options[GAUSS_BATCH];
-	size_t n = g->trials.list.n, i;
+	size_t n = g->n, i;
+	unsigned option;
 
-	while (option < g->space->options[param]) {
-		double gains[GAUSS_BATCH];
-		int count = 0, b;
+	for (option = 0; option < g->space->options[param]; option++) {
+		double there;
 
-		for (; count < GAUSS_BATCH && option < g->space->options[param]; option++)
-			if (option != from)
-				options[count++] = option;
+		if (option == from)
+			continue;
 		for (i = 0; i < n; i++) {
 			uint16_t trial = column[i * g->space->n];
-			int others = h->apart[i] - (trial != from);
 
-			for (b = 0; b < count; b++)
-				h->batch[i * GAUSS_BATCH + (size_t)b] =
-					(uint16_t)(others + (trial != options[b]));
+			h->beside[i] = (uint16_t)(h->apart[i] - (trial != from) + (trial != option));
 		}
-		look(h, count, gains);
-		for (b = 0; b < count; b++) {
-			h->at[param] = (uint16_t)options[b];
-			remember(h, h->at, gains[b]);
-			if (gains[b] > *gain) {
-				*gain = gains[b];
-				to = (uint16_t)options[b];
-			}
+		there = look(h, h->beside, fmin(*gain, best_gain(h)));
+		h->at[param] = (uint16_t)option;
+		remember(h, h->at, there);
+		if (there > *gain) {
+			*gain = there;
+			to = (uint16_t)option;
 		}
 	}
 	h->at[param] = to;
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n && to != from; i++) {
 		uint16_t trial = column[i * g->space->n];
 
 		h->apart[i] = (uint16_t)(h->apart[i] - (trial != from) + (trial != to));
@@ -203,13 +238,13 @@ static bool improve(struct hunt *h, size_t param, double *gain)
 static void climb(struct hunt *h, const uint16_t *from, int looks)
 {
 	size_t n = h->gp->space->n, i, still = 0;
-	double gains[GAUSS_BATCH], gain;
 	int end = h->looks + looks;
+	double gain;
 
 	memcpy(h->at, from, n * sizeof(*from));
-	look_at(h, h->at, 1, gains);
-	gain = gains[0];
-	measure(h, h->at, h->apart, 1);
+	measure(h, h->at, h->apart);
+	gain = look(h, h->apart, -INFINITY);
+	remember(h, h->at, gain);
 	for (i = 0; i < n; i++)
 		h->order[i] = i;
 	while (still < n && h->looks < end) {
@@ -222,66 +257,60 @@ static void climb(struct hunt *h, const uint16_t *from, int looks)
 static void hunt_all(struct hunt *h)
 {
 	const struct point_space *space = h->gp->space;
-	uint16_t *points = xcalloc(space->n * GAUSS_BATCH, sizeof(*points));
-	uint64_t index = 0;
+	uint64_t i;
 
-	while (index < space->size) {
-		double gain[GAUSS_BATCH];
-		int count = 0;
-
-		for (; count < GAUSS_BATCH && index < space->size; index++) {
-			uint16_t *p = points + (size_t)count * space->n;
-
-			point_at(space, index, p);
-			count += !trials_seen(&h->gp->trials, p);
-		}
-		look_at(h, points, count, gain);
+	for (i = 0; i < space->size; i++) {
+		point_at(space, i, h->at);
+		if (trials_seen(&h->gp->trials, h->at))
+			continue;
+		measure(h, h->at, h->apart);
+		remember(h, h->at, look(h, h->apart, best_gain(h)));
 	}
-	free(points);
 }
 
 static void hunt_climbing(struct hunt *h)
 {
 	const struct gp *g = h->gp;
 	size_t *ranked = xcalloc(g->trials.list.n, sizeof(*ranked)), n = g->space->n;
-	uint16_t *points = xcalloc(n * GAUSS_BATCH, sizeof(*points)), *start = xcalloc(n, sizeof(*start));
+	uint16_t *start = xcalloc(n, sizeof(*start));
 	double best = -INFINITY;
-	int i, b;
+	int i;
 
 	trials_rank(&g->trials, ranked);
 	for (i = 0; i < CLIMBS - 1; i++)
 		climb(h, point_set_get(&g->trials.points, ranked[i]), LOOKS / CLIMBS);
-	for (i = 0; i < RANDOM; i += GAUSS_BATCH) {
-		double gain[GAUSS_BATCH];
+	for (i = 0; i < RANDOM; i++) {
+		double gain;
 
-		for (b = 0; b < GAUSS_BATCH; b++)
-			point_draw(g->space, &h->gp->rng, points + (size_t)b * n);
-		look_at(h, points, GAUSS_BATCH, gain);
-		for (b = 0; b < GAUSS_BATCH; b++)
-			if (gain[b] > best) {
-				best = gain[b];
-				memcpy(start, points + (size_t)b * n, n * sizeof(*start));
-			}
+		point_draw(g->space, &h->gp->rng, h->at);
+		measure(h, h->at, h->apart);
+		gain = look(h, h->apart, best);
+		if (gain > best || !i) {
+			best = gain;
+			memcpy(start, h->at, n * sizeof(*start));
+		}
 	}
 	climb(h, start, LOOKS / CLIMBS);
 	free(start);
-	free(points);
 	free(ranked);
 }
 
 static bool gp_ask(void *state, uint16_t *point)
 {
 	struct gp *g = state;
-	size_t n = g->trials.list.n, params = g->space->n;
 	struct hunt h = { .gp = g, .best = point };
+	size_t params = g->space->n;
 
-	if (g->trials.done + g->trials.failed < STARTUP || g->trials.done < 2 || !standardise(g))
+	if (g->trials.done + g->trials.failed < STARTUP || !g->trials.done)
 		return trials_ask_random(&g->trials, point);
-	gauss_fit(&g->gauss, g->trials.points.options.v, g->y, n, params);
+	select_trials(g);
+	if (!standardise(g))
+		return trials_ask_random(&g->trials, point);
+	gauss_fit(&g->gauss, g->points, g->y, g->n, params);
 	h.at = xcalloc(params, sizeof(*h.at));
-	h.apart = xcalloc(n, sizeof(*h.apart));
-	h.batch = xcalloc(n * GAUSS_BATCH, sizeof(*h.batch));
-	h.scratch = xcalloc(n * GAUSS_BATCH, sizeof(*h.scratch));
+	h.apart = xcalloc(g->n, sizeof(*h.apart));
+	h.beside = xcalloc(g->n, sizeof(*h.beside));
+	h.scratch = xcalloc(g->n, sizeof(*h.scratch));
 	h.order = xcalloc(params, sizeof(*h.order));
 	if (g->space->size && g->space->size <= LISTED)
 		hunt_all(&h);
@@ -289,7 +318,7 @@ static bool gp_ask(void *state, uint16_t *point)
 		hunt_climbing(&h);
 	free(h.at);
 	free(h.apart);
-	free(h.batch);
+	free(h.beside);
 	free(h.scratch);
 	free(h.order);
 	if (!h.found)

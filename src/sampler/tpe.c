@@ -4,7 +4,9 @@
  * the good tenth and the rest, a density is fitted to each, and of a few points drawn from the
  * density l of the good ones that is asked for which l / g is highest.
  *
- * Pending trials count among the rest, so that the next point keeps away from them.
+ * One thing differs: in Optuna a kernel's prior weighs 1 / K for each option, which with many options drowns
+ * the trial itself; here the options share that weight. Pending trials count among the rest, so that the
+ * next point keeps away from them.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -28,17 +30,18 @@ struct tpe {
 
 /*
  * A mixture of one kernel per trial and the uniform prior, which weighs as much as one recent trial. With
- * K kernels in all, a trial's kernel gives each option 1 / K and its own option 1 more, normalised. Own
- * and other options are in the same proportion whatever the parameter: so the logarithm of a kernel is
- * linear in the number of parameters in which the point agrees with the trial.
+ * K kernels in all, a trial's kernel is, for each parameter on its own, the trial's own option with weight 1
+ * mixed with all options evenly, with weight 1 / K. So the logarithm of a kernel is a sum over those
+ * parameters in which the point agrees with the trial.
  */
 struct density {
 	const struct trials *trials;
-	size_t *numbers;
-	double *weights; /* of the kernels, then of the prior; they add up to 1 */
+	size_t *numbers; /* of the trials, in order of age */
 	size_t n;
+	double *weights; /* of the kernels, then of the prior; they add up to 1 */
 	double *log_weights;
-	double smooth, log_agree, log_base, log_prior;
+	double *log_agree;           /* what it adds to agree, for each parameter */
+	double log_apart, log_prior; /* of a kernel where nothing agrees, and of the prior */
 };
 
 static void *tpe_start(const struct point_space *space, uint64_t seed)
@@ -85,16 +88,18 @@ static void density_finish(struct density *d)
 
 	d->weights = xcalloc(d->n + 1, sizeof(double));
 	d->log_weights = xcalloc(d->n + 1, sizeof(double));
+	d->log_agree = xcalloc(space->n, sizeof(double));
 	for (i = 0; i <= d->n; i++)
 		total += d->weights[i] = i < d->n ? weight_of_age(i, d->n) : 1;
 	for (i = 0; i <= d->n; i++) {
 		d->weights[i] /= total;
 		d->log_weights[i] = log(d->weights[i]);
 	}
-	d->smooth = 1 / (double)(d->n + 1);
-	d->log_agree = log((1 + d->smooth) / d->smooth);
 	for (i = 0; i < space->n; i++) {
-		d->log_base += log(d->smooth / (1 + d->smooth * space->options[i]));
+		double even = 1 / ((double)(d->n + 1) * space->options[i]);
+
+		d->log_agree[i] = log1p(1 / even);
+		d->log_apart += log(even) - log1p(1 / (double)(d->n + 1));
 		d->log_prior -= log(space->options[i]);
 	}
 }
@@ -104,6 +109,7 @@ static void density_release(struct density *d)
 	free(d->numbers);
 	free(d->weights);
 	free(d->log_weights);
+	free(d->log_agree);
 }
 
 static size_t good_count(size_t n)
@@ -137,14 +143,15 @@ static void split(const struct trials *t, struct density *good, struct density *
 
 static double density_log(const struct density *d, const uint16_t *point)
 {
-	size_t n = d->trials->space->n, i;
-	double top = d->log_weights[d->n] + d->log_prior, sum = 1;
+	size_t n = d->trials->space->n, i, k;
+	double top = d->log_weights[d->n] + d->log_prior, sum = 1; /* the sum is in parts of e^top */
 
 	for (i = 0; i < d->n; i++) {
 		const uint16_t *trial = point_set_get(&d->trials->points, d->numbers[i]);
-		unsigned agree = (unsigned)n - point_distance(point, trial, n);
-		double x = d->log_weights[i] + d->log_base + agree * d->log_agree;
+		double x = d->log_weights[i] + d->log_apart;
 
+		for (k = 0; k < n; k++)
+			x += point[k] == trial[k] ? d->log_agree[k] : 0;
 		if (x > top) {
 			sum = sum * exp(top - x) + 1;
 			top = x;
@@ -169,12 +176,11 @@ static void density_draw(const struct density *d, struct rng *rng, uint16_t *poi
 		return;
 	}
 	trial = point_set_get(&d->trials->points, d->numbers[i]);
-	for (i = 0; i < space->n; i++) {
-		/* the kernel is a mixture too: 1 for the trial's own option, smooth for each of all */
-		bool own = rng_unit(rng) * (1 + d->smooth * space->options[i]) < 1;
-
-		point[i] = own ? trial[i] : (uint16_t)rng_below(rng, space->options[i]);
-	}
+	for (i = 0; i < space->n; i++)
+		if (rng_unit(rng) * (double)(d->n + 2) < (double)(d->n + 1)) /* 1 against 1 / K */
+			point[i] = trial[i];
+		else
+			point[i] = (uint16_t)rng_below(rng, space->options[i]);
 }
 
 static bool tpe_ask(void *state, uint16_t *point)

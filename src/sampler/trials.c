@@ -75,9 +75,9 @@ void trials_rank(const struct trials *t, size_t *numbers)
 
 	for (i = 0; i < t->list.n; i++)
 		if (t->list.v[i].state != TRIAL_PENDING)
-			ranks[n++] = (struct rank){
-				t->list.v[i].state == TRIAL_FAILED ? INFINITY : t->list.v[i].cost, i
-			};
+			ranks[n++] = (struct rank){ t->list.v[i].state == TRIAL_FAILED ? INFINITY
+										       : t->list.v[i].cost,
+						    i };
 	qsort(ranks, n, sizeof(*ranks), compare_ranks);
 	for (i = 0; i < n; i++)
 		numbers[i] = ranks[i].number;

@@ -110,8 +110,9 @@ enum {
 };
 
 static const struct function functions[] = {
-	{ "separable", separable, 20, 5 }, { "pairwise", pairwise, 12, 4 },   { "deceptive", deceptive, 15, 3 },
-	{ "plateau", plateau, 12, 4 },	   { "threshold", threshold, 40, 3 }, { "decaying", decaying, 40, 8 },
+	{ "separable", separable, 20, 5 }, { "pairwise", pairwise, 12, 4 },
+	{ "deceptive", deceptive, 15, 3 }, { "plateau", plateau, 12, 4 },
+	{ "threshold", threshold, 40, 3 }, { "decaying", decaying, 40, 8 },
 	{ "small", pairwise, 5, 4 },
 };
 
