@@ -70,7 +70,11 @@ enum fettle_status search_try_all(struct search *s, const struct plan *plans, si
 /* Is there room for n more trials? (0 limit: always.) For choosing how to spend what is left. */
 size_t search_trials_left(const struct search *s); /* SIZE_MAX: no limit */
 
-/* Names the stage that the following trials belong to, for the history and the user. */
+size_t search_n_trials(const struct search *s); /* so far; to see whether a plan was new */
+/* Where a function of another folder may write its message; a strategy that returns its status has reported it. */
+struct err *search_err(struct search *s);
+
+/* Names the stage that the following trials belong to, for the history and the user. The text is copied. */
 void search_stage(struct search *s, const char *stage);
 /*
  * While held, meeting the criterion does not stop the search (budget and user still do): for stages that go on

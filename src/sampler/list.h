@@ -1,0 +1,5 @@
+/* The samplers; SAMPLER(id) is defined by who includes this. No include guard. */
+SAMPLER(random)
+SAMPLER(grid)
+SAMPLER(tpe)
+SAMPLER(gp)

@@ -1,0 +1,25 @@
+/*
+ * What a sampler is made of: one `const struct sampler_type sampler_<id>` per file, and a line in list.h.
+ * sampler.c checks and converts what comes in: here points are valid and low costs are good.
+ */
+#ifndef SAMPLER_TYPE_H
+#define SAMPLER_TYPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "sampler/point.h"
+
+struct sampler_type {
+	const char *name, *summary;
+	void *(*start)(const struct point_space *space, uint64_t seed); /* the space outlives the state */
+	bool (*ask)(void *state, uint16_t *point);                      /* false: none is left */
+	void (*tell)(void *state, const uint16_t *point, double cost);  /* finite, or NAN for a failure */
+	void (*end)(void *state);
+};
+
+#define SAMPLER(id) extern const struct sampler_type sampler_##id;
+#include "sampler/list.h"
+#undef SAMPLER
+
+#endif

@@ -1,0 +1,83 @@
+/*
+ * The search: what strategies ask their questions of (strategy/strategy.h). It remembers every trial, knows
+ * when to stop, and keeps the best plan. How a plan is run is behind callbacks, so that it can be tested, and
+ * replayed, with no model.
+ *
+ *	search_new(&s, &config, err);
+ *	search_run(s, strategy_find("basic"), err);
+ *	best = search_best_trial(s);
+ *	why = search_why(s);
+ *	search_free(s);
+ *
+ * A run can be resumed: trials that `known` has the result of are not run again, but get the same numbers and count
+ * against the limits as they did, so that the run goes on exactly where it was cut off.
+ */
+#ifndef TUNE_SEARCH_H
+#define TUNE_SEARCH_H
+
+#include "strategy/strategy.h"
+
+struct trial {
+	size_t number; /* from 1; 0 is the baseline */
+	struct plan plan;
+	const char *stage;
+	struct score score;
+	char why[256]; /* of a failure */
+	double seconds;
+};
+
+struct search_backend {
+	/*
+	 * Evaluates: fills score.accuracy, or score.failed and why. Anything but FETTLE_OK ends the search; FETTLE_STOP
+	 * says that the trial was broken off (out of time or cancelled) and does not count.
+	 */
+	enum fettle_status (*run)(void *self, const struct plan *p, struct trial *out, struct err *err);
+	/* Latency or the like, lower is better; only asked of plans that meet the criterion. */
+	enum fettle_status (*objective)(void *self, const struct plan *p, double *value, struct err *err);
+	/* Any order; the search sorts. */
+	enum fettle_status (*rank)(void *self, const struct plan *p, enum rank by, int batches,
+				   struct op_order *out, struct err *err);
+	/* From a history: fills score.accuracy, failed, objective, why and seconds. May be NULL, as may those below. */
+	bool (*known)(void *self, const struct plan *p, struct trial *out);
+	void (*record)(void *self, const struct trial *t); /* every finished trial that was not known, in order */
+	bool (*cancelled)(void *self);
+	double (*now)(void *self); /* seconds; needed when there is a timeout */
+};
+
+struct search_config {
+	const struct space *space; /* outlives the search */
+	struct strategy_options options;
+	double baseline; /* accuracy of the fp32 model */
+	bool higher_is_better;
+	bool relative;    /* loss in shares of |baseline|; otherwise as a difference */
+	double tolerance; /* the loss that is allowed */
+	size_t max_trials; /* 0: no limit */
+	double timeout;    /* seconds from search_new(); 0: stop at the first plan that meets the criterion */
+	const struct search_backend *backend;
+	void *self; /* the backend's */
+};
+
+enum search_stop {
+	SEARCH_RUNNING,
+	SEARCH_ACCURACY_MET,
+	SEARCH_MAX_TRIALS,
+	SEARCH_TIMEOUT,
+	SEARCH_EXHAUSTED, /* the strategy has nothing more to try */
+	SEARCH_INTERRUPTED,
+	SEARCH_FAILED, /* a status of the backend or the strategy ended it */
+};
+
+/* FETTLE_INVALID when the criterion cannot be computed. */
+enum fettle_status search_new(struct search **out, const struct search_config *c, struct err *err);
+void search_free(struct search *s);
+/* FETTLE_OK when it came to an end for whatever reason but a failure; after a failure too the best is there. */
+enum fettle_status search_run(struct search *s, const struct strategy *strategy, struct err *err);
+
+enum search_stop search_why(const struct search *s);
+const char *search_stop_name(enum search_stop why);        /* "accuracy met" */
+double search_time_left(const struct search *s);           /* INFINITY: no limit */
+const struct trial *search_trial(const struct search *s, size_t number); /* 1 .. search_n_trials() */
+const struct trial *search_best_trial(const struct search *s);           /* NULL: none yet */
+/* Both last until the next trial. */
+
+#endif
