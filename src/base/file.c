@@ -127,22 +127,25 @@ bool path_is_dir(const char *path)
 
 enum fettle_status dir_make(const char *path, struct err *err)
 {
-	char *part = xstrdup(path), *slash = part;
+	char *part = xstrdup(path), *end = part;
 	enum fettle_status st = FETTLE_OK;
-	bool last = false;
+	int made = 0, why = 0;
 
-	while (!st && !last) {
-		slash += strspn(slash, "/");
-		slash += strcspn(slash, "/");
-		last = !*slash;
-		*slash = '\0';
-		/* a folder above that cannot be made may still be there: only what it all leads to counts */
-		if (mkdir(part, 0777) != 0 && last && !path_is_dir(path))
-			st = fail(err, FETTLE_SYSTEM, "cannot make folder %s: %s", path,
-				  errno == EEXIST ? "a file has that name" : strerror(errno));
-		if (!last)
-			*slash = '/';
+	/* a folder above that cannot be made may still be there: only what it all leads to counts */
+	while (*end) {
+		char c;
+
+		end += strspn(end, "/");
+		end += strcspn(end, "/");
+		c = *end;
+		*end = '\0';
+		made = mkdir(part, 0777);
+		why = errno;
+		*end = c;
 	}
+	if (made != 0 && !path_is_dir(path))
+		st = fail(err, FETTLE_SYSTEM, "cannot make folder %s: %s", path,
+			  why == EEXIST ? "a file has that name" : strerror(why));
 	free(part);
 	return st;
 }

@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 
 struct history;
 
@@ -121,11 +122,11 @@ struct history_range {
 struct history_ranges {
 	struct history_range *v; /* by samples, setting, value */
 	size_t n, cap;
-	void **own;
+	struct arena names;
 };
 #define HISTORY_RANGES_INIT                                                                                  \
 	{                                                                                                    \
-		NULL, 0, 0, NULL                                                                             \
+		NULL, 0, 0, ARENA_INIT                                                                       \
 	}
 /* All or none; a range that is there already is replaced. */
 enum fettle_status history_add_ranges(struct history *h, const struct history_range *v, size_t n,
