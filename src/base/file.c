@@ -127,10 +127,44 @@ bool path_is_dir(const char *path)
 	return stat(path, &sb) == 0 && S_ISDIR(sb.st_mode);
 }
 
+enum fettle_status dir_make(const char *path, struct err *err)
+{
+	char *part = xstrdup(path), *end = part;
+	enum fettle_status st = FETTLE_OK;
+	int made = 0, why = 0;
+
+	/* a folder above that cannot be made may still be there: only what it all leads to counts */
+	while (*end) {
+		char c;
+
+		end += strspn(end, "/");
+		end += strcspn(end, "/");
+		c = *end;
+		*end = '\0';
+		made = mkdir(part, 0777);
+		why = errno;
+		*end = c;
+	}
+	if (made != 0 && !path_is_dir(path))
+		st = fail(err, FETTLE_SYSTEM, "cannot make folder %s: %s", path,
+			  why == EEXIST ? "a file has that name" : strerror(why));
+	free(part);
+	return st;
+}
+
 double clock_now(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
+}
+
+void clock_utc(char out[CLOCK_UTC_LEN])
+{
+	time_t now = time(NULL);
+	struct tm tm;
+
+	gmtime_r(&now, &tm);
+	strftime(out, CLOCK_UTC_LEN, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }

@@ -42,7 +42,10 @@ void file_abandon(struct file_out *o);
 char *path_beside(const char *path, const char *name);
 const char *path_base(const char *path); /* what follows the last slash */
 bool path_is_dir(const char *path);
+enum fettle_status dir_make(const char *path, struct err *err); /* with the folders above it; it may exist */
 
 double clock_now(void); /* seconds, monotonic */
+enum { CLOCK_UTC_LEN = 32 };
+void clock_utc(char out[CLOCK_UTC_LEN]); /* the time of day as 2025-01-31T23:59:59Z */
 
 #endif

@@ -1,0 +1,198 @@
+#include "base/fingerprint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/str.h"
+
+/*
+ * MurmurHash3_x64_128 (Austin Appleby, in the public domain). Each step is one-to-one in the block and in the
+ * state, so that contents that differ within one block of 16 bytes never get the same hash.
+ */
+struct murmur {
+	uint64_t h1, h2, n;
+};
+
+static uint64_t rotate(uint64_t x, int by)
+{
+	return x << by | x >> (64 - by);
+}
+
+static uint64_t scatter1(uint64_t k)
+{
+	return rotate(k * 0x87c37b91114253d5u, 31) * 0x4cf5ad432745937fu;
+}
+
+static uint64_t scatter2(uint64_t k)
+{
+	return rotate(k * 0x4cf5ad432745937fu, 33) * 0x87c37b91114253d5u;
+}
+
+static uint64_t finish(uint64_t h)
+{
+	h = (h ^ h >> 33) * 0xff51afd7ed558ccdu;
+	h = (h ^ h >> 33) * 0xc4ceb9fe1a85ec53u;
+	return h ^ h >> 33;
+}
+
+/* n: a multiple of 16 */
+static void murmur_blocks(struct murmur *m, const unsigned char *p, size_t n)
+{
+	uint64_t h1 = m->h1, h2 = m->h2, k[2];
+	size_t i;
+
+	for (i = 0; i < n; i += 16) {
+		memcpy(k, p + i, 16);
+		h1 = (rotate(h1 ^ scatter1(k[0]), 27) + h2) * 5 + 0x52dce729;
+		h2 = (rotate(h2 ^ scatter2(k[1]), 31) + h1) * 5 + 0x38495ab5;
+	}
+	*m = (struct murmur){ h1, h2, m->n + n };
+}
+
+/* the last n < 16 bytes, and the result */
+static void murmur_end(struct murmur *m, const unsigned char *p, size_t n, char out[FINGERPRINT_LEN])
+{
+	uint64_t k[2] = { 0, 0 }, h1, h2;
+
+	if (n)
+		memcpy(k, p, n);
+	h1 = (m->h1 ^ scatter1(k[0])) ^ (m->n + n);
+	h2 = (m->h2 ^ scatter2(k[1])) ^ (m->n + n);
+	h1 += h2;
+	h2 += h1;
+	h1 = finish(h1);
+	h2 = finish(h2);
+	h1 += h2;
+	h2 += h1;
+	snprintf(out, FINGERPRINT_LEN, "%016" PRIx64 "%016" PRIx64, h1, h2);
+}
+
+void fingerprint_bytes(const void *p, size_t n, char out[FINGERPRINT_LEN])
+{
+	struct murmur m = { 0, 0, 0 };
+
+	murmur_blocks(&m, p, n & ~(size_t)15);
+	murmur_end(&m, (const unsigned char *)p + (n & ~(size_t)15), n & 15, out);
+}
+
+/* Read, not mapped: a file that shrinks meanwhile must not end the process. */
+static enum fettle_status of_file(int fd, const char *path, char out[FINGERPRINT_LEN], struct err *err)
+{
+	enum { CHUNK = 1 << 18 };
+	unsigned char *buffer = xmalloc(CHUNK);
+	struct murmur m = { 0, 0, 0 };
+	enum fettle_status st = FETTLE_OK;
+	size_t have = 0, whole;
+	ssize_t got;
+
+	for (;;) {
+		got = read(fd, buffer + have, CHUNK - have);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			break;
+		have += (size_t)got;
+		whole = have & ~(size_t)15;
+		murmur_blocks(&m, buffer, whole);
+		have -= whole;
+		memmove(buffer, buffer + whole, have);
+	}
+	if (got < 0)
+		st = fail(err, FETTLE_SYSTEM, "cannot read %s: %s", path, strerror(errno));
+	else
+		murmur_end(&m, buffer, have, out);
+	free(buffer);
+	return st;
+}
+
+/* the folders we are in, from the top: a link back to one of them is not followed */
+struct above {
+	const struct above *up;
+	dev_t dev;
+	ino_t ino;
+};
+
+static bool is_above(const struct above *a, const struct stat *sb)
+{
+	for (; a; a = a->up)
+		if (a->dev == sb->st_dev && a->ino == sb->st_ino)
+			return true;
+	return false;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+/* Adds a line for everything in `path`, in the order of the names, whatever the locale. */
+static enum fettle_status list_folder(const char *path, const char *relative, const struct above *up,
+				      struct str *list, struct err *err)
+{
+	struct dirent **names = NULL;
+	enum fettle_status st = FETTLE_OK;
+	int n, i;
+
+	n = scandir(path, &names, NULL, by_name);
+	if (n < 0)
+		return fail(err, FETTLE_SYSTEM, "cannot read folder %s: %s", path, strerror(errno));
+	for (i = 0; i < n && !st; i++) {
+		const char *name = names[i]->d_name;
+		struct stat sb;
+		char *full, *below;
+
+		if (!strcmp(name, ".") || !strcmp(name, ".."))
+			continue;
+		full = xstrfmt("%s/%s", path, name);
+		below = xstrfmt("%s/%s", relative, name);
+		str_add(list, below, strlen(below) + 1);
+		if (stat(full, &sb) != 0)
+			str_addf(list, "dangling\n");
+		else if (!S_ISDIR(sb.st_mode))
+			str_addf(list, "%lld %lld.%09ld\n", (long long)sb.st_size,
+				 (long long)sb.st_mtim.tv_sec, (long)sb.st_mtim.tv_nsec);
+		else if (!is_above(up, &sb))
+			st = list_folder(full, below, &(struct above){ up, sb.st_dev, sb.st_ino }, list, err);
+		free(full);
+		free(below);
+	}
+	for (i = 0; i < n; i++)
+		free(names[i]);
+	free(names);
+	return st;
+}
+
+enum fettle_status fingerprint_file(const char *path, char out[FINGERPRINT_LEN], struct err *err)
+{
+	struct str list = STR_INIT;
+	enum fettle_status st;
+	struct stat sb;
+	int fd;
+
+	/* not to wait for someone to write to a pipe */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return fail(err, FETTLE_INVALID, "cannot read %s: %s", path, strerror(errno));
+	if (fstat(fd, &sb) != 0) {
+		st = fail(err, FETTLE_SYSTEM, "cannot read %s: %s", path, strerror(errno));
+	} else if (S_ISREG(sb.st_mode)) {
+		st = of_file(fd, path, out, err);
+	} else if (S_ISDIR(sb.st_mode)) {
+		st = list_folder(path, "", &(struct above){ NULL, sb.st_dev, sb.st_ino }, &list, err);
+		fingerprint_bytes(list.s, list.n, out);
+	} else {
+		st = fail(err, FETTLE_INVALID, "cannot read %s: neither a file nor a folder", path);
+	}
+	close(fd);
+	str_release(&list);
+	return st;
+}

@@ -1,0 +1,54 @@
+/* What the files of this folder share: the handle and its queries. */
+#ifndef HISTORY_INTERNAL_H
+#define HISTORY_INTERNAL_H
+
+#include "history/db.h"
+#include "history/history.h"
+
+enum {
+	PUT_RUN,
+	GET_RUN,
+	PUT_BASELINE,
+	GET_BASELINE,
+	PUT_TRIAL,
+	GET_TRIAL_AT,
+	GET_TRIAL_NEXT,
+	GET_TRIAL_OF_PLAN,
+	PUT_RANGE,
+	GET_RANGES,
+	PUT_RESULT,
+	GET_RESULT,
+	PUT_META,
+	GET_META,
+	N_QUERIES,
+};
+_Static_assert((int)N_QUERIES <= (int)DB_QUERIES_MAX, "struct db must hold every query");
+
+extern const struct query history_queries[N_QUERIES];
+
+/* a row of table meta */
+struct meta {
+	const char *key, *value;
+};
+
+struct history {
+	struct db db;
+	char *dir;
+	int lock; /* file descriptor; -1: reading only */
+	struct run_info run;
+	void *run_own;
+};
+
+/* Makes all tables, and names the file as ours. */
+enum fettle_status history_make_tables(struct db *db, struct err *err);
+
+enum history_kind {
+	HISTORY_EMPTY, /* no run was begun in it */
+	HISTORY_OURS,
+	HISTORY_FOREIGN,
+};
+/* *version: of the tables, when it is ours */
+enum fettle_status history_kind(struct db *db, enum history_kind *kind, int64_t *version, struct err *err);
+enum { HISTORY_VERSION = 1 };
+
+#endif
