@@ -31,8 +31,8 @@ struct search {
 static enum fettle_status check_criterion(const struct search_config *c, struct err *err)
 {
 	if (!isfinite(c->baseline))
-		return fail(err, FETTLE_INVALID, "cannot tune: the baseline's accuracy is %g, need a finite number",
-			    c->baseline);
+		return fail(err, FETTLE_INVALID,
+			    "cannot tune: the baseline's accuracy is %g, need a finite number", c->baseline);
 	if (c->relative && c->baseline == 0)
 		return fail(err, FETTLE_INVALID,
 			    "cannot tune: the baseline's accuracy is 0, no loss can be relative to it; "
@@ -173,7 +173,8 @@ static enum fettle_status after_trial(struct search *s)
 static enum fettle_status backend_ended(struct search *s, enum fettle_status st)
 {
 	if (st == FETTLE_STOP)
-		return stop(s, !cancelled(s) && search_time_left(s) <= 0 ? SEARCH_TIMEOUT : SEARCH_INTERRUPTED);
+		return stop(s,
+			    !cancelled(s) && search_time_left(s) <= 0 ? SEARCH_TIMEOUT : SEARCH_INTERRUPTED);
 	s->failed = st;
 	return stop(s, SEARCH_FAILED);
 }
@@ -456,9 +457,9 @@ enum search_stop search_why(const struct search *s)
 const char *search_stop_name(enum search_stop why)
 {
 	static const char *const names[] = {
-		[SEARCH_RUNNING] = "running",         [SEARCH_ACCURACY_MET] = "accuracy met",
-		[SEARCH_MAX_TRIALS] = "max trials",   [SEARCH_TIMEOUT] = "timeout",
-		[SEARCH_EXHAUSTED] = "exhausted",     [SEARCH_INTERRUPTED] = "interrupted",
+		[SEARCH_RUNNING] = "running",       [SEARCH_ACCURACY_MET] = "accuracy met",
+		[SEARCH_MAX_TRIALS] = "max trials", [SEARCH_TIMEOUT] = "timeout",
+		[SEARCH_EXHAUSTED] = "exhausted",   [SEARCH_INTERRUPTED] = "interrupted",
 		[SEARCH_FAILED] = "failed",
 	};
 

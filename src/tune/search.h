@@ -39,7 +39,8 @@ struct search_backend {
 				   struct op_order *out, struct err *err);
 	/* From a history: fills score.accuracy, failed, objective, why and seconds. May be NULL, as may those below. */
 	bool (*known)(void *self, const struct plan *p, struct trial *out);
-	void (*record)(void *self, const struct trial *t); /* every finished trial that was not known, in order */
+	void (*record)(void *self,
+		       const struct trial *t); /* every finished trial that was not known, in order */
 	bool (*cancelled)(void *self);
 	double (*now)(void *self); /* seconds; needed when there is a timeout */
 };
@@ -49,8 +50,8 @@ struct search_config {
 	struct strategy_options options;
 	double baseline; /* accuracy of the fp32 model */
 	bool higher_is_better;
-	bool relative;    /* loss in shares of |baseline|; otherwise as a difference */
-	double tolerance; /* the loss that is allowed */
+	bool relative;     /* loss in shares of |baseline|; otherwise as a difference */
+	double tolerance;  /* the loss that is allowed */
 	size_t max_trials; /* 0: no limit */
 	double timeout;    /* seconds from search_new(); 0: stop at the first plan that meets the criterion */
 	const struct search_backend *backend;
@@ -74,8 +75,8 @@ void search_free(struct search *s);
 enum fettle_status search_run(struct search *s, const struct strategy *strategy, struct err *err);
 
 enum search_stop search_why(const struct search *s);
-const char *search_stop_name(enum search_stop why);        /* "accuracy met" */
-double search_time_left(const struct search *s);           /* INFINITY: no limit */
+const char *search_stop_name(enum search_stop why);                      /* "accuracy met" */
+double search_time_left(const struct search *s);                         /* INFINITY: no limit */
 const struct trial *search_trial(const struct search *s, size_t number); /* 1 .. search_n_trials() */
 const struct trial *search_best_trial(const struct search *s);           /* NULL: none yet */
 /* Both last until the next trial. */

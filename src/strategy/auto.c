@@ -1,0 +1,20 @@
+#include "strategy/stages.h"
+
+static enum fettle_status auto_traverse(struct search *s)
+{
+	enum fettle_status st;
+
+	st = stage_default(s);
+	if (st)
+		return st;
+	st = conservative(s, stage_leave(s, 50));
+	if (st)
+		return st;
+	return basic_traverse(s);
+}
+
+const struct strategy strategy_auto = {
+	.name = "auto",
+	.summary = "the default plan, then conservative, then basic",
+	.traverse = auto_traverse,
+};

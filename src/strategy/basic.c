@@ -1,0 +1,50 @@
+#include "strategy/stages.h"
+
+static enum fettle_status fall_back(struct search *s)
+{
+	struct plan base = PLAN_INIT;
+	struct op_order order = OP_ORDER_INIT;
+	enum fettle_status st;
+	bool met = fallback_base(s, &base);
+
+	st = fallback_order(s, &base, RANK_OUTPUT_MSE, &order);
+	if (st)
+		goto out;
+	if (!met)
+		st = stage_blocks(s, &base, &order);
+	if (st)
+		goto out;
+	st = stage_single_ops(s, &base, &order);
+	if (st || met)
+		goto out;
+	st = stage_accumulated(s, &base, &order);
+out:
+	op_order_release(&order);
+	plan_release(&base);
+	return st;
+}
+
+enum fettle_status basic_traverse(struct search *s)
+{
+	enum fettle_status st;
+
+	st = stage_default(s);
+	if (st)
+		return st;
+	st = stage_all_recipes(s);
+	if (st)
+		return st;
+	st = stage_op_types(s);
+	if (st)
+		return st;
+	st = stage_recipes(s);
+	if (st)
+		return st;
+	return fall_back(s);
+}
+
+const struct strategy strategy_basic = {
+	.name = "basic",
+	.summary = "settings by op type, then recipes, then fallback by block, by op and accumulated",
+	.traverse = basic_traverse,
+};

@@ -1,0 +1,245 @@
+/* Ops fall back to fp32: by blocks, one by one, or as many as it takes. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "strategy/stages.h"
+
+/* What falling back alone must win back of the loss for an op to be called guilty. Less may be chance. */
+#define GUILTY_SHARE 0.05
+
+/* ---- the order ---- */
+
+/* Appends what of `more` can fall back and is not in the order yet. */
+static void append_order(struct op_order *o, const struct op_order *more, const struct space *space,
+			 const struct plan *base)
+{
+	bool *in = xcalloc(space->n_ops, sizeof(*in));
+	size_t i;
+
+	o->op = xrealloc(o->op, space->n_ops, sizeof(*o->op));
+	o->score = xrealloc(o->score, space->n_ops, sizeof(*o->score));
+	for (i = 0; i < o->n; i++)
+		in[o->op[i]] = true;
+	for (i = 0; i < more->n; i++) {
+		if (in[more->op[i]] || !plan_can_fall_back(base, space, more->op[i]))
+			continue;
+		in[more->op[i]] = true;
+		o->op[o->n] = more->op[i];
+		o->score[o->n++] = more->score[i];
+	}
+	free(in);
+}
+
+static enum fettle_status append_rank(struct search *s, const struct plan *base, enum rank by,
+				      struct op_order *out)
+{
+	struct op_order ranked = OP_ORDER_INIT;
+	enum fettle_status st = search_rank_ops(s, base, by, &ranked);
+
+	if (!st)
+		append_order(out, &ranked, search_space(s), base);
+	op_order_release(&ranked);
+	return st;
+}
+
+static void append_rest(struct search *s, const struct plan *base, struct op_order *out)
+{
+	const struct space *space = search_space(s);
+	struct op_order all = { xcalloc(space->n_ops, sizeof(size_t)), xcalloc(space->n_ops, sizeof(double)),
+				space->n_ops };
+	size_t i;
+
+	for (i = 0; i < all.n; i++)
+		all.op[i] = i;
+	append_order(out, &all, space, base);
+	op_order_release(&all);
+}
+
+static size_t n_can_fall_back(const struct space *space, const struct plan *base)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < space->n_ops; i++)
+		n += plan_can_fall_back(base, space, i);
+	return n;
+}
+
+enum fettle_status fallback_order(struct search *s, const struct plan *base, enum rank by,
+				  struct op_order *out)
+{
+	enum fettle_status st;
+
+	st = append_rank(s, base, by, out);
+	if (!st && by != RANK_OUTPUT_MSE && out->n < n_can_fall_back(search_space(s), base))
+		st = append_rank(s, base, RANK_OUTPUT_MSE, out);
+	if (!st)
+		append_rest(s, base, out);
+	return st;
+}
+
+/* ---- blocks ---- */
+
+static enum fettle_status try_block(struct search *s, const struct plan *base, int block, struct plan *out,
+				    bool *met)
+{
+	const struct space *space = search_space(s);
+	size_t i;
+
+	plan_copy(out, base);
+	for (i = 0; i < space->n_ops; i++)
+		if (space->v[i].block == block && plan_can_fall_back(base, space, i))
+			out->choice[i] = space->v[i].fallback;
+	return stage_try(s, out, met);
+}
+
+/* The blocks of the most disturbed ops first. */
+static enum fettle_status find_block(struct search *s, const struct plan *base, const struct op_order *order,
+				     struct plan *out, bool *met)
+{
+	const struct space *space = search_space(s);
+	bool *seen = xcalloc((size_t)space->n_blocks, sizeof(*seen));
+	size_t i, leave = stage_leave(s, 75);
+	enum fettle_status st = FETTLE_OK;
+
+	for (i = 0; !st && !*met && i < order->n && stage_may_go_on(s, leave); i++) {
+		int block = space->v[order->op[i]].block;
+
+		if (block < 0 || seen[block])
+			continue;
+		seen[block] = true;
+		st = try_block(s, base, block, out, met);
+	}
+	free(seen);
+	return st;
+}
+
+enum fettle_status stage_blocks(struct search *s, const struct plan *base, const struct op_order *order)
+{
+	struct plan p = PLAN_INIT;
+	enum fettle_status st;
+	bool met = false;
+
+	if (search_space(s)->n_blocks < 1)
+		return FETTLE_OK;
+	search_stage(s, "blocks");
+	search_hold(s);
+	st = find_block(s, base, order, &p, &met);
+	if (!st && met)
+		st = push(s, &p, base, 0);
+	plan_release(&p);
+	return st ? st : search_release(s);
+}
+
+/* ---- single ops ---- */
+
+/* Moves the op at `from` to `to`, those between one back. */
+static void move_forward(struct op_order *o, size_t from, size_t to, double score)
+{
+	size_t op = o->op[from];
+
+	memmove(&o->op[to + 1], &o->op[to], (from - to) * sizeof(*o->op));
+	memmove(&o->score[to + 1], &o->score[to], (from - to) * sizeof(*o->score));
+	o->op[to] = op;
+	o->score[to] = score;
+}
+
+static enum fettle_status loss_without(struct search *s, const struct plan *base, size_t op, double *loss)
+{
+	const struct space *space = search_space(s);
+	struct plan p = PLAN_INIT;
+	struct score score;
+	enum fettle_status st = FETTLE_OK;
+
+	plan_copy(&p, base);
+	p.choice[op] = space->v[op].fallback;
+	if (plan_n_quantized(&p, space)) {
+		st = search_try(s, &p, &score);
+		*loss = score.loss;
+	}
+	plan_release(&p);
+	return st;
+}
+
+enum fettle_status stage_single_ops(struct search *s, const struct plan *base, struct op_order *order)
+{
+	struct score score;
+	size_t i, to, guilty = 0, leave = stage_leave(s, 66);
+	enum fettle_status st;
+
+	search_stage(s, "single ops");
+	st = search_try(s, base, &score); /* known, as a rule */
+	for (i = 0; !st && i < order->n && stage_may_go_on(s, leave); i++) {
+		double loss = score.loss, won;
+
+		st = loss_without(s, base, order->op[i], &loss);
+		won = score.loss - loss;
+		if (st || !(won > GUILTY_SHARE * score.loss))
+			continue;
+		for (to = guilty++; to && order->score[to - 1] < won; to--)
+			;
+		move_forward(order, i, to, won);
+	}
+	return st;
+}
+
+/* ---- as many as it takes ---- */
+
+/* The first n of the order in fp32. */
+static void fall_back_first(struct plan *out, const struct plan *base, const struct space *space,
+			    const struct op_order *order, size_t n)
+{
+	size_t i;
+
+	plan_copy(out, base);
+	for (i = 0; i < n; i++)
+		out->choice[order->op[i]] = space->v[order->op[i]].fallback;
+}
+
+/*
+ * The smallest n that meets the criterion, if accuracy grows with n; one that does meet it in any case. If there is
+ * none, the longest was tried, and `out` is all that can be in fp32.
+ */
+static enum fettle_status bisect(struct search *s, const struct plan *base, const struct op_order *order,
+				 struct plan *out)
+{
+	const struct space *space = search_space(s);
+	size_t max = order->n - (plan_n_quantized(base, space) == order->n); /* one stays quantized */
+	size_t low = 1, high = max + 1;
+	struct plan p = PLAN_INIT;
+	enum fettle_status st = FETTLE_OK;
+	bool met;
+
+	plan_copy(out, base);
+	fall_back_all(out, space);
+	while (!st && low < high) {
+		size_t n = low + (high - low) / 2;
+
+		fall_back_first(&p, base, space, order, n);
+		st = stage_try(s, &p, &met);
+		if (met) {
+			plan_copy(out, &p);
+			high = n;
+		} else {
+			low = n + 1;
+		}
+	}
+	plan_release(&p);
+	return st;
+}
+
+enum fettle_status stage_accumulated(struct search *s, const struct plan *base, const struct op_order *order)
+{
+	struct plan p = PLAN_INIT;
+	enum fettle_status st;
+
+	if (!order->n)
+		return FETTLE_OK;
+	search_stage(s, "accumulated");
+	search_hold(s);
+	st = bisect(s, base, order, &p);
+	if (!st)
+		st = push(s, &p, base, 0);
+	plan_release(&p);
+	return st ? st : search_release(s);
+}

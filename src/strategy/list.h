@@ -1,0 +1,11 @@
+/* Every strategy, in the order in which they are shown. */
+STRATEGY(auto)
+STRATEGY(conservative)
+STRATEGY(basic)
+STRATEGY(mse)
+STRATEGY(mse_v2)
+STRATEGY(hawq_v2)
+STRATEGY(bayesian)
+STRATEGY(tpe)
+STRATEGY(exhaustive)
+STRATEGY(random)

@@ -1,0 +1,162 @@
+/* Requantizing what need not be in fp32: the result is as much int8 as the tolerance allows. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "strategy/stages.h"
+
+#define GAIN_MIN 1e-9 /* where nothing is known of gains, loss alone decides */
+
+struct push {
+	struct search *s;
+	struct plan *plan;
+	const struct plan *base;
+	size_t leave;
+	size_t *op; /* in fp32, cheapest first */
+	size_t n;
+};
+
+static bool is_candidate(const struct push *p, size_t op)
+{
+	const struct space *space = search_space(p->s);
+
+	return plan_is_quantized(p->base, space, op) && !plan_is_quantized(p->plan, space, op);
+}
+
+/* Sorts the order by loss per gain, cheapest first. */
+static void sort_by_cost(struct op_order *o, const struct space *space)
+{
+	size_t i, k;
+
+	for (i = 0; i < o->n; i++)
+		o->score[i] /= fmax(space->v[o->op[i]].gain, GAIN_MIN);
+	for (i = 1; i < o->n; i++) {
+		size_t op = o->op[i];
+		double cost = o->score[i];
+
+		for (k = i; k && cost < o->score[k - 1]; k--) {
+			o->op[k] = o->op[k - 1];
+			o->score[k] = o->score[k - 1];
+		}
+		o->op[k] = op;
+		o->score[k] = cost;
+	}
+}
+
+static void add_candidates(struct push *p, const struct op_order *order)
+{
+	const struct space *space = search_space(p->s);
+	bool *ranked = xcalloc(space->n_ops, sizeof(*ranked));
+	size_t i;
+
+	p->op = xcalloc(space->n_ops, sizeof(*p->op));
+	for (i = 0; i < order->n; i++) {
+		ranked[order->op[i]] = true;
+		if (is_candidate(p, order->op[i]))
+			p->op[p->n++] = order->op[i];
+	}
+	for (i = 0; i < space->n_ops; i++) /* those of which nothing is known */
+		if (!ranked[i] && is_candidate(p, i))
+			p->op[p->n++] = i;
+	free(ranked);
+}
+
+static enum fettle_status find_candidates(struct push *p)
+{
+	struct op_order order = OP_ORDER_INIT;
+	enum fettle_status st;
+
+	st = search_rank_ops(p->s, p->plan, RANK_IMPACT_BACK, &order);
+	if (!st) {
+		sort_by_cost(&order, search_space(p->s));
+		add_candidates(p, &order);
+	}
+	op_order_release(&order);
+	return st;
+}
+
+/* Quantizes these too if the criterion still holds. */
+static enum fettle_status try_with(struct push *p, const size_t *op, size_t n, bool *met)
+{
+	struct plan with = PLAN_INIT;
+	enum fettle_status st;
+	size_t i;
+
+	plan_copy(&with, p->plan);
+	for (i = 0; i < n; i++)
+		with.choice[op[i]] = p->base->choice[op[i]];
+	st = stage_try(p->s, &with, met);
+	if (*met)
+		plan_copy(p->plan, &with);
+	plan_release(&with);
+	return st;
+}
+
+/* The first single op that can be quantized. Sets are not tried: if none of its ops will do, a set will hardly. */
+static enum fettle_status find_first(struct push *p, bool *met)
+{
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	for (i = 0; !st && !*met && i < p->n && stage_may_go_on(p->s, p->leave); i++)
+		st = try_with(p, &p->op[i], 1, met);
+	return st;
+}
+
+/*
+ * All at once; if that will not do, each half by itself. With ops in good order this is a bisection for how many can be
+ * had; with some in bad places it still isolates each in about two trials per halving.
+ */
+static enum fettle_status requantize(struct push *p, const size_t *op, size_t n)
+{
+	enum fettle_status st;
+	bool met = false;
+
+	if (!n || !stage_may_go_on(p->s, p->leave))
+		return FETTLE_OK;
+	st = try_with(p, op, n, &met);
+	if (st || met || n == 1)
+		return st;
+	st = requantize(p, op, n / 2);
+	return st ? st : requantize(p, op + n / 2, n - n / 2);
+}
+
+/* One by one, until none of them can be had any more. */
+static enum fettle_status requantize_singly(struct push *p)
+{
+	enum fettle_status st = FETTLE_OK;
+	bool any = true, met = false;
+	size_t i;
+
+	while (!st && any) {
+		any = false;
+		for (i = 0; !st && i < p->n && stage_may_go_on(p->s, p->leave); i++) {
+			if (!is_candidate(p, p->op[i]))
+				continue;
+			st = try_with(p, &p->op[i], 1, &met);
+			any |= met;
+		}
+	}
+	return st;
+}
+
+enum fettle_status push(struct search *s, struct plan *plan, const struct plan *base, size_t leave)
+{
+	struct push p = { .s = s, .plan = plan, .base = base, .leave = leave };
+	enum fettle_status st;
+	bool met = false;
+
+	search_stage(s, "push");
+	st = stage_try(s, plan, &met);
+	if (st)
+		return st;
+	st = find_candidates(&p);
+	if (!st && !met)
+		st = find_first(&p, &met);
+	if (!st && met)
+		st = requantize(&p, p.op, p.n);
+	if (!st && met)
+		st = requantize_singly(&p);
+	free(p.op);
+	return st;
+}

@@ -1,0 +1,124 @@
+/* Strategies over op-wise settings that are driven by a sampler. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "sampler/sampler.h"
+#include "strategy/stages.h"
+
+/* The space as the sampler sees it: ops only, fp32 only where there is nothing else, the default as option 0. */
+struct sampled {
+	struct search *s;
+	struct sampler *sampler;
+	uint8_t (*option)[SPACE_OPTIONS_MAX]; /* [n_ops]: what the sampler's numbers stand for */
+	struct sampler_param *params;
+	unsigned *point;
+};
+
+static unsigned list_options(const struct param *op, uint8_t *out)
+{
+	unsigned k, n = 0;
+	bool quantized = op->options[op->first].mode != OPTION_FP32;
+
+	if (quantized)
+		out[n++] = op->first;
+	for (k = 0; k < op->n_options; k++)
+		if (op->options[k].mode != OPTION_FP32 && !(quantized && k == op->first))
+			out[n++] = (uint8_t)k;
+	if (!n)
+		out[n++] = op->first;
+	return n;
+}
+
+static void sampled_release(struct sampled *x)
+{
+	sampler_free(x->sampler);
+	free(x->option);
+	free(x->params);
+	free(x->point);
+}
+
+static enum fettle_status sampled_init(struct sampled *x, struct search *s, const char *name)
+{
+	const struct space *space = search_space(s);
+	struct sampler_options opt = { .n_params = space->n_ops, .seed = search_options(s)->seed };
+	size_t i;
+
+	*x = (struct sampled){ .s = s };
+	x->option = xcalloc(space->n_ops, sizeof(*x->option));
+	x->params = xcalloc(space->n_ops, sizeof(*x->params));
+	x->point = xcalloc(space->n_ops, sizeof(*x->point));
+	for (i = 0; i < space->n_ops; i++)
+		x->params[i] = (struct sampler_param){ .kind = SAMPLER_CATEGORICAL,
+						       .options = list_options(&space->v[i], x->option[i]) };
+	opt.params = x->params;
+	return sampler_new(&x->sampler, name, &opt, search_err(s));
+}
+
+/* Tries the point at hand, and tells the sampler what it lost. */
+static enum fettle_status try_point(struct sampled *x)
+{
+	const struct space *space = search_space(x->s);
+	struct plan p = PLAN_INIT;
+	struct score score;
+	enum fettle_status st;
+	size_t i;
+
+	plan_init(&p, space);
+	for (i = 0; i < space->n_ops; i++)
+		p.choice[i] = x->option[i][x->point[i]];
+	st = search_try(x->s, &p, &score);
+	plan_release(&p);
+	return st ? st : sampler_tell(x->sampler, x->point, score.loss, search_err(x->s));
+}
+
+static void name_stage(struct search *s)
+{
+	double size = space_size_log10(search_space(s), true);
+	char stage[64];
+
+	if (size < 6)
+		snprintf(stage, sizeof(stage), "%.0f plans", pow(10, size));
+	else
+		snprintf(stage, sizeof(stage), "10^%.0f plans", size);
+	search_stage(s, stage);
+}
+
+static bool can_quantize(const struct space *space)
+{
+	size_t i, k;
+
+	for (i = 0; i < space->n_ops; i++)
+		for (k = 0; k < space->v[i].n_options; k++)
+			if (space->v[i].options[k].mode != OPTION_FP32)
+				return true;
+	return false;
+}
+
+enum fettle_status sampled(struct search *s, const char *sampler, bool default_first)
+{
+	struct sampled x;
+	enum fettle_status st;
+
+	if (!can_quantize(search_space(s)))
+		return FETTLE_OK;
+	st = sampled_init(&x, s, sampler);
+	if (st)
+		goto out;
+	name_stage(s);
+	if (default_first)
+		st = try_point(&x);
+	while (!st) {
+		st = sampler_ask(x.sampler, x.point, search_err(s));
+		if (st == FETTLE_STOP) { /* every plan has been tried */
+			st = FETTLE_OK;
+			break;
+		}
+		if (!st)
+			st = try_point(&x);
+	}
+out:
+	sampled_release(&x);
+	return st;
+}

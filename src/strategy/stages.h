@@ -1,0 +1,65 @@
+/*
+ * What strategies are made of. Every stage tries plans until it has nothing more to try or has spent its share of
+ * the budget, and returns FETTLE_STOP as soon as the search says so.
+ */
+#ifndef STRATEGY_STAGES_H
+#define STRATEGY_STAGES_H
+
+#include "strategy/strategy.h"
+
+/*
+ * How many trials to leave to the stages that follow: percent of those that are left. A stage goes on while
+ * stage_may_go_on(). Without a limit, always.
+ */
+size_t stage_leave(const struct search *s, unsigned percent);
+bool stage_may_go_on(const struct search *s, size_t leave);
+
+/* Tries the plan unless it quantizes nothing: that would be the baseline again. met: may be NULL. */
+enum fettle_status stage_try(struct search *s, const struct plan *p, bool *met);
+
+/* ---- settings: everything stays quantized ---- */
+
+enum fettle_status stage_default(struct search *s);     /* as the runtime would do it */
+enum fettle_status stage_all_recipes(struct search *s); /* those that the user has not fixed */
+/* Every op type at its first setting, at its second and so on; static, then dynamic if that will not do. */
+enum fettle_status stage_op_types_alike(struct search *s);
+/* The same, then one type apart from the others, then every combination. */
+enum fettle_status stage_op_types(struct search *s);
+/* Each recipe, then each number of samples, on the best plan so far. */
+enum fettle_status stage_recipes(struct search *s);
+
+/* ---- fallback: `base` is the plan whose ops fall back, `order` says which first ---- */
+
+/* Everything in fp32 that may be. */
+void fall_back_all(struct plan *p, const struct space *space);
+/* The best plan so far, the default one if there is none. true: it meets the criterion. */
+bool fallback_base(struct search *s, struct plan *base);
+/* `by` for all ops that can fall back; those it does not speak of follow in order of their output error. */
+enum fettle_status fallback_order(struct search *s, const struct plan *base, enum rank by,
+				  struct op_order *out);
+
+/* One transformer block after the other; when one will do, what of it can be is requantized. */
+enum fettle_status stage_blocks(struct search *s, const struct plan *base, const struct op_order *order);
+/* One op after the other. Those that win back much move to the front of the order. */
+enum fettle_status stage_single_ops(struct search *s, const struct plan *base, struct op_order *order);
+/*
+ * The first ops of the order, as many as it takes (bisection), then those that need not be are requantized. When not
+ * even all of them will do, single ops are quantized instead.
+ */
+enum fettle_status stage_accumulated(struct search *s, const struct plan *base, const struct op_order *order);
+
+/*
+ * Requantizes as `base` has it what `plan` has in fp32, cheapest predicted loss per gain first, as long as the criterion
+ * holds, until no single op can be, or only `leave` trials are left. If `plan` itself does not meet the criterion, it
+ * starts from the first op that can be quantized alone. `plan` becomes the result. For use while the search is held.
+ */
+enum fettle_status push(struct search *s, struct plan *plan, const struct plan *base, size_t leave);
+
+/* ---- whole strategies that others are made of ---- */
+
+enum fettle_status conservative(struct search *s, size_t leave);
+enum fettle_status basic_traverse(struct search *s);
+/* Op-wise settings, proposed by a sampler (sampler/list.h); no op falls back. */
+enum fettle_status sampled(struct search *s, const char *sampler, bool default_first);
+
+#endif
