@@ -134,7 +134,7 @@ enum fettle_status dir_make(const char *path, struct err *err)
 	int made = 0, why = 0;
 
 	/* a folder above that cannot be made may still be there: only what it all leads to counts */
-	while (*end) {
+	do {
 		char c;
 
 		end += strspn(end, "/");
@@ -144,7 +144,7 @@ enum fettle_status dir_make(const char *path, struct err *err)
 		made = mkdir(part, 0777);
 		why = errno;
 		*end = c;
-	}
+	} while (*end);
 	if (made != 0 && !path_is_dir(path))
 		st = fail(err, FETTLE_SYSTEM, "cannot make folder %s: %s", path,
 			  why == EEXIST ? "a file has that name" : strerror(why));

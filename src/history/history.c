@@ -58,7 +58,9 @@ static enum fettle_status lock_workspace(struct history *h, struct err *err)
 /*
  * Write-ahead logging lets others read meanwhile; where the file system cannot do it (no shared memory: network
  * folders), SQLite stays with its rollback journal, and readers may have to wait for a moment.
- * synchronous: see history_open().
+ * With synchronous = NORMAL a power loss would undo the trials since the log was last checkpointed, up to 4 MB of
+ * them; with FULL each is synced when it is written. That costs 0.2 ms instead of 0.04, or a turn of the disk where
+ * there is one, and nothing beside a trial. The death of the process alone loses nothing with either.
  */
 static enum fettle_status set_up_writing(struct db *db, struct err *err)
 {

@@ -2,6 +2,8 @@
  * The tables of history.db, version 1. To change one is to raise HISTORY_VERSION and to say in history_open() how
  * the older one is brought up to date; what can wait goes into meta.
  */
+#include <stdio.h>
+
 #include "base/mem.h"
 #include "history/internal.h"
 

@@ -2,7 +2,6 @@
 #ifndef UNIT_DATA_FILES_H
 #define UNIT_DATA_FILES_H
 
-#include <ftw.h>
 #include <jpeglib.h>
 #include <png.h>
 #include <sys/stat.h>
@@ -13,40 +12,7 @@
 #include "base/rng.h"
 #include "base/str.h"
 #include "data/dataset.h"
-
-/* A folder of its own for every test; remove_tree() frees the name, too. */
-static inline char *temp_tree(void)
-{
-	char *path = xstrdup("/tmp/fettle-test-XXXXXX");
-
-	assert_non_null(mkdtemp(path));
-	return path;
-}
-
-static inline int remove_entry(const char *path, const struct stat *sb, int type, struct FTW *ftw)
-{
-	(void)sb;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
-static inline void remove_tree(char *path)
-{
-	nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-	free(path);
-}
-
-static inline void write_bytes(const char *path, const void *bytes, size_t n)
-{
-	FILE *f;
-
-	unlink(path); /* ext4 flushes a file that is overwritten, and that is slow */
-	f = fopen(path, "wb");
-	assert_non_null(f);
-	assert_int_equal(fwrite(bytes, 1, n, f), n);
-	assert_int_equal(fclose(f), 0);
-}
+#include "unit/tree.h"
 
 /* Writes `b` as dir/name, making dir/ where name says so, and releases it; returns the path, to be freed. */
 static inline char *put_file(const char *dir, const char *name, struct str *b)
