@@ -109,6 +109,14 @@ struct fettle_options {
 
 	const struct fettle_setting *settings; /* further ones, over what is set above */
 	size_t n_settings;
+
+	/* fettle_tune() */
+	const char *workspace; /* folder of the run's history; NULL: fettle_workspace/<model>-<time> */
+	bool resume;	       /* go on with the run in that folder */
+	const char *holdout;   /* DATA nothing was chosen by, to measure the result on */
+	const char *plan;      /* JSON file of a plan, for fettle_quantize() */
+	double (*evaluate)(void *self, const char *model); /* evaluator instead of data and metric; NaN: failed */
+	void *evaluate_self;
 };
 #define FETTLE_OPTIONS_INIT                                                                                  \
 	{                                                                                                    \
@@ -151,6 +159,86 @@ FETTLE_API enum fettle_status fettle_bench(struct fettle *f, const struct fettle
 /* Loads options->model and runs it once in this process; gives the process's peak memory. */
 FETTLE_API enum fettle_status fettle_footprint(struct fettle *f, const struct fettle_options *o,
 					       size_t *bytes);
+
+/* One trial of a run. */
+struct fettle_trial {
+	size_t number; /* from 1 */
+	const char *stage;
+	bool failed, met;
+	const char *why; /* of a failure */
+	double accuracy, loss; /* loss against the baseline, in units of the criterion */
+	double latency_ms;     /* NaN: not measured */
+	size_t size_bytes, samples;
+	double seconds;
+	const char *plan; /* JSON; NULL while a run is going on */
+};
+/* Called after every trial, with the best so far and the accuracy to reach. */
+struct fettle_progress_info {
+	const struct fettle_trial *trial;
+	size_t max_trials; /* 0: no limit */
+	double baseline, target;
+	bool higher_is_better;
+	size_t best; /* its number; 0: none yet */
+	double best_accuracy;
+	bool best_met;
+	double seconds_used, seconds_left; /* left: INFINITY when unknown */
+};
+typedef void (*fettle_on_trial_fn)(void *self, const struct fettle_progress_info *info);
+FETTLE_API void fettle_on_trial(struct fettle *f, fettle_on_trial_fn call, void *self);
+
+/* Searches for the fastest model within the accuracy that may be lost, and writes it. */
+struct fettle_measure {
+	size_t trial; /* 0: the baseline */
+	double accuracy, latency_ms, speedup;
+	size_t size_bytes;
+	size_t ops_int8, ops_int16, ops_dynamic, ops_fp32;
+	double int8_share; /* of the multiply-adds */
+};
+struct fettle_tuned {
+	bool met;
+	const char *stop; /* accuracy_met, max_trials, timeout, exhausted, interrupted */
+	const char *strategy;
+	char metric[32];
+	double target; /* accuracy that was to be reached */
+	bool higher_is_better;
+	struct fettle_measure baseline, best;
+	size_t trials;
+	double fp32_pass_s; /* one evaluation of the fp32 model: the unit of account */
+	struct {
+		double total, prepare, calibrate, quantize, session, evaluate, latency, rank;
+	} seconds;
+	size_t samples_evaluated;
+	const char *output, *workspace, *plan; /* plan: best_plan.json */
+	const char *const *fallen_back;	       /* names of ops that could be int8 and are in fp32 */
+	size_t n_fallen_back;
+	bool has_holdout;
+	double holdout, holdout_low, holdout_high, holdout_baseline; /* with a 95 % confidence interval */
+	size_t holdout_samples;
+};
+FETTLE_API enum fettle_status fettle_tune(struct fettle *f, const struct fettle_options *o, struct fettle_tuned **out);
+FETTLE_API void fettle_tuned_free(struct fettle_tuned *t);
+/* The configuration in force, as YAML with the origin of every value; free() it. */
+FETTLE_API enum fettle_status fettle_print_config(struct fettle *f, const struct fettle_options *o, char **text);
+
+/* The strategies. NULL past the end. */
+FETTLE_API const char *fettle_strategy_name(size_t i, const char **summary);
+
+/* What a run has left behind. */
+struct fettle_run {
+	const char *model, *strategy, *metric, *started, *stop; /* stop: NULL while it has not ended */
+	bool met;
+	double baseline, baseline_latency_ms;
+	size_t best;
+	size_t n_trials;
+	const struct fettle_trial *trials;
+};
+FETTLE_API enum fettle_status fettle_history(struct fettle *f, const char *workspace, struct fettle_run **out);
+FETTLE_API void fettle_run_free(struct fettle_run *r);
+/* Makes the model of a trial again, from its history alone. options->model overrides where the fp32 model is. */
+FETTLE_API enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options *o, const char *workspace,
+					     size_t trial);
+/* Remarks on the last call: settings without effect and the like. NULL past the end. */
+FETTLE_API const char *fettle_note(const struct fettle *f, size_t i);
 
 /* Where a model's time goes, by op type, from the runtime's own profile. */
 struct fettle_profile_row {

@@ -8,11 +8,35 @@ struct fettle *fettle_new(void)
 	return xcalloc(1, sizeof(struct fettle));
 }
 
+static void clear_notes(struct fettle *f)
+{
+	while (f->notes.n)
+		free(f->notes.v[--f->notes.n]);
+}
+
+const char *fettle_note(const struct fettle *f, size_t i)
+{
+	return i < f->notes.n ? f->notes.v[i] : NULL;
+}
+
+void api_note(struct fettle *f, const char *text)
+{
+	VEC_PUSH(&f->notes, xstrdup(text));
+}
+
+void fettle_on_trial(struct fettle *f, fettle_on_trial_fn call, void *self)
+{
+	f->on_trial = call;
+	f->on_trial_self = self;
+}
+
 void fettle_free(struct fettle *f)
 {
 	if (!f)
 		return;
 	runtime_free(f->rt);
+	clear_notes(f);
+	free(f->notes.v);
 	free(f);
 }
 
@@ -67,6 +91,7 @@ const char *fettle_algorithm_name(size_t i, const char **summary)
 enum fettle_status api_begin(struct fettle *f, const struct fettle_options *in, struct fettle_options *out)
 {
 	f->err.msg[0] = '\0';
+	clear_notes(f);
 	memset(out, 0, sizeof(*out));
 	if (!in->size || in->size > sizeof(*out))
 		return fail(&f->err, FETTLE_INVALID,

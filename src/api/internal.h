@@ -12,12 +12,16 @@ struct fettle {
 	fettle_progress progress;
 	void *progress_self;
 	const char *phase;
+	fettle_on_trial_fn on_trial;
+	void *on_trial_self;
+	VEC(char *) notes;
 };
 
 /* Each call of the interface begins with this. It copies what the caller's version of the struct has. */
 enum fettle_status api_begin(struct fettle *f, const struct fettle_options *in, struct fettle_options *out);
 /* Names what follows, and tells the caller; FETTLE_STOP if the caller says stop. */
 enum fettle_status api_phase(struct fettle *f, const char *phase);
+void api_note(struct fettle *f, const char *text);
 bool api_progress(void *f, size_t done, size_t total); /* a progress_fn */
 
 /* DATA opened and bound to a session's inputs. */

@@ -43,6 +43,7 @@ enum fettle_status request_begin(struct request *r, struct fettle *f, const stru
 {
 	enum fettle_status st;
 	char number[32];
+	size_t i;
 
 	memset(r, 0, sizeof(*r));
 	st = api_begin(f, in, &r->o);
@@ -58,6 +59,8 @@ enum fettle_status request_begin(struct request *r, struct fettle *f, const stru
 	}
 	if (!st)
 		r->threads = r->o.threads ? r->o.threads : r->c->evaluation.threads;
+	for (i = 0; !st && i < r->c->n_notes; i++)
+		api_note(f, r->c->notes[i].text);
 	return st;
 }
 

@@ -346,6 +346,60 @@ const struct value *model_value(const struct model *m, const char *name)
 	return m->base ? model_value(m->base, name) : NULL;
 }
 
+static Onnx__ValueInfoProto *typed_value(struct model *m, const char *name, const struct tensor *type)
+{
+	Onnx__ValueInfoProto *v = arena_alloc(&m->arena, sizeof(*v));
+	Onnx__TypeProto *t = arena_alloc(&m->arena, sizeof(*t));
+	Onnx__TypeProto__Tensor *tt = arena_alloc(&m->arena, sizeof(*tt));
+	Onnx__TensorShapeProto *shape = arena_alloc(&m->arena, sizeof(*shape));
+	int i;
+
+	onnx__value_info_proto__init(v);
+	onnx__type_proto__init(t);
+	onnx__type_proto__tensor__init(tt);
+	onnx__tensor_shape_proto__init(shape);
+	shape->n_dim = (size_t)type->rank;
+	shape->dim = arena_alloc(&m->arena, shape->n_dim * sizeof(*shape->dim));
+	for (i = 0; i < type->rank; i++) {
+		Onnx__TensorShapeProto__Dimension *d = arena_alloc(&m->arena, sizeof(*d));
+
+		onnx__tensor_shape_proto__dimension__init(d);
+		d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+		d->dim_value = type->dims[i];
+		shape->dim[i] = d;
+	}
+	tt->has_elem_type = 1;
+	tt->elem_type = (int32_t)type->dtype;
+	tt->shape = shape;
+	t->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+	t->tensor_type = tt;
+	v->name = arena_strdup(&m->arena, name);
+	v->type = t;
+	return v;
+}
+
+void model_init_to_input(struct model *m, const char *name)
+{
+	struct value *grown = arena_alloc(&m->arena, (m->n_inputs + 1) * sizeof(*grown));
+	struct init *w = model_init(m, name);
+	size_t i, kept = 0;
+
+	if (m->n_inputs)
+		memcpy(grown, m->inputs, m->n_inputs * sizeof(*grown));
+	grown[m->n_inputs] = (struct value){ w->name, w->t, typed_value(m, w->name, &w->t) };
+	grown[m->n_inputs].type.data = NULL;
+	m->inputs = grown;
+	m->n_inputs++;
+	map_release(&m->init_index);
+	for (i = 0; i < m->inits.n; i++) {
+		if (m->inits.v[i] == w)
+			continue;
+		map_set(&m->init_index, m->inits.v[i]->name, kept);
+		m->inits.v[kept++] = m->inits.v[i];
+	}
+	m->inits.n = kept;
+}
+
 void model_declare(struct model *m, const char *name, const struct tensor *type)
 {
 	map_set(&m->value_index, name, m->values.n);

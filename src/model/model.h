@@ -124,6 +124,8 @@ void model_sweep(struct model *m);
 void model_drop_repeats(struct model *m);
 /* The declared type of an input, an output or an intermediate value; NULL when there is none. */
 const struct value *model_value(const struct model *m, const char *name);
+/* A constant becomes an input of the graph, the last one: to be fed at run time. */
+void model_init_to_input(struct model *m, const char *name);
 /* Says what an intermediate value's type is. The name must outlive m. */
 void model_declare(struct model *m, const char *name, const struct tensor *type);
 /* Makes these the graph's outputs. Their types are left for the runtime to infer where the file has none. */

@@ -143,7 +143,7 @@ static void keep_inputs(struct arena *a, const struct model *m, Onnx__GraphProto
 	const Onnx__GraphProto *from = ((const Onnx__ModelProto *)m->proto)->graph;
 	size_t i, j, k;
 
-	g->input = arena_alloc(a, (from->n_input + 1) * sizeof(*g->input));
+	g->input = arena_alloc(a, (from->n_input + m->n_inputs) * sizeof(*g->input));
 	g->n_input = 0;
 	for (i = j = 0; i < from->n_input; i++) {
 		bool real = j < m->n_inputs && m->inputs[j].proto == from->input[i];
@@ -152,6 +152,8 @@ static void keep_inputs(struct arena *a, const struct model *m, Onnx__GraphProto
 		if (real || (from->input[i]->name && model_init(m, from->input[i]->name)))
 			g->input[g->n_input++] = from->input[i];
 	}
+	for (; j < m->n_inputs; j++) /* constants that became inputs */
+		g->input[g->n_input++] = m->inputs[j].proto;
 	g->output = arena_alloc(a, m->n_outputs * sizeof(*g->output));
 	g->n_output = m->n_outputs;
 	for (k = 0; k < m->n_outputs; k++)

@@ -67,9 +67,6 @@ static inline bool job_moves(const struct job *j, size_t node)
 	return r && j->plan->ops[node].mode == OP_STATIC && r->kind == OP_MOVE;
 }
 
-/* the value that is quantized when an op makes `value`: behind the fused activation if there is one */
-size_t quantized_output(const struct graph_index *g, const char *value);
-
 /* decide.c: fills values; which get a pair, with which parameters */
 enum fettle_status decide(struct job *j, struct err *err);
 /* emit.c: writes the nodes in QDQ format */

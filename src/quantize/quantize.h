@@ -25,6 +25,9 @@ void quantizer_free(struct quantizer *q);
 enum fettle_status quantize(struct quantizer *q, const struct qplan *plan, struct model **out,
 			    struct err *err);
 
+/* The value that is quantized when an op makes `value`: behind the fused Relu or Clip if there is one. */
+size_t quantized_output(const struct graph_index *g, const char *value);
+
 /* The values whose ranges this plan needs, or (NULL) any plan of the ops on offer; free() the array. */
 size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, const struct qplan *plan,
 			const char ***out);

@@ -283,6 +283,35 @@ enum fettle_status quantize_tensor(const struct tensor *t, const struct qsetting
 	return st;
 }
 
+enum fettle_status quantization_error(const struct tensor *t, const struct qsetting *s, int axis, double *out,
+				      struct err *err)
+{
+	struct qweight w = { .q = *t };
+	size_t channels = shape_channels(&w, s, axis), c, o, i;
+	struct view v = make_view(&w.q, w.axis);
+	const float *x = t->data;
+	enum fettle_status st;
+
+	*out = 0;
+	w.q.data = xmalloc(tensor_bytes(&w.q) + 1);
+	w.scale.data = xcalloc(channels, sizeof(float));
+	w.zero.data = xcalloc(channels, sizeof(int32_t));
+	st = fill(&w, "tensor", x, s, NULL, err);
+	for (o = 0; o < v.outer && !st; o++)
+		for (c = 0; c < v.channels; c++)
+			for (i = 0; i < v.inner; i++) {
+				size_t at = (o * v.channels + c) * v.inner + i;
+				double back = (tensor_get(&w.q, at) - tensor_get(&w.zero, c)) *
+					      tensor_get(&w.scale, c);
+
+				*out += (back - x[at]) * (back - x[at]);
+			}
+	free(w.q.data);
+	free(w.scale.data);
+	free(w.zero.data);
+	return st;
+}
+
 static enum fettle_status build(struct weight_cache *cache, const char *name, const struct qsetting *s,
 				int axis, bool transpose, const float *min_scale, struct qweight *w,
 				struct err *err)

@@ -29,4 +29,8 @@ enum fettle_status weight_get(struct weight_cache *c, const char *name, const st
 enum fettle_status quantize_tensor(const struct tensor *t, const struct qsetting *s, int axis, void *out,
 				   struct err *err);
 
+/* The squared distance between a float tensor and its quantized self. */
+enum fettle_status quantization_error(const struct tensor *t, const struct qsetting *s, int axis, double *out,
+				      struct err *err);
+
 #endif

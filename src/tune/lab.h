@@ -1,0 +1,83 @@
+/* Where trials are carried out: a model, its data, and all that is kept between trials so that nothing is paid for
+ * twice. Implements struct search_backend. */
+#ifndef TUNE_LAB_H
+#define TUNE_LAB_H
+
+#include "evaluate/evaluate.h"
+#include "history/history.h"
+#include "quantize/subject.h"
+#include "space/tuning.h"
+#include "tune/search.h"
+
+enum lab_objective { LAB_LATENCY, LAB_SIZE, LAB_FOOTPRINT, LAB_ACCURACY, LAB_OBJECTIVES };
+
+struct lab_options {
+	const char *model; /* path of the fp32 model */
+	int threads;
+	enum opt_level level; /* of the sessions; OPT_DEFAULT: as users deploy */
+	const char *eval_cmd; /* evaluator program, instead of data and metric */
+	const char *workspace, *helper;
+	double weights[LAB_OBJECTIVES]; /* what a plan is judged by; all 0: latency */
+	bool has_reference;             /* the metric compares with the fp32 model's outputs */
+	double latency_seconds;         /* spent on timing one plan; 0: 0.3 */
+};
+
+struct lab_times {
+	double prepare, calibrate, quantize, session, evaluate, latency, rank;
+};
+
+struct lab {
+	struct runtime *rt;
+	struct subject *s;
+	struct tuning *t;
+	struct feed *calib, *eval; /* calib may be NULL for dynamic plans, eval with eval_cmd */
+	struct feed *one;          /* single samples, to time on */
+	struct metric *metric;
+	struct lab_options o;
+	struct history *history; /* may be NULL */
+	struct err history_err;
+	bool history_failed;
+	struct lab_times times;
+	size_t samples_evaluated;
+	double deadline; /* clock_now() at which a trial is broken off; INFINITY: never */
+	bool (*cancelled)(void *self);
+	void *cancel_self;
+	void (*on_trial)(void *self, const struct trial *t);
+	void *on_trial_self;
+
+	/* kept between trials */
+	struct session *fp32;
+	struct lab_ranges **ranges; /* per number of calibration samples */
+	struct quantizer **quantizers;
+	size_t n_sizes;
+	int64_t *sizes;
+	struct plan last; /* the plan whose model and session are at hand */
+	struct model *model;
+	struct session *session;
+	double baseline_latency;
+	size_t baseline_size, baseline_footprint;
+	size_t trial_size; /* of the last trial's model, in bytes */
+	double trial_latency;
+	struct lab_times before; /* times at the start of the trial */
+	size_t trial_samples;
+};
+
+extern const struct search_backend lab_backend;
+
+/* The fp32 model's accuracy and latency: the baseline. */
+enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err *err);
+/* The quantized model of a plan; belongs to the lab until the next call. */
+enum fettle_status lab_model(struct lab *l, const struct plan *p, struct model **out, struct err *err);
+enum fettle_status lab_session(struct lab *l, const struct plan *p, struct session **out, struct err *err);
+/* Latency of the plan's model, timed in turns with the fp32 model; gives both. */
+enum fettle_status lab_latency(struct lab *l, const struct plan *p, double seconds, double *fp32,
+			       double *plan, struct err *err);
+enum fettle_status lab_rank(void *lab, const struct plan *p, enum rank by, int batches, struct op_order *out,
+			    struct err *err);
+bool lab_stopped(const struct lab *l); /* cancelled or out of time */
+void lab_release(struct lab *l);       /* what is kept between trials; the rest is the caller's */
+
+/* Ranges by name of value and setting, as the history keeps them. */
+char *range_key(const struct qsetting *s); /* free() it */
+
+#endif

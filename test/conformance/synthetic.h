@@ -1,0 +1,386 @@
+/*
+ * Synthetic tuning spaces with no model behind them: a loss that is computed from the plan, a clock that only trials
+ * move, and a log of everything that was run.
+ */
+#ifndef CONFORMANCE_SYNTHETIC_H
+#define CONFORMANCE_SYNTHETIC_H
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "tune/search.h"
+
+/* What a space is like. Zero is the plain case throughout. */
+struct recipe_for_world {
+	const char *name;
+	size_t n_ops;
+	unsigned settings; /* quantized options per op, at least 1 */
+	bool dynamic;      /* half of them are dynamic */
+	size_t n_types, n_recipes;
+	int n_blocks;
+	unsigned n_sizes; /* numbers of calibration samples to choose from */
+	double op_loss;   /* what quantizing all ops costs by itself */
+	size_t n_pairs;   /* two ops of which both must be in fp32, or a large loss stays */
+	double wobble; /* loss that depends on the plan without rhyme or reason: accuracy is not monotone */
+	double fail_rate; /* trials that fail */
+	double always;    /* loss as soon as anything is quantized */
+	unsigned fixed;   /* every so manieth op may not fall back */
+	unsigned slow;    /* every so manieth op gains nothing by int8 */
+	bool lower_is_better, absolute;
+};
+
+enum { PAIRS_MAX = 8, LOG_MAX = 4096 };
+
+struct logged {
+	struct plan plan;
+	struct score score;
+	size_t number;
+	double seconds;
+	char stage[64];
+};
+
+struct world {
+	const struct recipe_for_world *r;
+	struct space space;
+	struct param_option (*options)[SPACE_OPTIONS_MAX];
+	double *weight;
+	size_t pair[PAIRS_MAX][2];
+	uint64_t seed;
+	/* the run */
+	double clock, timeout;
+	size_t n_runs, n_measured, n_ranked;
+	double last_start;   /* of a run */
+	size_t cancel_after; /* runs; 0: never */
+	size_t fail_at;      /* run number that returns fail_with; 0: never */
+	enum fettle_status fail_with;
+	VEC(struct logged) log;
+	const struct world *history; /* trials that are known: */
+	size_t n_history;
+};
+
+static inline double noise(const struct world *w, const struct plan *p, uint64_t salt)
+{
+	uint64_t h = hash_bytes(p->choice, p->n, w->seed * 1000003 + salt);
+
+	return (double)(h >> 11) / 9007199254740992.0;
+}
+
+/* ---- what a plan is worth ---- */
+
+static inline bool in_fp32(const struct world *w, const struct plan *p, size_t op)
+{
+	return !plan_is_quantized(p, &w->space, op);
+}
+
+static inline double world_loss(const struct world *w, const struct plan *p)
+{
+	double loss = 0;
+	size_t i;
+
+	if (!plan_n_quantized(p, &w->space))
+		return 0;
+	for (i = 0; i < w->space.n_ops; i++)
+		if (!in_fp32(w, p, i))
+			loss += w->weight[i] * (1 - 0.03 * (double)(p->choice[i] % 7));
+	for (i = w->space.n_ops; i < w->space.n; i++)
+		loss *= 1 - 0.02 * p->choice[i];
+	for (i = 0; i < w->r->n_pairs; i++)
+		loss += in_fp32(w, p, w->pair[i][0]) && in_fp32(w, p, w->pair[i][1]) ? 0 : 0.4;
+	return loss + w->r->always + w->r->wobble * (noise(w, p, 1) - 0.5);
+}
+
+static inline bool world_fails(const struct world *w, const struct plan *p)
+{
+	return noise(w, p, 2) < w->r->fail_rate;
+}
+
+enum { BASELINE = 2 };
+#define TOLERANCE 0.01
+
+static inline double world_accuracy(const struct world *w, const struct plan *p)
+{
+	double loss = fmin(world_loss(w, p), 0.9); /* no worse than guessing */
+
+	if (w->r->absolute)
+		loss /= BASELINE;
+	return BASELINE * (w->r->lower_is_better ? 1 + loss : 1 - loss);
+}
+
+/* Independent of the search's arithmetic, so with room for rounding. */
+static inline bool world_meets(const struct world *w, const struct plan *p)
+{
+	return !world_fails(w, p) && plan_n_quantized(p, &w->space) && world_loss(w, p) <= TOLERANCE + 1e-9;
+}
+
+static inline double world_objective(const struct world *w, const struct plan *p)
+{
+	double ms = 100;
+	size_t i;
+
+	for (i = 0; i < w->space.n_ops; i++)
+		if (!in_fp32(w, p, i))
+			ms -= w->space.v[i].gain + 1e-6 - 1e-9 * p->choice[i];
+	return ms;
+}
+
+/* ---- the backend ---- */
+
+static inline enum fettle_status world_run(void *self, const struct plan *p, struct trial *out,
+					   struct err *err)
+{
+	struct world *w = self;
+
+	w->n_runs++;
+	w->last_start = w->clock;
+	w->clock += 1;
+	if (w->fail_at == w->n_runs)
+		return fail(err, w->fail_with, "cannot run: made to fail");
+	if (world_fails(w, p)) {
+		out->score.failed = w->n_runs % 2; /* some only come out as NaN */
+		strcpy(out->why, "as ordered");
+	} else {
+		out->score.accuracy = world_accuracy(w, p);
+	}
+	return FETTLE_OK;
+}
+
+static inline enum fettle_status world_measure(void *self, const struct plan *p, double *value,
+					       struct err *err)
+{
+	struct world *w = self;
+
+	(void)err;
+	w->n_measured++;
+	w->clock += 0.125;
+	*value = world_objective(w, p);
+	return FETTLE_OK;
+}
+
+static inline double op_changes(const struct world *w, const struct plan *p, size_t op, uint8_t to)
+{
+	struct plan q = PLAN_INIT;
+	double change;
+
+	plan_copy(&q, p);
+	q.choice[op] = to;
+	change = fabs(fmin(world_loss(w, &q), 0.9) - fmin(world_loss(w, p), 0.9));
+	plan_release(&q);
+	return change;
+}
+
+/* Noisy, but right on the whole. An op behind a bad pair looks bad, guilty or not. */
+static inline double op_score(const struct world *w, const struct plan *p, size_t op, enum rank by)
+{
+	double factor = 0.5 + noise(w, p, 100 + op), error = w->weight[op];
+	size_t i;
+
+	if (by == RANK_IMPACT)
+		return factor * op_changes(w, p, op, w->space.v[op].fallback);
+	if (by == RANK_IMPACT_BACK)
+		return factor * op_changes(w, p, op, w->space.v[op].first);
+	for (i = 0; i < w->r->n_pairs && by == RANK_OUTPUT_MSE; i++)
+		if (op >= w->pair[i][0] && !(in_fp32(w, p, w->pair[i][0]) && in_fp32(w, p, w->pair[i][1])))
+			error += 0.2 * pow(0.97, (double)(op - w->pair[i][0]));
+	return factor * error;
+}
+
+static inline bool rank_speaks_of(const struct world *w, const struct plan *p, size_t op, enum rank by)
+{
+	if (by == RANK_IMPACT_BACK)
+		return in_fp32(w, p, op) && w->space.v[op].n_options > 1;
+	if (by == RANK_HESSIAN && !w->space.v[op].compute)
+		return false;
+	if (by == RANK_IMPACT)
+		return plan_can_fall_back(p, &w->space, op);
+	return !in_fp32(w, p, op);
+}
+
+static inline enum fettle_status world_rank(void *self, const struct plan *p, enum rank by, int batches,
+					    struct op_order *out, struct err *err)
+{
+	struct world *w = self;
+	size_t i;
+
+	(void)err;
+	(void)batches;
+	w->n_ranked++;
+	w->clock += 0.0625;
+	out->op = xcalloc(w->space.n_ops, sizeof(*out->op));
+	out->score = xcalloc(w->space.n_ops, sizeof(*out->score));
+	for (i = 0; i < w->space.n_ops; i++) {
+		if (!rank_speaks_of(w, p, i, by))
+			continue;
+		out->op[out->n] = i;
+		out->score[out->n++] = op_score(w, p, i, by);
+	}
+	return FETTLE_OK;
+}
+
+static inline bool world_known(void *self, const struct plan *p, struct trial *out)
+{
+	const struct world *w = self;
+	size_t i;
+
+	for (i = 0; w->history && i < w->n_history; i++) {
+		const struct logged *l = &w->history->log.v[i];
+
+		if (!plan_equal(&l->plan, p))
+			continue;
+		out->score = l->score;
+		out->seconds = l->seconds;
+		return true;
+	}
+	return false;
+}
+
+static inline void world_record(void *self, const struct trial *t)
+{
+	struct world *w = self;
+	struct logged l = { .score = t->score, .number = t->number, .seconds = t->seconds };
+
+	plan_copy(&l.plan, &t->plan);
+	snprintf(l.stage, sizeof(l.stage), "%s", t->stage);
+	VEC_PUSH(&w->log, l);
+}
+
+static inline bool world_cancelled(void *self)
+{
+	const struct world *w = self;
+
+	return w->cancel_after && w->n_runs >= w->cancel_after;
+}
+
+static inline double world_now(void *self)
+{
+	return ((const struct world *)self)->clock;
+}
+
+static const struct search_backend world_backend = {
+	.run = world_run,
+	.objective = world_measure,
+	.rank = world_rank,
+	.known = world_known,
+	.record = world_record,
+	.cancelled = world_cancelled,
+	.now = world_now,
+};
+
+static inline struct search_config world_config(struct world *w, size_t max_trials)
+{
+	return (struct search_config){ .space = &w->space,
+				       .options.seed = w->seed,
+				       .baseline = BASELINE,
+				       .higher_is_better = !w->r->lower_is_better,
+				       .relative = !w->r->absolute,
+				       .tolerance = TOLERANCE,
+				       .max_trials = max_trials,
+				       .timeout = w->timeout,
+				       .backend = &world_backend,
+				       .self = w };
+}
+
+/* ---- making one ---- */
+
+static inline void make_op(struct world *w, size_t i, struct rng *rng)
+{
+	static const char *const types[] = { "Conv",   "MatMul", "Gemm", "Add",  "MaxPool",
+					     "Concat", "Mul",    "Relu", "LSTM", "Gather" };
+	const struct recipe_for_world *r = w->r;
+	struct param *op = &w->space.v[i];
+	size_t type = rng_below(rng, r->n_types ? r->n_types : 1);
+	unsigned k, n = 0;
+
+	for (k = 0; k < r->settings; k++)
+		w->options[i][n++] = (struct param_option){
+			r->dynamic && k >= (r->settings + 1) / 2 ? OPTION_DYNAMIC : OPTION_STATIC, k
+		};
+	*op = (struct param){
+		.kind = PARAM_OP, .name = "op", .type = types[type], .type_id = (unsigned)type
+	};
+	op->fallback = r->fixed && i % r->fixed == 0 ? NO_OPTION : (uint8_t)n;
+	op->apply = NO_OPTION;
+	if (op->fallback != NO_OPTION)
+		w->options[i][n++] = (struct param_option){ OPTION_FP32, 0 };
+	op->n_options = (uint8_t)n;
+	op->options = w->options[i];
+	op->block = r->n_blocks && i > 0 ? (int)(i * (size_t)r->n_blocks / r->n_ops) : -1;
+	op->compute = type < 3;
+	op->gain = r->slow && i % r->slow == 0 ? 0 : 1.0 / (double)r->n_ops;
+	w->space.types[type] = types[type];
+	w->weight[i] = -log(1 - rng_unit(rng)); /* a few cost much, most cost little */
+}
+
+static inline void make_pairs(struct world *w, struct rng *rng)
+{
+	size_t i;
+
+	for (i = 0; i < w->r->n_pairs; i++) {
+		do
+			w->pair[i][0] = rng_below(rng, w->r->n_ops - 1);
+		while (w->r->fixed &&
+		       (w->pair[i][0] % w->r->fixed == 0 || (w->pair[i][0] + 1) % w->r->fixed == 0));
+		w->pair[i][1] = w->pair[i][0] + 1;
+	}
+}
+
+static inline void scale_weights(struct world *w)
+{
+	double sum = 0;
+	size_t i;
+
+	for (i = 0; i < w->r->n_ops; i++)
+		sum += w->weight[i];
+	for (i = 0; i < w->r->n_ops; i++)
+		w->weight[i] *= w->r->op_loss / sum;
+}
+
+static inline void world_init(struct world *w, const struct recipe_for_world *r, uint64_t seed)
+{
+	size_t i, n = r->n_ops + r->n_recipes + (r->n_sizes > 0);
+	struct rng rng;
+
+	*w = (struct world){ .r = r, .seed = seed };
+	rng_seed(&rng, seed);
+	w->space = (struct space){ .v = xcalloc(n, sizeof(struct param)),
+				   .n = n,
+				   .n_ops = r->n_ops,
+				   .types = xcalloc(10, sizeof(char *)),
+				   .n_types = r->n_types ? r->n_types : 1,
+				   .n_blocks = r->n_blocks,
+				   .prefer_static = r->dynamic };
+	w->options = xcalloc(r->n_ops, sizeof(*w->options));
+	w->weight = xcalloc(r->n_ops, sizeof(*w->weight));
+	for (i = 0; i < 10; i++)
+		w->space.types[i] = "none";
+	for (i = 0; i < r->n_ops; i++)
+		make_op(w, i, &rng);
+	for (i = r->n_ops; i < r->n_ops + r->n_recipes; i++)
+		w->space.v[i] = (struct param){ .kind = PARAM_RECIPE,
+						.name = "recipe",
+						.n_options = 2,
+						.fallback = NO_OPTION,
+						.apply = i % 3 ? 1 : NO_OPTION };
+	if (r->n_sizes)
+		w->space.v[n - 1] = (struct param){ .kind = PARAM_SAMPLES,
+						    .name = "samples",
+						    .n_options = (uint8_t)r->n_sizes,
+						    .fallback = NO_OPTION,
+						    .apply = NO_OPTION };
+	make_pairs(w, &rng);
+	scale_weights(w);
+}
+
+static inline void world_release(struct world *w)
+{
+	size_t i;
+
+	for (i = 0; i < w->log.n; i++)
+		plan_release(&w->log.v[i].plan);
+	VEC_RELEASE(&w->log);
+	free(w->space.v);
+	free(w->space.types);
+	free(w->options);
+	free(w->weight);
+}
+
+#endif
