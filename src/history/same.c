@@ -103,7 +103,7 @@ static void describe_changes(const char *was_text, const char *now_text, struct 
 		describe_one(&was, &now, out);
 	}
 	if (was.n + now.n)
-		str_addf(out, "; and %zu more lines", was.n + now.n);
+		str_addf(out, "; and %zu more line%s", was.n + now.n, was.n + now.n == 1 ? "" : "s");
 	free(was_all);
 	free(now_all);
 }
