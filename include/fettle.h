@@ -112,10 +112,11 @@ struct fettle_options {
 
 	/* fettle_tune() */
 	const char *workspace; /* folder of the run's history; NULL: fettle_workspace/<model>-<time> */
-	bool resume;	       /* go on with the run in that folder */
+	bool resume;           /* go on with the run in that folder */
 	const char *holdout;   /* DATA nothing was chosen by, to measure the result on */
 	const char *plan;      /* JSON file of a plan, for fettle_quantize() */
-	double (*evaluate)(void *self, const char *model); /* evaluator instead of data and metric; NaN: failed */
+	double (*evaluate)(void *self,
+			   const char *model); /* evaluator instead of data and metric; NaN: failed */
 	void *evaluate_self;
 };
 #define FETTLE_OPTIONS_INIT                                                                                  \
@@ -165,7 +166,7 @@ struct fettle_trial {
 	size_t number; /* from 1 */
 	const char *stage;
 	bool failed, met;
-	const char *why; /* of a failure */
+	const char *why;       /* of a failure */
 	double accuracy, loss; /* loss against the baseline, in units of the criterion */
 	double latency_ms;     /* NaN: not measured */
 	size_t size_bytes, samples;
@@ -209,16 +210,18 @@ struct fettle_tuned {
 	} seconds;
 	size_t samples_evaluated;
 	const char *output, *workspace, *plan; /* plan: best_plan.json */
-	const char *const *fallen_back;	       /* names of ops that could be int8 and are in fp32 */
+	const char *const *fallen_back;        /* names of ops that could be int8 and are in fp32 */
 	size_t n_fallen_back;
 	bool has_holdout;
 	double holdout, holdout_low, holdout_high, holdout_baseline; /* with a 95 % confidence interval */
 	size_t holdout_samples;
 };
-FETTLE_API enum fettle_status fettle_tune(struct fettle *f, const struct fettle_options *o, struct fettle_tuned **out);
+FETTLE_API enum fettle_status fettle_tune(struct fettle *f, const struct fettle_options *o,
+					  struct fettle_tuned **out);
 FETTLE_API void fettle_tuned_free(struct fettle_tuned *t);
 /* The configuration in force, as YAML with the origin of every value; free() it. */
-FETTLE_API enum fettle_status fettle_print_config(struct fettle *f, const struct fettle_options *o, char **text);
+FETTLE_API enum fettle_status fettle_print_config(struct fettle *f, const struct fettle_options *o,
+						  char **text);
 
 /* The strategies. NULL past the end. */
 FETTLE_API const char *fettle_strategy_name(size_t i, const char **summary);
@@ -232,11 +235,12 @@ struct fettle_run {
 	size_t n_trials;
 	const struct fettle_trial *trials;
 };
-FETTLE_API enum fettle_status fettle_history(struct fettle *f, const char *workspace, struct fettle_run **out);
+FETTLE_API enum fettle_status fettle_history(struct fettle *f, const char *workspace,
+					     struct fettle_run **out);
 FETTLE_API void fettle_run_free(struct fettle_run *r);
 /* Makes the model of a trial again, from its history alone. options->model overrides where the fp32 model is. */
-FETTLE_API enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options *o, const char *workspace,
-					     size_t trial);
+FETTLE_API enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options *o,
+					     const char *workspace, size_t trial);
 /* Remarks on the last call: settings without effect and the like. NULL past the end. */
 FETTLE_API const char *fettle_note(const struct fettle *f, size_t i);
 

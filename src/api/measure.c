@@ -44,13 +44,13 @@ static enum fettle_status eval_by_command(struct fettle *f, const struct fettle_
 }
 
 /* with labels top1 is what people mean; without, how far the outputs are from the reference's */
-static const char *default_metric(const struct feed *feed)
+const char *default_metric(const struct feed *feed)
 {
 	return feed_has_labels(feed) ? "top1" : "sqnr";
 }
 
 /* samples to evaluate: all, unless the options or the configuration say how many */
-static struct feed_options eval_options(const struct request *r)
+struct feed_options request_eval_options(const struct request *r)
 {
 	const struct config_dataloader *d = &r->c->evaluation.dataloader;
 	size_t batch = r->o.batch                            ? r->o.batch
@@ -67,7 +67,7 @@ static enum fettle_status eval_on_data(struct fettle *f, const struct request *r
 	struct session_options so = { .threads = r->threads };
 	struct session *s = NULL, *reference = NULL;
 	struct source data = { NULL, NULL };
-	struct feed_options fo = eval_options(r);
+	struct feed_options fo = request_eval_options(r);
 	struct metric *metric = NULL;
 	struct accuracy a;
 	enum fettle_status st;

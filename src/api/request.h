@@ -20,6 +20,9 @@ void request_release(struct request *r);
 enum fettle_status request_source(struct source *s, const struct config_dataloader *d, const char *what,
 				  const struct session *session, const struct feed_options *o,
 				  struct err *err);
+/* How the evaluation data is read. */
+struct feed_options request_eval_options(const struct request *r);
+const char *default_metric(const struct feed *feed);
 /* Is there any? */
 bool request_has_data(const struct config_dataloader *d);
 

@@ -202,18 +202,38 @@ static enum fettle_status evaluate_session(struct lab *l, struct session *s, str
 	return st;
 }
 
-static enum fettle_status evaluate_by_command(struct lab *l, struct model *m, double *value, struct err *err)
+static bool has_evaluator(const struct lab *l)
+{
+	return l->o.eval_cmd || l->o.evaluate;
+}
+
+/* the user's program or function */
+static enum fettle_status evaluate_file(struct lab *l, const char *path, double *value, struct err *err)
+{
+	double start = clock_now();
+	enum fettle_status st = FETTLE_OK;
+
+	if (l->o.eval_cmd) {
+		st = evaluate_command(l->o.eval_cmd, path, value, err);
+	} else {
+		*value = l->o.evaluate(l->o.evaluate_self, path);
+		if (isnan(*value))
+			st = fail(err, FETTLE_INVALID, "the evaluator gave no number");
+	}
+	l->times.evaluate += clock_now() - start;
+	return st;
+}
+
+static enum fettle_status evaluate_model(struct lab *l, struct model *m, double *value, struct err *err)
 {
 	char *path = xstrfmt("%s/trial.onnx", l->o.workspace);
-	double start = clock_now();
 	enum fettle_status st;
 
 	st = model_save(m, path, err);
 	if (!st)
-		st = evaluate_command(l->o.eval_cmd, path, value, err);
+		st = evaluate_file(l, path, value, err);
 	unlink(path);
 	free(path);
-	l->times.evaluate += clock_now() - start;
 	return st;
 }
 
@@ -228,12 +248,11 @@ enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err 
 	l->baseline_size = model_file_size(l->o.model);
 	if (st)
 		return st;
-	if (!l->o.eval_cmd)
+	if (!has_evaluator(l))
 		return evaluate_session(l, l->fp32, out, err);
 	start = clock_now();
-	st = evaluate_command(l->o.eval_cmd, l->o.model, &out->value, err);
+	st = evaluate_file(l, l->o.model, &out->value, err);
 	out->seconds = clock_now() - start;
-	l->times.evaluate += out->seconds;
 	return st;
 }
 
@@ -349,11 +368,11 @@ static enum fettle_status run(void *self, const struct plan *p, struct trial *ou
 	l->trial_latency = NAN;
 	l->trial_size = 0;
 	l->trial_samples = 0;
-	st = l->o.eval_cmd ? lab_model(l, p, &m, &why) : lab_session(l, p, &s, &why);
+	st = has_evaluator(l) ? lab_model(l, p, &m, &why) : lab_session(l, p, &s, &why);
 	if (!st)
 		st = model_size(l, p, &l->trial_size, &why);
-	if (!st && l->o.eval_cmd)
-		st = evaluate_by_command(l, m, &a.value, &why);
+	if (!st && has_evaluator(l))
+		st = evaluate_model(l, m, &a.value, &why);
 	else if (!st)
 		st = evaluate_session(l, s, &a, &why);
 	l->trial_samples = a.samples;

@@ -15,7 +15,9 @@ struct lab_options {
 	const char *model; /* path of the fp32 model */
 	int threads;
 	enum opt_level level; /* of the sessions; OPT_DEFAULT: as users deploy */
-	const char *eval_cmd; /* evaluator program, instead of data and metric */
+	const char *eval_cmd; /* evaluator program, instead of data and metric; or a function: */
+	double (*evaluate)(void *self, const char *model);
+	void *evaluate_self;
 	const char *workspace, *helper;
 	double weights[LAB_OBJECTIVES]; /* what a plan is judged by; all 0: latency */
 	bool has_reference;             /* the metric compares with the fp32 model's outputs */
