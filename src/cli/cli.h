@@ -68,7 +68,8 @@ void table_print(struct table *t);                    /* and frees it */
 const char *bold(const char *s, char *buf, size_t n); /* where stdout is a terminal and NO_COLOR is not set */
 char *human_bytes(double bytes, char *buf, size_t n);
 char *human_count(double count, char *buf, size_t n);
-int print_json(json_t *j); /* and frees it */
+int print_json(json_t *j);                           /* and frees it */
+void show_notes(const struct fettle *f, bool quiet); /* remarks on the last call, on stderr */
 
 #define COMMAND(id) extern const struct command cmd_##id;
 #include "cli/list.h"

@@ -1,6 +1,10 @@
 /* every command; COMMAND() is defined by who includes this */
+COMMAND(tune)
 COMMAND(quantize)
 COMMAND(eval)
 COMMAND(bench)
 COMMAND(inspect)
+COMMAND(history)
+COMMAND(recover)
+COMMAND(strategies)
 COMMAND(footprint)

@@ -1,0 +1,191 @@
+/* What runs have left behind: listing them, and making the model of any trial again. */
+#include "api/request.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "history/history.h"
+#include "space/plan_json.h"
+#include "tune/lab.h"
+
+struct run_copy {
+	struct fettle_run pub;
+	struct arena arena;
+	VEC(struct fettle_trial) trials;
+};
+
+void fettle_run_free(struct fettle_run *r)
+{
+	struct run_copy *c = (struct run_copy *)r;
+
+	if (!c)
+		return;
+	VEC_RELEASE(&c->trials);
+	arena_release(&c->arena);
+	free(c);
+}
+
+static void copy_trial(struct run_copy *c, const struct history_trial *t)
+{
+	struct arena *a = &c->arena;
+
+	VEC_PUSH(&c->trials, ((struct fettle_trial){
+				     .number = t->number,
+				     .stage = arena_strdup(a, t->stage),
+				     .failed = t->failed,
+				     .met = t->met,
+				     .why = arena_strdup(a, t->why),
+				     .accuracy = t->accuracy,
+				     .loss = t->loss,
+				     .latency_ms = 1e3 * t->latency,
+				     .size_bytes = t->size_bytes,
+				     .samples = t->samples,
+				     .seconds = t->seconds,
+				     .plan = arena_strdup(a, t->plan),
+			     }));
+}
+
+static enum fettle_status copy_run(struct run_copy *c, struct history *h, struct err *err)
+{
+	const struct run_info *info = history_run(h);
+	struct history_trial t = { .number = 0 };
+	struct history_baseline b = { 0 };
+	struct history_result r = { .met = false };
+	bool has_baseline = false, ended = false;
+	size_t last = 0;
+	enum fettle_status st;
+
+	c->pub.model = arena_strdup(&c->arena, info->model_path);
+	c->pub.strategy = arena_strdup(&c->arena, info->strategy);
+	c->pub.metric = arena_strdup(&c->arena, info->metric);
+	c->pub.started = arena_strdup(&c->arena, info->started);
+	st = history_baseline(h, &b, &has_baseline, err);
+	if (!st)
+		st = history_result(h, &r, &ended, err);
+	c->pub.baseline = has_baseline ? b.accuracy : NAN;
+	c->pub.baseline_latency_ms = has_baseline ? 1e3 * b.latency : NAN;
+	if (ended) {
+		c->pub.stop = arena_strdup(&c->arena, r.stop);
+		c->pub.met = r.met;
+		c->pub.best = r.best_trial;
+	}
+	while (!st) {
+		st = history_next(h, last, &t, err);
+		if (st || !t.number)
+			break;
+		copy_trial(c, &t);
+		last = t.number;
+	}
+	history_trial_release(&t);
+	history_result_release(&r);
+	c->pub.trials = c->trials.v;
+	c->pub.n_trials = c->trials.n;
+	return st;
+}
+
+enum fettle_status fettle_history(struct fettle *f, const char *workspace, struct fettle_run **out)
+{
+	struct run_copy *c = xcalloc(1, sizeof(*c));
+	struct history *h = NULL;
+	enum fettle_status st;
+
+	f->err.msg[0] = '\0';
+	st = history_open(&h, workspace, true, &f->err);
+	if (!st)
+		st = copy_run(c, h, &f->err);
+	history_close(h);
+	if (st)
+		fettle_run_free(&c->pub);
+	else
+		*out = &c->pub;
+	return st;
+}
+
+/* ranges from the history instead of from data */
+struct stored {
+	struct history_ranges ranges;
+	struct map index; /* "value\tsetting" */
+	struct arena arena;
+};
+
+static enum fettle_status stored_get(void *self, const char *value, const struct qsetting *s,
+				     struct range *out, struct err *err)
+{
+	struct stored *r = self;
+	char *setting = range_key(s), *key = xstrfmt("%s\t%s", value, setting);
+	size_t i = map_get(&r->index, key);
+
+	free(setting);
+	free(key);
+	if (i == MAP_NONE)
+		return fail(err, FETTLE_INVALID, "cannot recover: the history has no range for value '%s'",
+			    value);
+	*out = (struct range){ (float)r->ranges.v[i].min, (float)r->ranges.v[i].max };
+	return FETTLE_OK;
+}
+
+static enum fettle_status stored_open(struct stored *r, struct history *h, struct err *err)
+{
+	enum fettle_status st = history_ranges(h, 0, &r->ranges, err);
+	size_t i;
+
+	for (i = 0; i < r->ranges.n && !st; i++)
+		map_set(&r->index,
+			arena_strfmt(&r->arena, "%s\t%s", r->ranges.v[i].value, r->ranges.v[i].setting), i);
+	return st;
+}
+
+static void stored_release(struct stored *r)
+{
+	map_release(&r->index);
+	arena_release(&r->arena);
+	history_ranges_release(&r->ranges);
+}
+
+enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options *in, const char *workspace,
+				  size_t trial)
+{
+	struct fettle_options o;
+	struct stored stored = { .ranges = HISTORY_RANGES_INIT };
+	struct range_source source = { .get = stored_get, .self = &stored };
+	struct history *h = NULL;
+	struct history_trial t = { .number = 0 };
+	struct subject *s = NULL;
+	struct quantizer *z = NULL;
+	struct qplan plan = QPLAN_INIT;
+	struct model *q = NULL;
+	const char *model;
+	enum fettle_status st;
+
+	st = api_begin(f, in, &o);
+	if (!st && !o.output)
+		st = fail(&f->err, FETTLE_INVALID, "cannot recover: need an output path");
+	if (!st)
+		st = history_open(&h, workspace, true, &f->err);
+	if (!st)
+		st = history_trial_at(h, trial, &t, &f->err);
+	if (st)
+		goto out;
+	model = o.model ? o.model : history_run(h)->model_path;
+	st = subject_open(&s, f->rt, model, &f->err);
+	if (!st)
+		st = stored_open(&stored, h, &f->err);
+	if (!st)
+		st = qplan_from_json(&plan, NULL, t.plan, "of the history", &s->ops, &f->err);
+	if (st)
+		goto out;
+	z = quantizer_new(s->m, &s->g, &s->ops, &source);
+	st = quantize(z, &plan, &q, &f->err);
+	if (!st)
+		st = model_save(q, o.output, &f->err);
+out:
+	model_free(q);
+	quantizer_free(z);
+	qplan_release(&plan);
+	subject_free(s);
+	stored_release(&stored);
+	history_trial_release(&t);
+	history_close(h);
+	return st;
+}

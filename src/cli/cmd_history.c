@@ -1,0 +1,180 @@
+#include "cli/cli.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int run_history(int argc, char **argv);
+static int run_recover(int argc, char **argv);
+static int run_strategies(int argc, char **argv);
+
+const struct command cmd_history = {
+	.name = "history",
+	.args = "WORKSPACE [OPTION...]",
+	.summary = "the trials of a run, also while it is going on",
+	.run = run_history,
+};
+
+const struct command cmd_recover = {
+	.name = "recover",
+	.args = "WORKSPACE --trial K -o OUT.onnx [OPTION...]",
+	.summary = "makes the model of any trial again; needs no data",
+	.run = run_recover,
+};
+
+const struct command cmd_strategies = {
+	.name = "strategies",
+	.args = "[--json]",
+	.summary = "the strategies of 'fettle tune'",
+	.run = run_strategies,
+};
+
+static json_t *number(double x)
+{
+	return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *run_json(const struct fettle_run *r)
+{
+	json_t *list = json_array();
+	size_t i;
+
+	for (i = 0; i < r->n_trials; i++) {
+		const struct fettle_trial *t = &r->trials[i];
+
+		json_array_append_new(
+			list,
+			json_pack("{s:I, s:s, s:b, s:b, s:s, s:o, s:o, s:o, s:I, s:I, s:f, s:o}", "trial",
+				  (json_int_t)t->number, "stage", t->stage, "failed", t->failed, "met",
+				  t->met, "why", t->why, "accuracy", number(t->accuracy), "loss",
+				  number(t->loss), "latency_ms", number(t->latency_ms), "size_bytes",
+				  (json_int_t)t->size_bytes, "samples", (json_int_t)t->samples, "seconds",
+				  t->seconds, "plan", json_loads(t->plan, 0, NULL)));
+	}
+	return json_pack("{s:s, s:s, s:s, s:s, s:s?, s:b, s:o, s:I, s:o}", "model", r->model, "strategy",
+			 r->strategy, "metric", r->metric, "started", r->started, "stop", r->stop, "met",
+			 r->met, "baseline", number(r->baseline), "best", (json_int_t)r->best, "trials",
+			 list);
+}
+
+static void show_run(const struct fettle_run *r)
+{
+	const char *const head[] = { "trial", "stage", r->metric, "loss", "latency", "size", "seconds", "" };
+	struct table t;
+	char buf[32];
+	size_t i;
+
+	printf("%s: strategy %s, started %s, %s %s\n", r->model, r->strategy, r->started,
+	       r->stop ? "ended:" : "not ended", r->stop ? r->stop : "");
+	printf("fp32 %s %.6g\n\n", r->metric, r->baseline);
+	table_begin(&t, head, 8, 0x7d);
+	for (i = 0; i < r->n_trials; i++) {
+		const struct fettle_trial *x = &r->trials[i];
+
+		table_cell(&t, "%zu", x->number);
+		table_cell(&t, "%s", x->stage);
+		table_cell(&t, x->failed ? "-" : "%.4f", x->accuracy);
+		table_cell(&t, x->failed ? "-" : "%.4f", x->loss);
+		table_cell(&t, isfinite(x->latency_ms) ? "%.3f ms" : "-", x->latency_ms);
+		table_cell(&t, "%s", human_bytes((double)x->size_bytes, buf, sizeof(buf)));
+		table_cell(&t, "%.2f", x->seconds);
+		table_cell(&t, "%s%s%.60s", x->number == r->best ? "best" : "", x->met ? " met" : "",
+			   x->failed ? x->why : "");
+	}
+	table_print(&t);
+}
+
+static int run_history(int argc, char **argv)
+{
+	bool json = false;
+	const struct option options[] = { { "json", NULL, "print it as JSON, with every plan",
+					    .flag = &json } };
+	struct fettle_run *r = NULL;
+	const char *rest[16];
+	enum fettle_status st;
+	struct fettle *f;
+	int n, code = 0;
+
+	if (argc > 16)
+		return usage_error(&cmd_history, "too many arguments");
+	n = args_read(&cmd_history, options, 1, NULL, argc, argv, rest);
+	if (n < 0)
+		return args_exit(n);
+	if (n != 1)
+		return usage_error(&cmd_history, "which workspace?");
+	f = fettle_new();
+	st = fettle_history(f, rest[0], &r);
+	if (st)
+		code = library_error(f, st);
+	else if (json)
+		print_json(run_json(r));
+	else
+		show_run(r);
+	fettle_run_free(r);
+	fettle_free(f);
+	return code;
+}
+
+static int run_recover(int argc, char **argv)
+{
+	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	size_t trial = 0;
+	const struct option options[] = {
+		{ "trial", "K", "which trial; 'fettle history' lists them", .number = &trial },
+		{ "output", "FILE", "where to write its model", .text = &o.output, .letter = 'o' },
+		{ "model", "MODEL", "the fp32 model, if it is no longer where it was", .text = &o.model },
+	};
+	const char *rest[32];
+	enum fettle_status st;
+	struct fettle *f;
+	int n, code = 0;
+
+	if (argc > 32)
+		return usage_error(&cmd_recover, "too many arguments");
+	n = args_read(&cmd_recover, options, 3, NULL, argc, argv, rest);
+	if (n < 0)
+		return args_exit(n);
+	if (n != 1)
+		return usage_error(&cmd_recover, "which workspace?");
+	if (!trial || !o.output)
+		return usage_error(&cmd_recover, "give --trial K and -o OUT.onnx");
+	f = fettle_new();
+	st = fettle_recover(f, &o, rest[0], trial);
+	if (st)
+		code = library_error(f, st);
+	else
+		printf("wrote %s: the model of trial %zu\n", o.output, trial);
+	fettle_free(f);
+	return code;
+}
+
+static int run_strategies(int argc, char **argv)
+{
+	static const char *const head[] = { "strategy", "what it does" };
+	bool json = false;
+	const struct option options[] = { { "json", NULL, "print it as JSON", .flag = &json } };
+	const char *rest[16], *name, *summary;
+	json_t *list = json_object();
+	struct table t;
+	size_t i;
+	int n;
+
+	if (argc > 16)
+		return usage_error(&cmd_strategies, "too many arguments");
+	n = args_read(&cmd_strategies, options, 1, NULL, argc, argv, rest);
+	if (n) {
+		json_decref(list);
+		return n < 0 ? args_exit(n) : usage_error(&cmd_strategies, "it takes no arguments");
+	}
+	table_begin(&t, head, 2, 0);
+	for (i = 0; (name = fettle_strategy_name(i, &summary)); i++) {
+		json_object_set_new(list, name, json_string(summary));
+		table_cell(&t, "%s", name);
+		table_cell(&t, "%s", summary);
+	}
+	if (json)
+		return print_json(list);
+	json_decref(list);
+	table_print(&t);
+	return 0;
+}

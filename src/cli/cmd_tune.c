@@ -1,0 +1,299 @@
+#include "cli/cli.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int run(int argc, char **argv);
+
+const struct command cmd_tune = {
+	.name = "tune",
+	.args = "MODEL --calib DATA --eval DATA [-o OUT.onnx] [OPTION...]",
+	.summary = "finds the fastest int8 model within the accuracy you can afford to lose",
+	.run = run,
+};
+
+static const char details[] =
+	"It always ends with a model: the best that met the target (exit code 0), or else the best seen "
+	"(exit\n"
+	"code 1). Every trial is kept in the workspace; a run that was stopped goes on with --resume.\n"
+	"'fettle strategies' lists the strategies; 'fettle quantize --help' tells what DATA may be.\n";
+
+/* flags that are settings of the configuration under another name */
+struct flag {
+	const char *name, *key, *value;
+};
+
+static void show_trial(void *self, const struct fettle_progress_info *i)
+{
+	struct progress *p = self;
+	const struct fettle_trial *t = i->trial;
+	char limit[48] = "", left[64] = "", best[96] = "";
+
+	if (p->quiet)
+		return;
+	if (i->max_trials)
+		snprintf(limit, sizeof(limit), " of at most %zu", i->max_trials);
+	if (isfinite(i->seconds_left))
+		snprintf(left, sizeof(left), ", at most %.0f s left", i->seconds_left);
+	if (i->best)
+		snprintf(best, sizeof(best), ", best %.4g (trial %zu%s)", i->best_accuracy, i->best,
+			 i->best_met ? ", met" : "");
+	if (p->live)
+		fputs("\r\033[K", stderr);
+	if (t->failed)
+		fprintf(stderr, "trial %zu%s, %s: failed, %.60s", t->number, limit, t->stage, t->why);
+	else
+		fprintf(stderr, "trial %zu%s, %s: %.4g %s %.4g%s, %.0f s used%s", t->number, limit, t->stage,
+			t->accuracy, t->met ? "meets" : "misses", i->target, best, i->seconds_used, left);
+	fputs(p->live ? "" : "\n", stderr);
+	p->shown = p->live;
+	fflush(stderr);
+}
+
+static json_t *number(double x)
+{
+	return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *measure_json(const struct fettle_measure *m)
+{
+	json_t *ops = json_object();
+
+	if (m->ops_int8)
+		json_object_set_new(ops, "int8", json_integer((json_int_t)m->ops_int8));
+	if (m->ops_int16)
+		json_object_set_new(ops, "int16", json_integer((json_int_t)m->ops_int16));
+	if (m->ops_dynamic)
+		json_object_set_new(ops, "dynamic", json_integer((json_int_t)m->ops_dynamic));
+	json_object_set_new(ops, "fp32", json_integer((json_int_t)m->ops_fp32));
+	return json_pack("{s:I, s:o, s:o, s:I, s:o, s:f, s:o}", "trial", (json_int_t)m->trial, "accuracy",
+			 number(m->accuracy), "latency_ms", number(m->latency_ms), "size_bytes",
+			 (json_int_t)m->size_bytes, "ops", ops, "int8_share", m->int8_share, "speedup",
+			 number(m->speedup));
+}
+
+static json_t *result_json(const struct fettle_tuned *t)
+{
+	json_t *fallen = json_array(), *j;
+	size_t i;
+
+	for (i = 0; i < t->n_fallen_back; i++)
+		json_array_append_new(fallen, json_string(t->fallen_back[i]));
+	j = json_pack("{s:b, s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:f, s:o, s:I, s:s?, s:s, s:s?, s:o}", "met",
+		      t->met, "stop", t->stop, "strategy", t->strategy, "metric", t->metric, "target",
+		      number(t->target), "baseline", measure_json(&t->baseline), "best",
+		      measure_json(&t->best), "trials", (json_int_t)t->trials, "fp32_pass_s", t->fp32_pass_s,
+		      "seconds",
+		      json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "total", t->seconds.total,
+				"prepare", t->seconds.prepare, "calibrate", t->seconds.calibrate, "quantize",
+				t->seconds.quantize, "session", t->seconds.session, "evaluate",
+				t->seconds.evaluate, "latency", t->seconds.latency, "rank", t->seconds.rank),
+		      "samples_evaluated", (json_int_t)t->samples_evaluated, "output", t->output, "workspace",
+		      t->workspace, "plan", t->plan, "fallen_back", fallen);
+	if (t->has_holdout)
+		json_object_set_new(j, "holdout",
+				    json_pack("{s:f, s:o, s:o, s:f, s:I}", "accuracy", t->holdout, "low",
+					      number(t->holdout_low), "high", number(t->holdout_high),
+					      "baseline", t->holdout_baseline, "samples",
+					      (json_int_t)t->holdout_samples));
+	return j;
+}
+
+static void show_row(struct table *table, const char *name, const struct fettle_measure *m)
+{
+	char buf[32];
+
+	table_cell(table, "%s", name);
+	table_cell(table, "%.4f", m->accuracy);
+	table_cell(table, isfinite(m->latency_ms) ? "%.3f ms" : "-", m->latency_ms);
+	table_cell(table, isfinite(m->speedup) ? "%.2fx" : "-", m->speedup);
+	table_cell(table, "%s", human_bytes((double)m->size_bytes, buf, sizeof(buf)));
+	table_cell(table, "%zu", m->ops_int8 + m->ops_dynamic);
+	table_cell(table, "%zu", m->ops_fp32);
+	table_cell(table, "%.0f %%", 100 * m->int8_share);
+}
+
+static const char *why_stopped(const struct fettle_tuned *t)
+{
+	static const struct {
+		const char *word, *text;
+	} texts[] = { { "accuracy_met", "the target is met" },
+		      { "max_trials", "all trials are used up" },
+		      { "timeout", "the time is used up" },
+		      { "interrupted", "it was interrupted" },
+		      { "exhausted", "there is nothing more to try" } };
+	size_t i;
+
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (strcmp(texts[i].word, t->stop) == 0)
+			return texts[i].text;
+	return t->stop;
+}
+
+static void show_result(const struct fettle_tuned *t, const char *model)
+{
+	const char *const head[] = { "model", t->metric,  "latency",  "speed-up",
+				     "size",  "int8 ops", "fp32 ops", "multiply-adds in int8" };
+	struct table table;
+	double pass = t->fp32_pass_s > 0 ? t->fp32_pass_s : 1;
+	size_t i;
+
+	table_begin(&table, head, 8, 0xfe);
+	show_row(&table, "fp32", &t->baseline);
+	if (t->output)
+		show_row(&table, t->met ? "best" : "best seen", &t->best);
+	table_print(&table);
+	printf("\n%s: %s %s %.4f after %zu trials of strategy %s (%s)\n",
+	       t->met ? "Target met" : "TARGET NOT MET", t->metric,
+	       t->higher_is_better ? "at least" : "at most", t->target, t->trials, t->strategy,
+	       why_stopped(t));
+	if (t->n_fallen_back) {
+		printf("Kept in fp32 (%zu):", t->n_fallen_back);
+		for (i = 0; i < t->n_fallen_back && i < 12; i++)
+			printf("%s %s", i ? "," : "", t->fallen_back[i]);
+		printf("%s\n", t->n_fallen_back > 12 ? ", … (see the plan)" : "");
+	}
+	if (t->has_holdout && isfinite(t->holdout_low))
+		printf("On %zu held-out samples: %.4f (95 %%: %.4f to %.4f), fp32 %.4f\n", t->holdout_samples,
+		       t->holdout, t->holdout_low, t->holdout_high, t->holdout_baseline);
+	else if (t->has_holdout)
+		printf("On %zu held-out samples: %.6g, fp32 %.6g\n", t->holdout_samples, t->holdout,
+		       t->holdout_baseline);
+	printf("Time: %.1f s, or %.1f fp32 passes of %.2f s: prepare %.1f, calibrate %.1f, rank %.1f, "
+	       "quantize %.1f, sessions %.1f, "
+	       "evaluate %.1f, latency %.1f\n",
+	       t->seconds.total, t->seconds.total / pass, t->fp32_pass_s, t->seconds.prepare,
+	       t->seconds.calibrate, t->seconds.rank, t->seconds.quantize, t->seconds.session,
+	       t->seconds.evaluate, t->seconds.latency);
+	if (t->output)
+		printf("\nwrote %s%s\n", t->output, t->met ? "" : " (the best seen, short of the target)");
+	if (strcmp(t->stop, "interrupted") == 0)
+		printf("next: go on with --resume --workspace %s\n", t->workspace);
+	else if (t->output)
+		printf("next: fettle bench %s %s; fettle history %s\n", model, t->output, t->workspace);
+}
+
+static int print_config(const struct fettle_options *o)
+{
+	struct fettle *f = fettle_new();
+	char *text = NULL;
+	enum fettle_status st = fettle_print_config(f, o, &text);
+	int code = 0;
+
+	if (st)
+		code = library_error(f, st);
+	else
+		fputs(text, stdout);
+	free(text);
+	fettle_free(f);
+	return code;
+}
+
+static int tune(struct fettle_options *o, bool json, bool quiet)
+{
+	struct fettle *f = fettle_new();
+	struct fettle_tuned *t = NULL;
+	struct progress p;
+	enum fettle_status st;
+	int code;
+
+	progress_begin(&p, f, quiet);
+	fettle_on_trial(f, show_trial, &p);
+	st = fettle_tune(f, o, &t);
+	progress_end(&p);
+	show_notes(f, quiet);
+	if (st) {
+		code = library_error(f, st);
+	} else {
+		if (json)
+			print_json(result_json(t));
+		else
+			show_result(t, o->model);
+		code = t->met ? EXIT_MET : EXIT_NOT_MET;
+		fettle_tuned_free(t);
+	}
+	fettle_free(f);
+	return code;
+}
+
+static int run(int argc, char **argv)
+{
+	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	bool json = false, quiet = false, show_config = false;
+	struct flag flags[] = {
+		{ "--strategy", "tuning.strategy", NULL },
+		{ "--quant-level", "tuning.quant_level", NULL },
+		{ "--tolerance", "tuning.accuracy_criterion.tolerable_loss", NULL },
+		{ "--criterion", "tuning.accuracy_criterion.criterion", NULL },
+		{ "--objective", "tuning.objective", NULL },
+		{ "--max-trials", "tuning.exit_policy.max_trials", NULL },
+		{ "--timeout", "tuning.exit_policy.timeout", NULL },
+		{ "--seed", "tuning.random_seed", NULL },
+		{ "--confidence-batches", "tuning.strategy_kwargs.confidence_batches", NULL },
+	};
+	enum { N_FLAGS = sizeof(flags) / sizeof(flags[0]) };
+	struct fettle_setting settings[N_FLAGS];
+	const struct option options[] = {
+		{ "calib", "DATA", "samples to calibrate on", .text = &o.calib },
+		{ "eval", "DATA", "labelled samples to evaluate on", .text = &o.eval },
+		{ "metric", "M", "top1 with labels, else sqnr; 'fettle eval --help' lists them",
+		  .text = &o.metric },
+		{ "eval-cmd", "CMD", "any program as evaluator: 'cmd {model}' prints a number",
+		  .text = &o.eval_cmd },
+		{ "config", "YAML", "configuration; options override it", .text = &o.config, .letter = 'c' },
+		{ "output", "FILE", "where to write the best model (WORKSPACE/best_model.onnx)",
+		  .text = &o.output, .letter = 'o' },
+		{ "strategy", "S", "auto, basic, mse_v2, …: 'fettle strategies' lists them",
+		  .text = &flags[0].value },
+		{ "quant-level", "L", "auto; 0: conservative; 1: the strategy (auto)",
+		  .text = &flags[1].value },
+		{ "approach", "A", "static, dynamic, auto (static)", .text = &o.approach },
+		{ "format", "F", "qdq or qoperator (qdq)", .text = &o.format },
+		{ "tolerance", "T", "accuracy that may be lost: 0.01 is one percent (0.01)",
+		  .text = &flags[2].value },
+		{ "criterion", "C", "relative or absolute (relative)", .text = &flags[3].value },
+		{ "objective", "O", "performance, modelsize or footprint (performance)",
+		  .text = &flags[4].value },
+		{ "max-trials", "N", "at most so many trials, 0: no limit (100)", .text = &flags[5].value },
+		{ "timeout", "S",
+		  "seconds to go on for the fastest; 0: stop at the first\nthat meets the target (0)",
+		  .text = &flags[6].value },
+		{ "samples", "N", "calibration samples (100)", .number = &o.calib_samples },
+		{ "eval-samples", "N", "only the first N evaluation samples", .number = &o.eval_samples },
+		{ "holdout", "DATA", "samples nothing is chosen by, to measure the result on",
+		  .text = &o.holdout },
+		{ "seed", "N", "the same seed gives the same answer (9527)", .text = &flags[7].value },
+		{ "confidence-batches", "N", "mse_v2: batches an op is scored on (2)",
+		  .text = &flags[8].value },
+		{ "threads", "N", "threads for the runtime (all cores)", .integer = &o.threads },
+		{ "workspace", "DIR", "where the run is kept\n(fettle_workspace/<model>-<time>)",
+		  .text = &o.workspace },
+		{ "resume", NULL, "go on with the run in the workspace", .flag = &o.resume },
+		{ "print-config", NULL, "print the configuration in force and where each value\ncame from",
+		  .flag = &show_config },
+		{ "json", NULL, "print the result as JSON", .flag = &json },
+		{ "quiet", NULL, "no progress", .flag = &quiet },
+	};
+	const char *rest[128];
+	size_t i, n_settings = 0;
+	int n;
+
+	if (argc > 128)
+		return usage_error(&cmd_tune, "too many arguments");
+	n = args_read(&cmd_tune, options, sizeof(options) / sizeof(options[0]), details, argc, argv, rest);
+	if (n < 0)
+		return args_exit(n);
+	if (n > 1 || (!n && !show_config))
+		return usage_error(&cmd_tune, n ? "one model at a time" : "which model?");
+	for (i = 0; i < N_FLAGS; i++)
+		if (flags[i].value)
+			settings[n_settings++] =
+				(struct fettle_setting){ flags[i].key, flags[i].value, flags[i].name };
+	o.settings = settings;
+	o.n_settings = n_settings;
+	o.model = n ? rest[0] : NULL;
+	o.helper = "/proc/self/exe";
+	return show_config ? print_config(&o) : tune(&o, json, quiet);
+}
