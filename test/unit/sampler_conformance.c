@@ -252,6 +252,17 @@ static void point_number(const struct space *sp, size_t k, unsigned *point)
 	}
 }
 
+static bool is_among(const struct space *sp, const unsigned *asked, size_t n, const unsigned *point)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (!memcmp(asked + i * sp->n, point, sp->n * sizeof(*point)))
+			return true;
+	return false;
+}
+
+/* some are asked, then every second of the others is told, then the rest must come */
 static void told_points_are_not_asked(void **state)
 {
 	(void)state;
@@ -260,31 +271,66 @@ static void told_points_are_not_asked(void **state)
 		FOR_EACH_SPACE(sp)
 		{
 			struct sampler *s = start(name, sp, 1, false);
-			unsigned *asked = room(sp);
-			size_t i, n = sp->size / 2, all = sp->size;
+			unsigned *known = room(sp);
+			size_t n, k;
 
-			if (!sp->size) { /* the very points that it would ask first */
-				struct sampler *twin = start(name, sp, 1, false);
-
-				for (n = 0; n < 5; n++)
-					ask_new(twin, sp, asked, n);
-				sampler_free(twin);
-				all = ASKS;
+			for (n = 0; n < sp->size / 4; n++)
+				ask_new(s, sp, known, n);
+			for (k = 0; k < sp->size; k += 2) {
+				point_number(sp, k, known + n * sp->n);
+				if (is_among(sp, known, n, known + n * sp->n))
+					continue;
+				tell(s, known + n * sp->n, cost_of(known + n * sp->n, sp->n));
+				n++;
 			}
-			for (i = 0; i < n; i++) {
-				if (sp->size)
-					point_number(sp, 2 * i, asked + i * sp->n);
-				tell(s, asked + i * sp->n, cost_of(asked + i * sp->n, sp->n));
-			}
-			for (i = n; i < all; i++) {
-				ask_new(s, sp, asked, i);
-				if (i % 2) /* some come in time, some are told beside */
-					tell(s, asked + i * sp->n, 1);
+			for (; n < sp->size; n++) {
+				ask_new(s, sp, known, n);
+				if (n % 2) /* the others stay pending */
+					tell(s, known + n * sp->n, 1);
 			}
 			if (sp->size)
 				assert_spent(s, sp);
-			free(asked);
+			free(known);
 			sampler_free(s);
+		}
+	}
+}
+
+/* the same where there is no end: told are the very points that would have come */
+static void told_points_are_skipped(void **state)
+{
+	(void)state;
+	FOR_EACH_SAMPLER(name)
+	{
+		FOR_EACH_SPACE(sp)
+		{
+			struct sampler *s, *twin;
+			unsigned *known;
+			size_t n, k;
+
+			if (sp->size)
+				continue;
+			s = start(name, sp, 1, false);
+			twin = start(name, sp, 1, false);
+			known = room(sp);
+			for (n = 0; n < 8; n++)
+				ask_new(twin, sp, known, n);
+			for (k = 0; k < 4; k++) { /* these four it has asked itself by now */
+				unsigned point[PARAMS_MAX];
+				struct err err = ERR_INIT;
+
+				assert_ok(sampler_ask(s, point, &err), err);
+				assert_memory_equal(point, known + k * sp->n, sp->n * sizeof(*point));
+			}
+			for (k = 0; k < n; k++)
+				tell(s, known + k * sp->n, cost_of(known + k * sp->n, sp->n));
+			for (; n < ASKS; n++) {
+				ask_new(s, sp, known, n);
+				tell(s, known + n * sp->n, 1);
+			}
+			free(known);
+			sampler_free(s);
+			sampler_free(twin);
 		}
 	}
 }
@@ -567,6 +613,7 @@ static void refuses_what_is_wrong(void **state)
 	} rows[] = {
 		{ "tpee", good, 1, "the nearest is tpe" },
 		{ "tpe", good, 0, "0 parameters" },
+		{ "tpe", good, 65536, "65536 parameters, need 1 to 65535" },
 		{ "tpe", none, 1, "parameter 0 has 0 options, need 1 to 65536" },
 		{ "tpe", many, 1, "parameter 0 has 65537 options" },
 		{ "tpe", odd, 1, "unknown kind 99" },
@@ -603,6 +650,7 @@ int main(void)
 		cmocka_unit_test(survives_failures),
 		cmocka_unit_test(same_seed_same_points),
 		cmocka_unit_test(told_points_are_not_asked),
+		cmocka_unit_test(told_points_are_skipped),
 		cmocka_unit_test(finds_the_last_points),
 		cmocka_unit_test(random_and_grid_cover_a_million),
 		cmocka_unit_test(random_is_quick_in_large_spaces),
