@@ -40,6 +40,12 @@ static const struct recipe_for_world realistic[] = {
 	  .op_loss = 0.009, .n_pairs = 1, .n_recipes = 8, .slow = 3 },
 	{ "40 ops, a few settings", .n_ops = 40, .settings = 4, .dynamic = true, .n_types = 5,
 	  .op_loss = 0.012, .n_pairs = 1, .n_recipes = 3 },
+	{ "60 ops, five pairs, noisy", .n_ops = 60, .settings = 1, .n_types = 6, .op_loss = 0.006,
+	  .n_pairs = 5, .wobble = 0.002 },
+	{ "60 ops, two pairs, poor ranks", .n_ops = 60, .settings = 1, .n_types = 6, .op_loss = 0.009,
+	  .n_pairs = 2, .rank_noise = 4 },
+	{ "60 ops, five pairs, poor ranks", .n_ops = 60, .settings = 1, .n_types = 6, .op_loss = 0.009,
+	  .n_pairs = 5, .rank_noise = 4 },
 	{ "50 ops, additive", .n_ops = 50, .settings = 1, .n_types = 5, .op_loss = 0.02 },
 };
 

@@ -18,9 +18,10 @@ struct recipe_for_world {
 	bool dynamic;      /* half of them are dynamic */
 	size_t n_types, n_recipes;
 	int n_blocks;
-	unsigned n_sizes; /* numbers of calibration samples to choose from */
-	double op_loss;   /* what quantizing all ops costs by itself */
-	size_t n_pairs;   /* two ops of which both must be in fp32, or a large loss stays */
+	unsigned n_sizes;  /* numbers of calibration samples to choose from */
+	double op_loss;    /* what quantizing all ops costs by itself */
+	size_t n_pairs;    /* two ops of which both must be in fp32, or a large loss stays */
+	double rank_noise; /* how far off ranks are, as a power of e; 0: up to half */
 	double wobble; /* loss that depends on the plan without rhyme or reason: accuracy is not monotone */
 	double fail_rate; /* trials that fail */
 	double always;    /* loss as soon as anything is quantized */
@@ -171,7 +172,9 @@ static inline double op_changes(const struct world *w, const struct plan *p, siz
 /* Noisy, but right on the whole. An op behind a bad pair looks bad, guilty or not. */
 static inline double op_score(const struct world *w, const struct plan *p, size_t op, enum rank by)
 {
-	double factor = 0.5 + noise(w, p, 100 + op), error = w->weight[op];
+	double off = noise(w, p, 100 + op) - 0.5;
+	double factor = w->r->rank_noise > 0 ? exp(2 * w->r->rank_noise * off) : 1 + off,
+	       error = w->weight[op];
 	size_t i;
 
 	if (by == RANK_IMPACT)
