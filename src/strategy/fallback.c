@@ -8,6 +8,9 @@
 /* What falling back alone must win back of the loss for an op to be called guilty. Less may be chance. */
 #define GUILTY_SHARE 0.05
 
+/* When so many of the most suspicious in a row are not, the loss is a joint one, and the order by error knows better. */
+enum { INNOCENT_MAX = 10 };
+
 /* ---- the order ---- */
 
 /* Appends what of `more` can fall back and is not in the order yet. */
@@ -164,7 +167,7 @@ static enum fettle_status loss_without(struct search *s, const struct plan *base
 enum fettle_status stage_single_ops(struct search *s, const struct plan *base, struct op_order *order)
 {
 	struct score score;
-	size_t i, to, guilty = 0, leave = stage_leave(s, 66);
+	size_t i, to, guilty = 0, innocent = 0, leave = stage_leave(s, 66);
 	enum fettle_status st;
 
 	search_stage(s, "single ops");
@@ -174,11 +177,14 @@ enum fettle_status stage_single_ops(struct search *s, const struct plan *base, s
 
 		st = loss_without(s, base, order->op[i], &loss);
 		won = score.loss - loss;
-		if (st || !(won > GUILTY_SHARE * score.loss))
-			continue;
-		for (to = guilty++; to && order->score[to - 1] < won; to--)
-			;
-		move_forward(order, i, to, won);
+		if (won > GUILTY_SHARE * score.loss) {
+			for (to = guilty++; to && order->score[to - 1] < won; to--)
+				;
+			move_forward(order, i, to, won);
+			innocent = 0;
+		} else if (++innocent == INNOCENT_MAX && !score.met) {
+			break;
+		}
 	}
 	return st;
 }

@@ -11,8 +11,8 @@ struct push {
 	struct search *s;
 	struct plan *plan;
 	const struct plan *base;
-	size_t leave;
-	size_t *op; /* in fp32, cheapest first */
+	size_t leave; /* as long as nothing is met */
+	size_t *op;   /* in fp32, cheapest first */
 	size_t n;
 };
 
@@ -112,7 +112,7 @@ static enum fettle_status requantize(struct push *p, const size_t *op, size_t n)
 	enum fettle_status st;
 	bool met = false;
 
-	if (!n || !stage_may_go_on(p->s, p->leave))
+	if (!n)
 		return FETTLE_OK;
 	st = try_with(p, op, n, &met);
 	if (st || met || n == 1)
@@ -130,7 +130,7 @@ static enum fettle_status requantize_singly(struct push *p)
 
 	while (!st && any) {
 		any = false;
-		for (i = 0; !st && i < p->n && stage_may_go_on(p->s, p->leave); i++) {
+		for (i = 0; !st && i < p->n; i++) {
 			if (!is_candidate(p, p->op[i]))
 				continue;
 			st = try_with(p, &p->op[i], 1, &met);

@@ -50,8 +50,9 @@ enum fettle_status stage_accumulated(struct search *s, const struct plan *base, 
 
 /*
  * Requantizes as `base` has it what `plan` has in fp32, cheapest predicted loss per gain first, as long as the criterion
- * holds, until no single op can be, or only `leave` trials are left. If `plan` itself does not meet the criterion, it
- * starts from the first op that can be quantized alone. `plan` becomes the result. For use while the search is held.
+ * holds, until no single op can be. If `plan` itself does not meet the criterion, it starts from the first op that can be
+ * quantized alone, and gives up looking for that one when only `leave` trials are left. `plan` becomes the result. For use
+ * while the search is held.
  */
 enum fettle_status push(struct search *s, struct plan *plan, const struct plan *base, size_t leave);
 

@@ -1,7 +1,7 @@
 /* Every strategy on every synthetic space: what the contract in strategy/strategy.h promises. */
 #include "unit/unit.h"
 
-#include "conformance/synthetic.h"
+#include "conformance/run.h"
 
 static const struct recipe_for_world worlds[] = {
 	{ "a single plan", .n_ops = 1, .settings = 1, .fixed = 1, .op_loss = 1 },
@@ -40,6 +40,14 @@ static const struct recipe_for_world realistic[] = {
 	  .op_loss = 0.009, .n_pairs = 1, .n_recipes = 8, .slow = 3 },
 	{ "40 ops, a few settings", .n_ops = 40, .settings = 4, .dynamic = true, .n_types = 5,
 	  .op_loss = 0.012, .n_pairs = 1, .n_recipes = 3 },
+	{ "60 ops, five pairs, noisy", .n_ops = 60, .settings = 1, .n_types = 6, .op_loss = 0.006,
+	  .n_pairs = 5, .wobble = 0.002 },
+	{ "60 ops, two pairs, poor ranks", .n_ops = 60, .settings = 1, .n_types = 6, .op_loss = 0.009,
+	  .n_pairs = 2, .rank_noise = 4 },
+	{ "60 ops, five pairs, poor ranks", .n_ops = 60, .settings = 1, .n_types = 6, .op_loss = 0.009,
+	  .n_pairs = 5, .rank_noise = 4 },
+	{ "40 ops, not monotone", .n_ops = 40, .settings = 1, .n_types = 5, .op_loss = 0.02,
+	  .wobble = 0.006 },
 	{ "50 ops, additive", .n_ops = 50, .settings = 1, .n_types = 5, .op_loss = 0.02 },
 };
 
@@ -56,42 +64,6 @@ static bool falls_back(const struct strategy *strategy)
 			return true;
 	return false;
 }
-
-/* one combination; `here` names it in messages */
-struct outcome {
-	enum fettle_status st;
-	enum search_stop why;
-	size_t n_trials, best; /* trial number, 0: none */
-	struct plan best_plan;
-	struct score best_score;
-	struct err err;
-};
-
-static char here[256];
-
-static struct outcome run(struct world *w, const struct strategy *strategy, size_t max_trials)
-{
-	struct search_config config = world_config(w, max_trials);
-	struct outcome o = { .best = 0 };
-	struct search *s = NULL;
-
-	snprintf(here, sizeof(here), "%s on %s, at most %zu trials, timeout %g", strategy->name, w->r->name,
-		 max_trials, w->timeout);
-	assert_ok(search_new(&s, &config, &o.err), o.err);
-	o.st = search_run(s, strategy, &o.err);
-	o.why = search_why(s);
-	o.n_trials = search_n_trials(s);
-	if (search_best(s, &o.best_plan, &o.best_score))
-		o.best = search_best_trial(s)->number;
-	search_free(s);
-	return o;
-}
-
-#define check(cond)                                                                                          \
-	do {                                                                                                 \
-		if (!(cond))                                                                                 \
-			fail_msg("%s: %s", here, #cond);                                                     \
-	} while (0)
 
 /* ---- properties of a log ---- */
 

@@ -18,14 +18,16 @@ struct recipe_for_world {
 	bool dynamic;      /* half of them are dynamic */
 	size_t n_types, n_recipes;
 	int n_blocks;
-	unsigned n_sizes; /* numbers of calibration samples to choose from */
-	double op_loss;   /* what quantizing all ops costs by itself */
-	size_t n_pairs;   /* two ops of which both must be in fp32, or a large loss stays */
+	unsigned n_sizes;  /* numbers of calibration samples to choose from */
+	double op_loss;    /* what quantizing all ops costs by itself */
+	size_t n_pairs;    /* two ops of which both must be in fp32, or a large loss stays */
+	double rank_noise; /* how far off ranks are, as a power of e; 0: up to half */
 	double wobble; /* loss that depends on the plan without rhyme or reason: accuracy is not monotone */
-	double fail_rate; /* trials that fail */
-	double always;    /* loss as soon as anything is quantized */
-	unsigned fixed;   /* every so manieth op may not fall back */
-	unsigned slow;    /* every so manieth op gains nothing by int8 */
+	double fail_rate;    /* trials that fail */
+	double always;       /* loss as soon as anything is quantized */
+	double setting_loss; /* what the worst setting of every op would cost */
+	unsigned fixed;      /* every so manieth op may not fall back */
+	unsigned slow;       /* every so manieth op gains nothing by int8 */
 	bool lower_is_better, absolute;
 };
 
@@ -46,6 +48,7 @@ struct world {
 	double *weight;
 	size_t pair[PAIRS_MAX][2];
 	uint64_t seed;
+	bool (*needle)(const struct world *w, const struct plan *p); /* if given: only such plans pass */
 	/* the run */
 	double clock, timeout;
 	size_t n_runs, n_measured, n_ranked;
@@ -72,6 +75,14 @@ static inline bool in_fp32(const struct world *w, const struct plan *p, size_t o
 	return !plan_is_quantized(p, &w->space, op);
 }
 
+static inline double setting_loss(const struct world *w, size_t op, uint8_t choice)
+{
+	size_t key[] = { op, choice, w->seed };
+
+	return w->r->setting_loss / (double)w->r->n_ops * (double)(hash_bytes(key, sizeof(key), 5) % 1000) /
+	       1000;
+}
+
 static inline double world_loss(const struct world *w, const struct plan *p)
 {
 	double loss = 0;
@@ -79,9 +90,12 @@ static inline double world_loss(const struct world *w, const struct plan *p)
 
 	if (!plan_n_quantized(p, &w->space))
 		return 0;
+	if (w->needle)
+		return w->needle(w, p) ? 0 : 0.5 + 0.1 * noise(w, p, 3);
 	for (i = 0; i < w->space.n_ops; i++)
 		if (!in_fp32(w, p, i))
-			loss += w->weight[i] * (1 - 0.03 * (double)(p->choice[i] % 7));
+			loss += w->weight[i] * (1 - 0.03 * (double)(p->choice[i] % 7)) +
+				setting_loss(w, i, p->choice[i]);
 	for (i = w->space.n_ops; i < w->space.n; i++)
 		loss *= 1 - 0.02 * p->choice[i];
 	for (i = 0; i < w->r->n_pairs; i++)
@@ -171,7 +185,9 @@ static inline double op_changes(const struct world *w, const struct plan *p, siz
 /* Noisy, but right on the whole. An op behind a bad pair looks bad, guilty or not. */
 static inline double op_score(const struct world *w, const struct plan *p, size_t op, enum rank by)
 {
-	double factor = 0.5 + noise(w, p, 100 + op), error = w->weight[op];
+	double off = noise(w, p, 100 + op) - 0.5;
+	double factor = w->r->rank_noise > 0 ? exp(2 * w->r->rank_noise * off) : 1 + off,
+	       error = w->weight[op];
 	size_t i;
 
 	if (by == RANK_IMPACT)

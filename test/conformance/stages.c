@@ -1,0 +1,401 @@
+/* Spaces with a needle: only some plans pass, and only a certain stage can find them. */
+#include "unit/unit.h"
+
+#include "conformance/run.h"
+#include "strategy/stages.h"
+
+static const struct recipe_for_world haystack = { "haystack",      .n_ops = 12,  .settings = 6,
+						  .dynamic = true, .n_types = 3, .n_recipes = 4,
+						  .n_blocks = 3,   .n_sizes = 3 };
+
+/* ---- needles ---- */
+
+/* Is every op at the setting that its type is to have? */
+static bool types_at(const struct world *w, const struct plan *p, const unsigned wanted[3])
+{
+	size_t i;
+
+	for (i = 0; i < w->space.n_ops; i++)
+		if (p->choice[i] != wanted[w->space.v[i].type_id])
+			return false;
+	return true;
+}
+
+static bool second_static(const struct world *w, const struct plan *p)
+{
+	return types_at(w, p, (const unsigned[]){ 1, 1, 1 });
+}
+
+static bool mixed_static(const struct world *w, const struct plan *p)
+{
+	return types_at(w, p, (const unsigned[]){ 0, 2, 1 });
+}
+
+static bool dynamic(const struct world *w, const struct plan *p)
+{
+	return types_at(w, p, (const unsigned[]){ 5, 5, 5 });
+}
+
+static bool all_recipes(const struct world *w, const struct plan *p)
+{
+	size_t i;
+
+	for (i = w->space.n_ops; i < w->space.n; i++)
+		if (w->space.v[i].apply != NO_OPTION && p->choice[i] != w->space.v[i].apply)
+			return false;
+	return true;
+}
+
+/* One recipe but not the others, whichever the user has left free. */
+static bool one_recipe(const struct world *w, const struct plan *p)
+{
+	size_t i, last = 0, n = 0;
+
+	for (i = w->space.n_ops; i < w->space.n; i++) {
+		if (w->space.v[i].kind != PARAM_RECIPE || w->space.v[i].apply == NO_OPTION)
+			continue;
+		last = i;
+		n += p->choice[i];
+	}
+	return n == 1 && p->choice[last] == 1;
+}
+
+static bool third_size(const struct world *w, const struct plan *p)
+{
+	return p->choice[w->space.n - 1] == 2;
+}
+
+static bool block_1(const struct world *w, const struct plan *p)
+{
+	size_t i;
+
+	for (i = 0; i < w->space.n_ops; i++)
+		if (in_fp32(w, p, i) != (w->space.v[i].block == 1))
+			return false;
+	return true;
+}
+
+static bool op_7(const struct world *w, const struct plan *p)
+{
+	return in_fp32(w, p, 7) && plan_n_quantized(p, &w->space) == w->space.n_ops - 1;
+}
+
+/* Only what is least likely: one particular op in int8, all else in fp32. */
+static bool all_but_op_7(const struct world *w, const struct plan *p)
+{
+	return !in_fp32(w, p, 7) && plan_n_quantized(p, &w->space) == 1;
+}
+
+static bool type_1(const struct world *w, const struct plan *p)
+{
+	size_t i;
+
+	for (i = 0; i < w->space.n_ops; i++)
+		if (in_fp32(w, p, i) == (w->space.v[i].type_id == 1))
+			return false;
+	return true;
+}
+
+static void each_stage_finds_what_it_is_for(void **state)
+{
+	static const struct {
+		const char *strategy, *stage;
+		bool (*needle)(const struct world *w, const struct plan *p);
+		size_t limit;
+	} rows[] = {
+		{ "basic", "all recipes", all_recipes, 2 },
+		{ "basic", "op types, static", second_static, 10 },
+		{ "basic", "op types, static", mixed_static, 200 },
+		{ "basic", "op types, dynamic", dynamic, 100 },
+		{ "basic", "recipes", one_recipe, 200 },
+		{ "basic", "samples", third_size, 200 },
+		{ "basic", "blocks", block_1, 200 },
+		{ "basic", "single ops", op_7, 300 },
+		{ "mse", "all recipes", all_recipes, 2 },
+		{ "mse", "op types, static", mixed_static, 200 },
+		{ "mse", "recipes", one_recipe, 200 },
+		{ "mse", "push", all_but_op_7, 200 },
+		{ "mse_v2", "all recipes", all_recipes, 2 },
+		{ "mse_v2", "op types, static", second_static, 10 },
+		{ "mse_v2", "op types, dynamic", dynamic, 20 },
+		{ "mse_v2", "push", all_but_op_7, 100 },
+		{ "hawq_v2", "all recipes", all_recipes, 2 },
+		{ "hawq_v2", "op types, dynamic", dynamic, 20 },
+		{ "hawq_v2", "push", all_but_op_7, 100 },
+		{ "conservative", "op type MatMul", type_1, 10 },
+		{ "conservative", "push", all_but_op_7, 100 },
+		{ "auto", "op type MatMul", type_1, 10 },
+		{ "auto", "all recipes", all_recipes, 25 },
+		{ "auto", "op types, static", mixed_static, 200 },
+		{ "auto", "recipes", one_recipe, 250 },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct world w;
+		struct outcome o;
+
+		world_init(&w, &haystack, 2);
+		w.needle = rows[i].needle;
+		o = run(&w, strategy_find(rows[i].strategy), rows[i].limit);
+		if (!o.best_score.met || strcmp(w.log.v[o.best - 1].stage, rows[i].stage) != 0)
+			fail_msg("%s: row %zu, %s after %zu trials, best of stage %s, not %s", here, i,
+				 search_stop_name(o.why), o.n_trials, w.log.v[o.best - 1].stage,
+				 rows[i].stage);
+		plan_release(&o.best_plan);
+		world_release(&w);
+	}
+}
+
+/* ---- restraint ---- */
+
+static bool is_dynamic(const struct world *w, const struct plan *p)
+{
+	size_t i;
+
+	for (i = 0; i < w->space.n_ops; i++)
+		if (w->space.v[i].options[p->choice[i]].mode == OPTION_DYNAMIC)
+			return true;
+	return false;
+}
+
+static void dynamic_only_when_static_will_not_do(void **state)
+{
+	bool prefer;
+
+	(void)state;
+	for (prefer = true;; prefer = false) {
+		bool any = false;
+		struct world w;
+		struct outcome o;
+		size_t i;
+
+		world_init(&w, &haystack, 2);
+		w.needle = second_static;
+		w.timeout = 1000; /* goes on */
+		w.space.prefer_static = prefer;
+		o = run(&w, strategy_find("basic"), 300);
+		for (i = 0; i < w.log.n; i++)
+			any |= is_dynamic(&w, &w.log.v[i].plan);
+		check(any == !prefer);
+		plan_release(&o.best_plan);
+		world_release(&w);
+		if (!prefer)
+			break;
+	}
+}
+
+static void conservative_builds_on_the_types_it_kept(void **state)
+{
+	const struct recipe_for_world r = { "all passes", .n_ops = 30, .settings = 1, .n_types = 4 };
+	const char *const stages[] = { "op type Conv", "op type MatMul", "op type Gemm", "op type Add" };
+	struct world w;
+	struct outcome o;
+	size_t i;
+
+	(void)state;
+	world_init(&w, &r, 1);
+	o = run(&w, strategy_find("conservative"), 100);
+	check(o.n_trials == 4 && o.best == 4);
+	check(plan_n_quantized(&o.best_plan, &w.space) == 30);
+	for (i = 0; i < 4; i++)
+		assert_string_equal(w.log.v[i].stage, stages[i]);
+	plan_release(&o.best_plan);
+	world_release(&w);
+}
+
+static void op_types_leave_half_of_the_trials(void **state)
+{
+	const struct recipe_for_world r = { "many types", .n_ops = 40,   .settings = 10, .dynamic = true,
+					    .n_types = 8, .always = 0.5, .n_recipes = 9, .n_sizes = 3 };
+	struct world w;
+	struct outcome o;
+	size_t i, n = 0;
+
+	(void)state;
+	world_init(&w, &r, 1);
+	o = run(&w, strategy_find("basic"), 100);
+	for (i = 0; i < w.log.n; i++)
+		n += strncmp(w.log.v[i].stage, "op types", 8) == 0;
+	check(n > 30 && n <= 50);
+	check(o.n_trials == 100);
+	plan_release(&o.best_plan);
+	world_release(&w);
+}
+
+/* ---- effort: trials on average over 20 spaces, a few more than it takes now ---- */
+
+static double mean_trials(const struct recipe_for_world *r, const char *strategy)
+{
+	double sum = 0;
+	uint64_t seed;
+
+	for (seed = 1; seed <= 20; seed++) {
+		struct world w;
+		struct outcome o;
+
+		world_init(&w, r, seed);
+		o = run(&w, strategy_find(strategy), 100);
+		check(o.best_score.met);
+		sum += (double)o.n_trials;
+		plan_release(&o.best_plan);
+		world_release(&w);
+	}
+	return sum / 20;
+}
+
+static void few_trials_are_enough(void **state)
+{
+	static const struct recipe_for_world pair = { "60 ops, a pair", .n_ops = 60,      .settings = 1,
+						      .n_types = 5,     .op_loss = 0.006, .n_pairs = 1 };
+	static const struct recipe_for_world pairs = { "60 ops, five pairs", .n_ops = 60,      .settings = 1,
+						       .n_types = 5,         .op_loss = 0.006, .n_pairs = 5 };
+	static const struct recipe_for_world poor = { "60 ops, five pairs, poor ranks",
+						      .n_ops = 60,
+						      .settings = 1,
+						      .n_types = 5,
+						      .op_loss = 0.006,
+						      .n_pairs = 5,
+						      .rank_noise = 8 };
+	static const struct {
+		const struct recipe_for_world *world;
+		const char *strategy;
+		double at_most;
+	} rows[] = {
+		{ &pair, "auto", 13 },   { &pair, "basic", 22 },   { &pair, "mse", 13 },
+		{ &pair, "mse_v2", 15 }, { &pair, "hawq_v2", 15 }, { &pairs, "auto", 30 },
+		{ &pairs, "basic", 40 }, { &pairs, "mse", 30 },    { &pairs, "mse_v2", 31 },
+		{ &poor, "auto", 48 },   { &poor, "basic", 60 },   { &poor, "mse_v2", 48 },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		double mean = mean_trials(rows[i].world, rows[i].strategy);
+
+		print_message("%-32s %-8s %.1f trials\n", rows[i].world->name, rows[i].strategy, mean);
+		if (mean > rows[i].at_most)
+			fail_msg("%s on %s: %g trials, at most %g", rows[i].strategy, rows[i].world->name,
+				 mean, rows[i].at_most);
+	}
+}
+
+/* ---- single ops ---- */
+
+/* Two ops are to blame, each for its share. */
+static enum fettle_status blame_traverse(struct search *s)
+{
+	struct op_order order = OP_ORDER_INIT;
+	struct plan base = PLAN_INIT;
+	enum fettle_status st;
+	size_t i;
+
+	plan_init(&base, search_space(s));
+	order = (struct op_order){ xcalloc(6, sizeof(size_t)), xcalloc(6, sizeof(double)), 6 };
+	for (i = 0; i < 6; i++)
+		order.op[i] = i;
+	st = stage_single_ops(s, &base, &order);
+	assert_int_equal(order.op[0], 4); /* wins back most */
+	assert_int_equal(order.op[1], 2);
+	assert_int_equal(order.op[2], 0); /* the rest stay as they were */
+	assert_int_equal(order.op[3], 1);
+	assert_int_equal(order.op[4], 3);
+	assert_int_equal(order.op[5], 5);
+	op_order_release(&order);
+	plan_release(&base);
+	return st;
+}
+
+static void guilty_ops_come_first(void **state)
+{
+	static const struct strategy blame = { .name = "blame", .traverse = blame_traverse };
+	const struct recipe_for_world r = { "two to blame", .n_ops = 6, .settings = 1, .op_loss = 0.8 };
+	struct world w;
+	struct outcome o;
+	size_t i;
+
+	(void)state;
+	world_init(&w, &r, 1);
+	for (i = 0; i < 6; i++)
+		w.weight[i] = i == 4 ? 0.4 : i == 2 ? 0.2 : 0.005;
+	o = run(&w, &blame, 0);
+	check(o.n_trials == 7);
+	plan_release(&o.best_plan);
+	world_release(&w);
+}
+
+/* ---- samplers ---- */
+
+static double mean_best_loss(const char *strategy)
+{
+	const struct recipe_for_world r = { "settings matter", .n_ops = 12, .settings = 4,
+					    .setting_loss = 0.8, .always = 0.05 };
+	double sum = 0;
+	uint64_t seed;
+
+	for (seed = 1; seed <= 10; seed++) {
+		struct world w;
+		struct outcome o;
+
+		world_init(&w, &r, seed);
+		o = run(&w, strategy_find(strategy), 80);
+		sum += o.best_score.loss;
+		plan_release(&o.best_plan);
+		world_release(&w);
+	}
+	return sum / 10;
+}
+
+static void samplers_learn_from_what_they_are_told(void **state)
+{
+	double random = mean_best_loss("random"), tpe = mean_best_loss("tpe"),
+	       gp = mean_best_loss("bayesian");
+
+	(void)state;
+	print_message("best loss after 80 trials: random %.3f, tpe %.3f, bayesian %.3f\n", random, tpe, gp);
+	assert_true(tpe < 0.8 * random);
+	assert_true(gp < 0.8 * random);
+}
+
+static void the_seed_matters_where_chance_does(void **state)
+{
+	static const struct {
+		const char *strategy;
+		bool matters;
+	} rows[] = { { "random", true }, { "tpe", true }, { "bayesian", true }, { "exhaustive", false } };
+	const struct recipe_for_world r = { "nothing passes", .n_ops = 10, .settings = 4, .always = 0.5 };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct world a, b;
+		struct outcome one, other;
+
+		world_init(&a, &r, 1);
+		world_init(&b, &r, 2);
+		one = run(&a, strategy_find(rows[i].strategy), 8);
+		other = run(&b, strategy_find(rows[i].strategy), 8);
+		check(plan_equal(&a.log.v[7].plan, &b.log.v[7].plan) == !rows[i].matters);
+		plan_release(&one.best_plan);
+		plan_release(&other.best_plan);
+		world_release(&a);
+		world_release(&b);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_stage_finds_what_it_is_for),
+		cmocka_unit_test(dynamic_only_when_static_will_not_do),
+		cmocka_unit_test(conservative_builds_on_the_types_it_kept),
+		cmocka_unit_test(op_types_leave_half_of_the_trials),
+		cmocka_unit_test(few_trials_are_enough),
+		cmocka_unit_test(guilty_ops_come_first),
+		cmocka_unit_test(samplers_learn_from_what_they_are_told),
+		cmocka_unit_test(the_seed_matters_where_chance_does),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
