@@ -117,8 +117,11 @@ enum fettle_status calibrate(struct calibration **out, struct runtime *rt, struc
 	if (n) {
 		expose(observed, values, n);
 		st = session_new(&s, rt, observed, &so, err);
-		if (!st)
+		if (!st) {
+			session_reuse_outputs(
+				s); /* all activations at once: fresh memory each time would cost */
 			st = run_all(c, s, feed, o, err);
+		}
 	}
 	session_free(s);
 	model_free(observed);

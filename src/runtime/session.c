@@ -19,6 +19,7 @@ struct session {
 	const char **in_names, **out_names;
 	size_t n_in, n_out;
 	OrtValue **results;
+	struct tensor *last; /* shapes of the last run's inputs, when outputs are reused */
 };
 
 enum { SHARE_MIN = 256 }; /* smaller constants travel inside the model: shape inference wants to see them */
@@ -347,6 +348,7 @@ void session_free(struct session *s)
 	free(s->in);
 	free(s->out);
 	free(s->results);
+	free(s->last);
 	free(s);
 }
 
@@ -404,6 +406,28 @@ out:
 	return st;
 }
 
+void session_reuse_outputs(struct session *s)
+{
+	if (!s->last)
+		s->last = xcalloc(s->n_in, sizeof(*s->last));
+}
+
+/* lets go of the last results, unless they are to be written to again */
+static bool prepare_results(struct session *s, const struct tensor *in)
+{
+	bool same = s->last != NULL;
+	size_t i;
+
+	for (i = 0; i < s->n_in && same; i++)
+		same = tensor_same_shape(&in[i], &s->last[i]);
+	if (same)
+		return true;
+	release_results(s);
+	if (s->last)
+		memcpy(s->last, in, s->n_in * sizeof(*in));
+	return false;
+}
+
 enum fettle_status session_run(struct session *s, const struct tensor *in, struct tensor *out,
 			       struct err *err)
 {
@@ -411,9 +435,10 @@ enum fettle_status session_run(struct session *s, const struct tensor *in, struc
 	const char *what = "run the model";
 	OrtValue **values = xcalloc(s->n_in, sizeof(OrtValue *));
 	enum fettle_status st = FETTLE_OK;
+	bool reuse = prepare_results(s, in);
+	OrtStatus *run;
 	size_t i;
 
-	release_results(s);
 	for (i = 0; i < s->n_in && !st; i++) {
 		if (in[i].rank < 0 || in[i].rank > TENSOR_RANK_MAX || !dtype_size(in[i].dtype))
 			st = fail(err, FETTLE_UNSUPPORTED,
@@ -424,8 +449,15 @@ enum fettle_status session_run(struct session *s, const struct tensor *in, struc
 	}
 	if (st)
 		goto out;
-	TRY(api->Run(s->ort, NULL, s->in_names, (const OrtValue *const *)values, s->n_in, s->out_names,
-		     s->n_out, s->results));
+	run = api->Run(s->ort, NULL, s->in_names, (const OrtValue *const *)values, s->n_in, s->out_names,
+		       s->n_out, s->results);
+	if (run && reuse) { /* the outputs' shapes were others this time */
+		api->ReleaseStatus(run);
+		release_results(s);
+		run = api->Run(s->ort, NULL, s->in_names, (const OrtValue *const *)values, s->n_in,
+			       s->out_names, s->n_out, s->results);
+	}
+	TRY(run);
 	for (i = 0; i < s->n_out && !st; i++)
 		st = read_result(s, i, &out[i], what, err);
 out:

@@ -44,6 +44,12 @@ const struct value *session_output(const struct session *s, size_t i);
 enum fettle_status session_run(struct session *s, const struct tensor *in, struct tensor *out,
 			       struct err *err);
 
+/*
+ * From now on, as long as the inputs' shapes do not change, outputs are written to where they were the last time.
+ * Not for models whose outputs' shapes depend on the data: those fall back to fresh ones by themselves.
+ */
+void session_reuse_outputs(struct session *s);
+
 /* Ends profiling and gives the file's name, to be freed. */
 enum fettle_status session_end_profile(struct session *s, char **path, struct err *err);
 
