@@ -262,6 +262,8 @@ struct fettle_op {
 	const char *by_default; /* what the default plan makes of it: int8, dynamic, fp32 */
 	double macs;            /* multiply-adds per sample */
 	int block;              /* transformer block, or -1 */
+	size_t n_options;       /* that a search may choose from; 0: it is not tuned */
+	const char *options;    /* in words */
 };
 struct fettle_inspection {
 	size_t n_ops, n_blocks, n_cuts, n_inputs, n_outputs;
@@ -273,7 +275,10 @@ struct fettle_inspection {
 	int opset;
 	size_t weight_bytes;
 	double total_macs;
-	double int8_share; /* of the default plan */
+	double int8_share;  /* of the default plan */
+	double log10_plans; /* size of the tuning space, as a power of ten */
+	size_t n_recipes;   /* recipes that the search tries */
+	const char *const *recipes;
 };
 FETTLE_API enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options *o,
 					     struct fettle_inspection **out);

@@ -4,12 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/str.h"
+
 /* one allocation holds it all but the ops' arrays; the names are the subject's, kept alive with it */
 struct inspection {
 	struct fettle_inspection pub;
 	struct subject *subject;
 	struct fettle_op *ops;
 	struct fettle_value *in, *out;
+	struct arena arena;
+	const char **recipes;
 };
 
 static struct fettle_value *values(const struct value *v, size_t n)
@@ -58,6 +62,70 @@ static void fill_op(struct fettle_op *o, const struct op *op, const struct node 
 	};
 }
 
+/* the values of one field among an op's options of one mode, each once, in order */
+static void list_values(struct str *out, const struct tuning *t, size_t op, enum op_mode mode, bool weight)
+{
+	const struct param *p = &t->space.v[op];
+	struct map seen = MAP_INIT;
+	size_t i, k;
+
+	for (k = 0; k < 4; k++)
+		for (i = 0; i < p->n_options; i++) {
+			const struct op_choice *c = &t->choices[op][i];
+			const struct qsetting *s = weight ? &c->weight : &c->act;
+			const char *words[] = { dtype_name(s->dtype),
+						s->scheme == SCHEME_SYM ? "sym" : "asym",
+						!weight          ? NULL
+						: s->narrow      ? "7-bit"
+						: s->per_channel ? "per_channel"
+								 : "per_tensor",
+						range_methods[s->algorithm]->name };
+
+			if (c->mode != mode || !words[k] || map_get(&seen, words[k]) != MAP_NONE)
+				continue;
+			map_set(&seen, words[k], 1);
+			str_addf(out, " %s", words[k]);
+		}
+	map_release(&seen);
+}
+
+static void describe_options(struct inspection *x, const struct tuning *t)
+{
+	size_t i;
+
+	for (i = 0; i < t->space.n_ops; i++) {
+		struct fettle_op *op = &x->ops[t->node[i]];
+		const struct op_rule *rule = t->ops->v[t->node[i]].rule;
+		struct str text = STR_INIT;
+		enum op_mode mode;
+
+		for (mode = OP_STATIC; mode <= OP_DYNAMIC; mode++) {
+			size_t before = text.n, k, n = 0;
+
+			for (k = 0; k < t->space.v[i].n_options; k++)
+				n += t->choices[i][k].mode == mode;
+			if (!n)
+				continue;
+			str_addf(&text, "%s%s:", before ? "; " : "",
+				 mode == OP_STATIC ? "static" : "dynamic");
+			if (mode == OP_STATIC && rule->kind != OP_TABLE)
+				list_values(&text, t, i, mode, false);
+			if (rule->weight >= 0) {
+				str_addf(&text, " x");
+				list_values(&text, t, i, mode, true);
+			}
+		}
+		if (t->space.v[i].fallback != NO_OPTION)
+			str_addf(&text, "%sfp32", text.n ? "; " : "");
+		op->n_options = t->space.v[i].n_options;
+		op->options = arena_strdup(&x->arena, text.s ? text.s : "");
+		str_release(&text);
+	}
+	x->recipes = arena_alloc(&x->arena, (t->n_recipes + 1) * sizeof(*x->recipes));
+	for (i = 0; i < t->n_recipes; i++)
+		x->recipes[i] = recipe_infos[t->recipe[i]].name;
+}
+
 enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options *in,
 				  struct fettle_inspection **out)
 {
@@ -65,6 +133,7 @@ enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options 
 	struct inspection *i;
 	struct subject *s = NULL;
 	struct qplan plan = QPLAN_INIT;
+	struct tuning *tuning = NULL;
 	struct cuts cuts;
 	enum fettle_status st;
 	size_t k;
@@ -78,8 +147,11 @@ enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options 
 		st = subject_open(&s, f->rt, r.o.model, &f->err);
 	if (!st)
 		st = request_plan(&r, s, &plan, &f->err);
+	if (!st)
+		st = request_tuning(&r, s, &tuning, &f->err);
 	request_release(&r);
 	if (st) {
+		qplan_release(&plan);
 		subject_free(s);
 		return st;
 	}
@@ -88,6 +160,7 @@ enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options 
 	i->ops = xcalloc(s->ops.n, sizeof(*i->ops));
 	for (k = 0; k < s->ops.n; k++)
 		fill_op(&i->ops[k], &s->ops.v[k], s->m->nodes.v[k], plan.ops[k].mode);
+	describe_options(i, tuning);
 	i->in = values(s->m->inputs, s->m->n_inputs);
 	i->out = values(s->m->outputs, s->m->n_outputs);
 	graph_cuts(&s->g, false, &cuts);
@@ -104,7 +177,11 @@ enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options 
 		.weight_bytes = weight_bytes(s->m),
 		.total_macs = s->ops.total_macs,
 		.int8_share = qplan_summarise(&plan, &s->ops).int8_share,
+		.log10_plans = space_size_log10(&tuning->space, false),
+		.n_recipes = tuning->n_recipes,
+		.recipes = i->recipes,
 	};
+	tuning_free(tuning);
 	cuts_release(&cuts);
 	qplan_release(&plan);
 	*out = &i->pub;
@@ -118,6 +195,7 @@ void fettle_inspection_free(struct fettle_inspection *pub)
 	if (!i)
 		return;
 	subject_free(i->subject);
+	arena_release(&i->arena);
 	free(i->ops);
 	free(i->in);
 	free(i->out);

@@ -5,6 +5,7 @@
 #include "api/internal.h"
 #include "config/config.h"
 #include "space/constraint.h"
+#include "space/tuning.h"
 
 struct request {
 	struct fettle_options o;
@@ -29,6 +30,9 @@ bool request_has_data(const struct config_dataloader *d);
 /* The plan that options and configuration describe, without a search. */
 enum fettle_status request_plan(const struct request *r, const struct subject *s, struct qplan *out,
 				struct err *err);
+/* What a search may vary: tuning_free() it. */
+enum fettle_status request_tuning(const struct request *r, const struct subject *s, struct tuning **out,
+				  struct err *err);
 struct recipes request_recipes(const struct request *r);
 
 /* The configuration's constraints; free() the array. */

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/str.h"
+#include "space/plan_json.h"
 #include "space/select.h"
 
 struct word {
@@ -124,24 +126,86 @@ static enum fettle_status apply_selection(const char *list, const struct subject
 	return st;
 }
 
+/* what is allowed for each op */
+static enum fettle_status read_masks(const struct request *r, const struct subject *s, struct op_mask **out,
+				     struct err *err)
+{
+	struct arena a = ARENA_INIT;
+	struct constraint *constraints = NULL;
+	enum fettle_status st;
+	size_t n;
+
+	*out = xcalloc(s->ops.n, sizeof(**out));
+	n = request_constraints(r, &a, &constraints);
+	st = constraints_apply(constraints, n, &s->ops, s->m, *out, err);
+	free(constraints);
+	arena_release(&a);
+	return st;
+}
+
+enum fettle_status request_tuning(const struct request *r, const struct subject *s, struct tuning **out,
+				  struct err *err)
+{
+	const struct config *c = r->c;
+	const bool *settable[] = {
+		&c->recipes.first_conv_or_matmul,     &c->recipes.last_conv_or_matmul,
+		&c->recipes.pre_post_process,         &c->recipes.scale_propagation_max_pooling,
+		&c->recipes.scale_propagation_concat, &c->recipes.gemm_to_matmul,
+		&c->recipes.dedicated_qdq_pair,       &c->recipes.add_qdq_pair_to_weight,
+		&c->recipes.fast_bias_correction,     &c->recipes.weight_correction
+	}; /* as in recipe_infos[] */
+	bool fixed[ARRAY_LEN(settable)];
+	struct tuning_options o = { .recipes = request_recipes(r),
+				    .recipe_fixed = fixed,
+				    .samples = c->calibration.sampling_size.v,
+				    .n_samples = c->calibration.sampling_size.n };
+	struct op_mask *masks;
+	enum fettle_status st;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(fixed); i++)
+		fixed[i] = config_is_set(c, settable[i]);
+	o.defaults = qplan_defaults(&s->cpu);
+	o.defaults.approach = (enum approach)c->quantization.approach;
+	o.defaults.format = (enum quant_format)c->quantization.format;
+	st = read_masks(r, s, &masks, err);
+	o.masks = masks;
+	if (!st)
+		*out = tuning_new(&s->ops, &s->g, &o);
+	free(masks);
+	return st;
+}
+
 /* what the configuration allows, and its recipes */
 static enum fettle_status apply_config(const struct request *r, const struct subject *s, struct qplan *p,
 				       struct err *err)
 {
-	struct arena a = ARENA_INIT;
-	struct op_mask *masks = xcalloc(s->ops.n, sizeof(*masks));
-	struct constraint *constraints = NULL;
+	struct op_mask *masks;
 	enum fettle_status st;
-	size_t n, i;
+	size_t i;
 
-	n = request_constraints(r, &a, &constraints);
-	st = constraints_apply(constraints, n, &s->ops, s->m, masks, err);
+	st = read_masks(r, s, &masks, err);
 	for (i = 0; i < s->ops.n && !st; i++)
 		mask_fit(&masks[i], &s->ops.v[i], &p->ops[i]);
 	p->recipes = request_recipes(r);
-	free(constraints);
 	free(masks);
-	arena_release(&a);
+	return st;
+}
+
+static enum fettle_status read_plan(const char *path, const struct subject *s, struct qplan *out,
+				    struct err *err)
+{
+	struct bytes file = BYTES_INIT;
+	char *text;
+	enum fettle_status st;
+
+	st = file_map(path, &file, err);
+	if (st)
+		return st;
+	text = xstrfmt("%.*s", (int)(file.n < 1 << 28 ? file.n : 1 << 28), (const char *)file.p);
+	st = qplan_from_json(out, NULL, text, path, &s->ops, err);
+	free(text);
+	bytes_release(&file);
 	return st;
 }
 
@@ -151,6 +215,8 @@ enum fettle_status request_plan(const struct request *r, const struct subject *s
 	struct qplan_defaults d;
 	enum fettle_status st;
 
+	if (r->o.plan)
+		return read_plan(r->o.plan, s, out, err);
 	st = read_settings(&r->o, &s->cpu, &d, err);
 	if (st)
 		return st;

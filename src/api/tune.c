@@ -20,8 +20,6 @@ struct run {
 	struct lab lab;
 	struct source calib, eval, one;
 	struct session *shape; /* tells what the inputs are */
-	struct op_mask *masks;
-	struct arena arena;
 	const struct strategy *strategy;
 	struct history *history;
 	struct search *search;
@@ -124,46 +122,6 @@ static enum fettle_status choose_strategy(struct run *u)
 			   "unknown strategy '%s'%s%s%s", name,
 			   near ? ", did you mean '" : "; 'fettle strategies' lists them", near ? near : "",
 			   near ? "'?" : "");
-}
-
-/* what the search may vary */
-static enum fettle_status build_space(struct run *u)
-{
-	const struct config *c = u->r.c;
-	const bool *settable[] = {
-		&c->recipes.first_conv_or_matmul,     &c->recipes.last_conv_or_matmul,
-		&c->recipes.pre_post_process,         &c->recipes.scale_propagation_max_pooling,
-		&c->recipes.scale_propagation_concat, &c->recipes.gemm_to_matmul,
-		&c->recipes.dedicated_qdq_pair,       &c->recipes.add_qdq_pair_to_weight,
-		&c->recipes.fast_bias_correction,     &c->recipes.weight_correction
-	};
-	bool fixed[ARRAY_LEN(settable)];
-	struct tuning_options o = { .recipes = request_recipes(&u->r),
-				    .recipe_fixed = fixed,
-				    .samples = c->calibration.sampling_size.v,
-				    .n_samples = c->calibration.sampling_size.n };
-	struct constraint *constraints;
-	enum fettle_status st;
-	size_t n, i;
-
-	for (i = 0; i < ARRAY_LEN(fixed); i++)
-		fixed[i] = config_is_set(c, settable[i]);
-	u->masks = xcalloc(u->lab.s->ops.n, sizeof(*u->masks));
-	n = request_constraints(&u->r, &u->arena, &constraints);
-	st = constraints_apply(constraints, n, &u->lab.s->ops, u->lab.s->m, u->masks, &u->f->err);
-	free(constraints);
-	if (st)
-		return st;
-	o.defaults = qplan_defaults(&u->lab.s->cpu);
-	o.defaults.approach = (enum approach)c->quantization.approach;
-	o.defaults.format = (enum quant_format)c->quantization.format;
-	o.masks = u->masks;
-	u->lab.t = tuning_new(&u->lab.s->ops, &u->lab.s->g, &o);
-	if (!u->lab.t->space.n_ops)
-		return fail(&u->f->err, FETTLE_INVALID,
-			    "cannot tune %s: it has no op that can be quantized ('fettle inspect' tells why)",
-			    u->r.o.model);
-	return FETTLE_OK;
 }
 
 static size_t most_samples(const struct config *c)
@@ -640,7 +598,11 @@ static enum fettle_status begin(struct run *u)
 	st = st ? st : api_phase(u->f, "prepare");
 	st = st ? st : subject_open(&u->lab.s, u->f->rt, u->r.o.model, &u->f->err);
 	u->lab.times.prepare = clock_now() - u->start;
-	st = st ? st : build_space(u);
+	st = st ? st : request_tuning(&u->r, u->lab.s, &u->lab.t, &u->f->err);
+	if (!st && !u->lab.t->space.n_ops)
+		st = fail(&u->f->err, FETTLE_INVALID,
+			  "cannot tune %s: it has no op that can be quantized ('fettle inspect' tells why)",
+			  u->r.o.model);
 	st = st ? st : open_data(u);
 	st = st ? st : open_metric(u);
 	st = st ? st : open_history(u);
@@ -659,10 +621,8 @@ static void release(struct run *u)
 	session_free(u->shape);
 	subject_free(u->lab.s);
 	history_close(u->history);
-	free(u->masks);
 	free(u->workspace);
 	free(u->output);
-	arena_release(&u->arena);
 	request_release(&u->r);
 }
 

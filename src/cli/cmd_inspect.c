@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include <math.h>
 #include <string.h>
 
 static int run(int argc, char **argv);
@@ -41,11 +42,12 @@ static json_t *as_json(const struct fettle_inspection *x)
 						     modes, "default", o->by_default, "why_not", o->why_not,
 						     "macs", o->macs, "block", o->block));
 	}
-	return json_pack("{s:i, s:o, s:o, s:I, s:f, s:f, s:I, s:I, s:o}", "opset", x->opset, "inputs",
+	return json_pack("{s:i, s:o, s:o, s:I, s:f, s:f, s:I, s:I, s:f, s:o}", "opset", x->opset, "inputs",
 			 values_json(x->inputs, x->n_inputs), "outputs",
 			 values_json(x->outputs, x->n_outputs), "weight_bytes", (json_int_t)x->weight_bytes,
 			 "macs", x->total_macs, "int8_share", x->int8_share, "blocks",
-			 (json_int_t)x->n_blocks, "cuts", (json_int_t)x->n_cuts, "ops", ops);
+			 (json_int_t)x->n_blocks, "cuts", (json_int_t)x->n_cuts, "log10_plans",
+			 x->log10_plans, "ops", ops);
 }
 
 static void list_ops(const struct fettle_inspection *x)
@@ -70,6 +72,28 @@ static void list_ops(const struct fettle_inspection *x)
 		table_cell(&t, "%s", o->why_not ? o->why_not : "");
 	}
 	table_print(&t);
+}
+
+static void list_space(const struct fettle_inspection *x)
+{
+	static const char *const head[] = { "op", "type", "options", "what they are" };
+	struct table t;
+	size_t i;
+
+	table_begin(&t, head, 4, 0x4);
+	for (i = 0; i < x->n_ops; i++) {
+		if (!x->ops[i].n_options)
+			continue;
+		table_cell(&t, "%s", x->ops[i].name);
+		table_cell(&t, "%s", x->ops[i].type);
+		table_cell(&t, "%zu", x->ops[i].n_options);
+		table_cell(&t, "%s", x->ops[i].options);
+	}
+	table_print(&t);
+	printf("\nrecipes that are tried:");
+	for (i = 0; i < x->n_recipes; i++)
+		printf("%s %s", i ? "," : "", x->recipes[i]);
+	printf("%s\n", x->n_recipes ? "" : " none");
 }
 
 /* one line per op type (and reason): what becomes of how many */
@@ -112,7 +136,7 @@ static void list_types(const struct fettle_inspection *x)
 	table_print(&t);
 }
 
-static void show(const struct fettle_inspection *x, const char *model, bool all)
+static void show(const struct fettle_inspection *x, const char *model, bool all, bool space)
 {
 	char bytes[32], macs[32];
 	size_t i;
@@ -127,20 +151,28 @@ static void show(const struct fettle_inspection *x, const char *model, bool all)
 	if (x->n_blocks)
 		printf("blocks  %zu transformer blocks\n", x->n_blocks);
 	printf("cuts    %zu points where all data passes through one value\n\n", x->n_cuts);
-	if (all)
+	if (space)
+		list_space(x);
+	else if (all)
 		list_ops(x);
 	else
 		list_types(x);
 	printf("\nThe default plan puts %.0f %% of the multiply-adds into int8.%s\n", 100 * x->int8_share,
 	       all ? "" : " --ops lists every op.");
+	printf("The tuning space has %s%.*f plans; --space shows each op's options.\n",
+	       x->log10_plans > 6 ? "10^" : "", x->log10_plans > 6 ? 1 : 0,
+	       x->log10_plans > 6 ? x->log10_plans : pow(10, x->log10_plans));
 }
 
 static int run(int argc, char **argv)
 {
 	struct fettle_options o = FETTLE_OPTIONS_INIT;
-	bool json = false, ops = false;
+	bool json = false, ops = false, space = false;
 	const struct option options[] = {
 		{ "ops", NULL, "every op by name, not only by type", .flag = &ops },
+		{ "space", NULL, "what a search may choose from, op by op", .flag = &space },
+		{ "config", "YAML", "configuration whose constraints apply", .text = &o.config,
+		  .letter = 'c' },
 		{ "approach", "A", "show the default plan of this approach: static, dynamic, auto",
 		  .text = &o.approach },
 		{ "keep-fp32", "OPS", "show the plan with these ops left alone", .text = &o.keep_fp32 },
@@ -169,7 +201,7 @@ static int run(int argc, char **argv)
 		if (json)
 			code = print_json(as_json(x));
 		else
-			show(x, o.model, ops);
+			show(x, o.model, ops, space);
 		fettle_inspection_free(x);
 	}
 	fettle_free(f);

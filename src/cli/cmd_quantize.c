@@ -74,6 +74,7 @@ static int run(int argc, char **argv)
 		{ "reduce-range", "R",
 		  "7-bit weights: on, off, or auto: on a CPU whose\nproducts saturate (auto)",
 		  .text = &o.reduce_range },
+		{ "plan", "JSON", "apply this plan, as 'tune' writes it", .text = &o.plan },
 		{ "keep-fp32", "OPS", "leave these ops alone", .text = &o.keep_fp32 },
 		{ "quantize", "OPS", "quantize these ops too, which are not by default",
 		  .text = &o.quantize },
