@@ -1,0 +1,140 @@
+#include "api/run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+
+static bool is_cancelled(void *self)
+{
+	struct fettle *f = self;
+
+	return f->progress && !f->progress(f->progress_self, f->phase, 0, 0);
+}
+
+static size_t most_samples(const struct config *c)
+{
+	int64_t most = 0;
+	size_t i;
+
+	for (i = 0; i < c->calibration.sampling_size.n; i++)
+		if (c->calibration.sampling_size.v[i] > most)
+			most = c->calibration.sampling_size.v[i];
+	return (size_t)most;
+}
+
+static enum fettle_status open_data(struct run *u, bool need_eval)
+{
+	struct session_options so = { .threads = 1, .level = OPT_NONE };
+	const struct config *c = u->r.c;
+	const struct config_dataloader *calib = &c->calibration.dataloader, *eval = &c->evaluation.dataloader;
+	bool evaluator = u->r.o.eval_cmd || u->r.o.evaluate;
+	struct feed_options fc = { .batch = CALIB_BATCH,
+				   .limit = most_samples(c),
+				   .shuffle = u->r.o.seed || calib->shuffle,
+				   .seed = (uint64_t)c->tuning.random_seed };
+	struct feed_options fe = request_eval_options(&u->r), f1 = { .batch = 1, .limit = 1 };
+	enum fettle_status st;
+
+	if (!request_has_data(calib) && c->quantization.approach != APPROACH_DYNAMIC)
+		return fail(&u->f->err, FETTLE_INVALID,
+			    "cannot tune %s: static quantization needs calibration data (--calib), or choose "
+			    "--approach dynamic",
+			    u->r.o.model);
+	if (need_eval && !request_has_data(eval) && !evaluator)
+		return fail(&u->f->err, FETTLE_INVALID,
+			    "cannot tune %s: need data to evaluate on (--eval), or an evaluator (--eval-cmd)",
+			    u->r.o.model);
+	st = session_new(&u->shape, u->f->rt, u->lab.s->m, &so, &u->f->err);
+	if (!st && request_has_data(calib))
+		st = request_source(&u->calib, calib, "calibration", u->shape, &fc, &u->f->err);
+	if (!st && request_has_data(eval))
+		st = request_source(&u->eval, eval, "evaluation", u->shape, &fe, &u->f->err);
+	if (!st && (request_has_data(eval) || request_has_data(calib)))
+		st = request_source(&u->one, request_has_data(eval) ? eval : calib, "timing", u->shape, &f1,
+				    &u->f->err);
+	u->lab.calib = u->calib.feed;
+	u->lab.eval = u->eval.feed;
+	u->lab.one = u->one.feed;
+	return st;
+}
+
+static enum fettle_status open_metric(struct run *u)
+{
+	const struct config *c = u->r.c;
+	enum fettle_status st;
+
+	u->higher_is_better = c->tuning.higher_is_better;
+	if (u->r.o.eval_cmd || u->r.o.evaluate) {
+		snprintf(u->metric, sizeof(u->metric), u->r.o.eval_cmd ? "eval-cmd" : "evaluator");
+		return FETTLE_OK;
+	}
+	if (!u->eval.feed)
+		return FETTLE_OK;
+	st = metric_new(&u->lab.metric,
+			c->evaluation.metric ? c->evaluation.metric : default_metric(u->eval.feed),
+			&u->f->err);
+	if (st)
+		return st;
+	/* the metric knows which way is up, unless the user says otherwise */
+	if (!config_is_set(c, &c->tuning.higher_is_better))
+		u->higher_is_better = metric_higher_is_better(u->lab.metric);
+	u->lab.o.has_reference = true;
+	snprintf(u->metric, sizeof(u->metric), "%s", metric_name(u->lab.metric));
+	return FETTLE_OK;
+}
+
+static enum opt_level graph_level(int level)
+{
+	static const enum opt_level levels[] = { [GRAPH_DEFAULT] = OPT_DEFAULT,
+						 [GRAPH_DISABLE_ALL] = OPT_NONE,
+						 [GRAPH_BASIC] = OPT_BASIC,
+						 [GRAPH_EXTENDED] = OPT_EXTENDED,
+						 [GRAPH_ALL] = OPT_ALL };
+
+	return levels[level];
+}
+
+enum fettle_status run_open(struct run *u, bool need_eval)
+{
+	const struct fettle_options *o = &u->r.o;
+	enum fettle_status st;
+
+	u->lab = (struct lab){ .rt = u->f->rt,
+			       .o = { .model = o->model,
+				      .threads = u->r.threads,
+				      .level = graph_level(u->r.c->recipes.graph_optimization_level),
+				      .eval_cmd = o->eval_cmd,
+				      .evaluate = o->evaluate,
+				      .evaluate_self = o->evaluate_self,
+				      .workspace = u->workspace,
+				      .helper = o->helper },
+			       .deadline = INFINITY,
+			       .cancelled = is_cancelled,
+			       .cancel_self = u->f };
+	st = api_phase(u->f, "prepare");
+	st = st ? st : subject_open(&u->lab.s, u->f->rt, o->model, &u->f->err);
+	u->lab.times.prepare = clock_now() - u->start;
+	st = st ? st : request_tuning(&u->r, u->lab.s, &u->lab.t, &u->f->err);
+	if (!st && !u->lab.t->space.n_ops)
+		st = fail(&u->f->err, FETTLE_INVALID,
+			  "cannot tune %s: it has no op that can be quantized ('fettle inspect' tells why)",
+			  o->model);
+	st = st ? st : open_data(u, need_eval);
+	return st ? st : open_metric(u);
+}
+
+void run_release(struct run *u)
+{
+	lab_release(&u->lab);
+	tuning_free(u->lab.t);
+	metric_free(u->lab.metric);
+	source_release(&u->calib);
+	source_release(&u->eval);
+	source_release(&u->one);
+	session_free(u->shape);
+	subject_free(u->lab.s);
+	free(u->workspace);
+	request_release(&u->r);
+}

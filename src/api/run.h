@@ -1,0 +1,24 @@
+/* A model, its data and a lab to try plans in: what tuning and sensitivity have in common. */
+#ifndef API_RUN_H
+#define API_RUN_H
+
+#include "api/request.h"
+#include "tune/lab.h"
+
+struct run {
+	struct fettle *f;
+	struct request r;
+	struct lab lab;
+	struct source calib, eval, one;
+	struct session *shape; /* tells what the inputs are */
+	char metric[32];
+	bool higher_is_better;
+	char *workspace; /* NULL: none */
+	double start;
+};
+
+/* After request_begin(): prepares the model, builds its space, opens data and metric. */
+enum fettle_status run_open(struct run *u, bool need_eval);
+void run_release(struct run *u);
+
+#endif
