@@ -133,5 +133,5 @@ static enum fettle_status calibration_get(void *self, const char *value, const s
 
 struct range_source calibration_source(struct calibration *c)
 {
-	return (struct range_source){ calibration_get, c };
+	return (struct range_source){ .get = calibration_get, .self = c };
 }

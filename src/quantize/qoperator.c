@@ -144,6 +144,18 @@ static void convert_op(struct conversion *c, struct node *n, const struct op_rul
 	n->out[0] = q->out[0];
 }
 
+/* do Q and DQ have the same constants, so that an op between them can work on the integers? */
+static bool same_params(const struct node *q, const struct node *dq)
+{
+	return strcmp(q->in[1], dq->in[1]) == 0 && strcmp(q->in[2], dq->in[2]) == 0;
+}
+
+/* MaxPool, for one, is not defined for 16 bits */
+static bool is_8_bits(const struct conversion *c, const struct node *dq)
+{
+	return dtype_size(model_init(c->m, dq->in[2])->t.dtype) == 1;
+}
+
 /* an op that only moves data runs on the integers as it is */
 static void convert_move(struct conversion *c, struct node *n)
 {
@@ -151,11 +163,13 @@ static void convert_move(struct conversion *c, struct node *n)
 	struct node *act, *q;
 	size_t k;
 
-	for (k = 0; k < n->n_out; k++)
-		if (*n->out[k] && (!output_q(c, n, k, &act) || act))
-			return;
-	if (!dq)
+	if (!dq || !is_8_bits(c, dq))
 		return;
+	for (k = 0; k < n->n_out; k++) {
+		q = *n->out[k] ? output_q(c, n, k, &act) : NULL;
+		if (*n->out[k] && (!q || act || !same_params(q, dq)))
+			return;
+	}
 	n->in[0] = dq->in[0];
 	for (k = 0; k < n->n_out; k++) {
 		if (!*n->out[k])
@@ -193,7 +207,7 @@ void to_qoperator(struct job *j, struct node *const *ops)
 	graph_index_init(&c.g, c.m);
 	c.drop = xcalloc(c.m->nodes.n, sizeof(*c.drop));
 	for (i = 0; i < j->z->ops->n; i++) {
-		const struct op_rule *r = j->z->ops->v[i].rule;
+		const struct op_rule *r = op_rule_find(ops[i]); /* a Gemm may have become a MatMul */
 
 		if (job_quantizes(j, i) && dtype_size(j->plan->ops[i].act.dtype) == 1)
 			convert_op(&c, ops[i], r);
