@@ -18,18 +18,30 @@ static size_t find(const size_t *parent, size_t v)
 	return v;
 }
 
+/* does anything take its parameters from this value? */
+static bool has_heirs(const struct job *j, const size_t *parent, size_t v)
+{
+	size_t i;
+
+	for (i = 0; i < j->g->n; i++)
+		if (i != v && parent[i] == v)
+			return true;
+	return false;
+}
+
 /*
  * Will the range of `value` do for the value it shares parameters with through moves? Yes if it has all its
- * elements; or if nothing else reads that one, since selecting and cutting off can change places.
+ * elements. If it has some of them, yes if nothing else knows the others: selecting and cutting off can
+ * change places.
  */
-static bool stands_for_root(const struct job *j, size_t value)
+static bool stands_for_root(const struct job *j, const size_t *parent, size_t value)
 {
 	while (value != j->values[value].root) {
 		const struct node *n = graph_producer(j->g, j->g->names[value]);
 		size_t in = graph_value(j->g, n->in[0]);
 		bool all = rearranged_from(j->g, value) == rearranged_from(j->g, in);
 
-		if (!all && (n->n_out > 1 || !graph_only_user(j->g, n->in[0])))
+		if (!all && (n->n_out > 1 || !graph_only_user(j->g, n->in[0]) || has_heirs(j, parent, in)))
 			return false;
 		value = in;
 	}
@@ -54,7 +66,7 @@ static void claim(struct job *j, size_t *parent, size_t value, size_t concat)
 	size_t root = j->values[value].root;
 	const struct qpair *own = j->values[root].pair;
 
-	if (parent[root] != root || root == concat || !stands_for_root(j, value))
+	if (parent[root] != root || root == concat || !stands_for_root(j, parent, value))
 		return;
 	/* readers of another setting need the value's own range; then it is not shared */
 	if (own->next || !qsetting_equal(&own->setting, &p->setting) || !keeps_fusions(j, parent, root, p))

@@ -16,6 +16,15 @@ static size_t job_output(const struct job *j, size_t node, size_t k)
 	return quantized_output(j->g, j->g->m->nodes.v[node]->out[k]);
 }
 
+/* does the op pass its input's parameters on to its outputs? */
+static bool passes_on(const struct job *j, size_t node)
+{
+	const struct recipes *r = &j->plan->recipes;
+	const struct node *n = j->g->m->nodes.v[node];
+
+	return job_moves(j, node) && !leaves_output(r, n) && !(r->own_pool_scale && node_is(n, "MaxPool"));
+}
+
 static void mark_readers(struct job *j)
 {
 	const struct model *m = j->g->m;
@@ -25,7 +34,7 @@ static void mark_readers(struct job *j)
 		const struct node *n = m->nodes.v[i];
 		bool wanted = false;
 
-		if (job_moves(j, i) && !leaves_output(&j->plan->recipes, n)) {
+		if (passes_on(j, i)) {
 			for (k = 0; k < n->n_out; k++)
 				wanted |= *n->out[k] && j->values[graph_value(j->g, n->out[k])].want;
 			for (k = 0; k < n->n_out && wanted; k++) /* Split stays in integers only as a whole */
@@ -76,7 +85,7 @@ static void mark_quantized(struct job *j)
 			} else if (job_moves(j, i) && j->values[graph_value(j->g, n->in[0])].quantized &&
 				   v->want) {
 				v->quantized = v->from_int = true;
-				if (!recipes->own_pool_scale || !node_is(n, "MaxPool"))
+				if (passes_on(j, i))
 					v->root = j->values[graph_value(j->g, n->in[0])].root;
 			} else {
 				v->quantized = v->direct;

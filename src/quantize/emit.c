@@ -87,10 +87,9 @@ static struct qpair *main_pair(struct job *j, size_t v)
 }
 
 /* after a value is made: its pair, and what the graph's caller reads */
-static void emit_output(struct job *j, size_t v)
+static void emit_output(struct job *j, size_t v, struct node *maker)
 {
 	const char *name = j->g->names[v];
-	struct node *maker = j->nodes.n ? j->nodes.v[j->nodes.n - 1] : NULL;
 	bool caller_reads_dq = j->g->output[v] && j->values[v].from_int;
 	size_t k;
 
@@ -343,10 +342,11 @@ enum fettle_status emit(struct job *j, struct err *err)
 		if (j->values[i].quantized && is_captured(j, i))
 			j->g->output[i] = true; /* keep the name, as for an output */
 	for (i = 0; i < base->n_inputs; i++)
-		emit_output(j, graph_value(j->g, base->inputs[i].name));
+		emit_output(j, graph_value(j->g, base->inputs[i].name), NULL);
 	for (i = 0; i < base->nodes.n && !st; i++) {
 		const struct op_rule *r = j->z->ops->v[i].rule;
 		enum op_mode mode = job_mode(j, i);
+		struct node *maker;
 
 		if (mode == OP_DYNAMIC)
 			st = emit_dynamic(j, i, err);
@@ -358,9 +358,10 @@ enum fettle_status emit(struct job *j, struct err *err)
 			st = emit_static(j, i, err);
 		else
 			emit_fp32(j, i);
+		maker = st ? NULL : j->nodes.v[j->nodes.n - 1];
 		for (k = 0; k < base->nodes.v[i]->n_out && !st; k++)
 			if (*base->nodes.v[i]->out[k])
-				emit_output(j, graph_value(j->g, base->nodes.v[i]->out[k]));
+				emit_output(j, graph_value(j->g, base->nodes.v[i]->out[k]), maker);
 	}
 	if (!st)
 		model_set_nodes(j->m, j->nodes.v, j->nodes.n);
