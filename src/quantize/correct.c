@@ -4,12 +4,13 @@
  *
  *	b_o += sum over input channels i and kernel positions k of (W - W')[o,i,k] E[x_i]
  *
- * (fast_bias_correction: Nagel et al., "Data-free quantization through weight equalization and bias
- * correction", arXiv:1906.04721, sec. 4.2; Finkelstein et al., arXiv:1906.03193. Borders that see padding are
- * taken to be like the rest.)
+ * (fast_bias_correction; after Nagel et al., "Data-free quantization through weight equalization and bias
+ * correction", arXiv:1906.04721, and Finkelstein et al., "Fighting quantization bias with bias",
+ * arXiv:1906.03193. Borders that see padding are taken to be like the rest.)
  *
- * weight_correction restores each channel's mean and standard deviation (Banner et al., "Post training 4-bit
- * quantization of convolutional networks", arXiv:1810.05723, sec. 4). The deviation goes into the weight's scale
+ * weight_correction restores each channel's mean and standard deviation (after the bias correction of Banner et
+ * al., "Post training 4-bit quantization of convolution networks for rapid-deployment", arXiv:1810.05723; the
+ * channel of a weight quantized per tensor is the tensor). The deviation goes into the weight's scale
  * (weights.c). A shift of the mean has no place in symmetric integers, but what it does to the output on
  * average is (mean W - mean W')_o times the sum of all E[x]: that goes into the bias, if the source of
  * ranges knows means. Both recipes together: the first formula, which contains the second.

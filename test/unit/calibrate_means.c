@@ -25,7 +25,9 @@ static struct feed *open_feed(struct model *m, const char *data, size_t batch, s
 static void check(const char *shape, size_t batch)
 {
 	enum { N = 7 };
-	static const struct channel_axis want[] = { { "x", 1, 2 }, { "z", 1, 2 }, { "z", -1, 3 }, { "f", -1, 6 } };
+	static const struct channel_axis want[] = {
+		{ "x", 1, 2 }, { "z", 1, 2 }, { "z", -1, 3 }, { "f", -1, 6 }
+	};
 	struct calibrate_options o = { .threads = 1 };
 	struct channel_means *c = NULL;
 	struct dataset *set = NULL;

@@ -834,6 +834,55 @@ static void all_at_once_on_real_models(void **state)
 		skip();
 }
 
+static size_t count_integer_ops(const struct model *m)
+{
+	return count_ops(m, "QLinearConv") + count_ops(m, "QGemm") + count_ops(m, "QLinearMatMul") +
+	       count_ops(m, "MatMulIntegerToFloat");
+}
+
+/* recipes that only write the same thing differently must not cost an integer kernel */
+static void integer_ops_survive(void **state)
+{
+	static const struct {
+		const char *why;
+		struct recipes r;
+	} cases[] = {
+		{ "gemm_to_matmul", { .gemm_to_matmul = true } },
+		{ "dedicated_qdq_pair", { .dedicated_qdq_pair = true } },
+		{ "qdq_pair_on_weights", { .qdq_pair_on_weights = true } },
+		{ "fast_bias_correction", { .fast_bias_correction = true } },
+		{ "weight_correction", { .weight_correction = true } },
+	};
+	static const char *const models[] = { "cnn", "mobilenet", "vit" };
+	size_t i, k, want, ran = 0;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(models); i++) {
+		char path[128];
+		struct made m;
+
+		snprintf(path, sizeof(path), "../shared/models/%s.onnx", models[i]);
+		if (access(path, R_OK) != 0) {
+			print_message("SKIPPED: %s is not there\n", path);
+			continue;
+		}
+		make(&m, &(struct spec){ .path = path });
+		want = count_integer_ops(m.graph);
+		assert_true(want > 4);
+		made_release(&m);
+		for (k = 0; k < ARRAY_LEN(cases); k++) {
+			make(&m, &(struct spec){ .path = path, .recipes = cases[k].r });
+			if (count_integer_ops(m.graph) != want)
+				fail_msg("%s of %s: %zu integer ops, without it %zu", cases[k].why, models[i],
+					 count_integer_ops(m.graph), want);
+			made_release(&m);
+		}
+		ran++;
+	}
+	if (!ran)
+		skip();
+}
+
 /* A random graph, as text. All values are [n, channels, size, size]. */
 struct dag {
 	struct rng rng;
@@ -1092,6 +1141,7 @@ int main(void)
 		cmocka_unit_test(no_means_no_correction),
 		cmocka_unit_test(all_at_once),
 		cmocka_unit_test(all_at_once_on_real_models),
+		cmocka_unit_test(integer_ops_survive),
 		cmocka_unit_test(random_graphs),
 		cmocka_unit_test(checker_accepts_all),
 	};
