@@ -111,6 +111,7 @@ int main(int argc, char **argv)
 	struct session_options so = { .threads = 1 };
 	struct source calib = { NULL, NULL }, eval = { NULL, NULL };
 	struct calibration *c = NULL;
+	struct activations known;
 	struct range_source ranges;
 	struct quantizer *z;
 	struct qplan plan = QPLAN_INIT;
@@ -152,7 +153,8 @@ int main(int argc, char **argv)
 	}
 	d = qplan_defaults(&s->cpu);
 	qplan_default(&plan, &s->ops, &s->g, &d);
-	ranges = calibration_source(c);
+	known = (struct activations){ c, NULL };
+	ranges = activations_source(&known);
 	start = clock_now();
 	z = quantizer_new(s->m, &s->g, &s->ops, &ranges);
 	must(quantize(z, &plan, &q, &err));

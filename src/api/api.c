@@ -127,22 +127,31 @@ void source_release(struct source *s)
 	*s = (struct source){ NULL, NULL };
 }
 
-static enum fettle_status calibration_get(void *self, const char *value, const struct qsetting *s,
-					  struct range *out, struct err *err)
+static enum fettle_status get_range(void *self, const char *value, const struct qsetting *s,
+				    struct range *out, struct err *err)
 {
-	const struct observer *o = calibration_find(self, value);
+	const struct observer *o = calibration_find(((struct activations *)self)->c, value);
+	struct range_options ro = { s->algorithm, s->percentile, 0, s->dtype, s->scheme };
 
 	if (!o)
 		return fail(err, FETTLE_INVALID, "cannot quantize value '%s': it was not calibrated", value);
-	return range_compute(o,
-			     &(struct range_options){ .algorithm = s->algorithm,
-						      .percentile = s->percentile,
-						      .dtype = s->dtype,
-						      .scheme = s->scheme },
-			     out, err);
+	return range_compute(o, &ro, out, err);
 }
 
-struct range_source calibration_source(struct calibration *c)
+static enum fettle_status get_means(void *self, const char *value, int axis, size_t channels, double *out,
+				    struct err *err)
 {
-	return (struct range_source){ calibration_get, c };
+	return channel_means_get(((struct activations *)self)->means, value, axis, channels, out, err);
+}
+
+struct range_source activations_source(struct activations *a)
+{
+	return (struct range_source){ .get = get_range, .mean = a->means ? get_means : NULL, .self = a };
+}
+
+void activations_release(struct activations *a)
+{
+	calibration_free(a->c);
+	channel_means_free(a->means);
+	*a = (struct activations){ NULL, NULL };
 }

@@ -107,6 +107,7 @@ struct stored {
 	struct history_ranges ranges;
 	struct map index; /* "value\tsetting" */
 	struct arena arena;
+	struct history *h;
 };
 
 static enum fettle_status stored_get(void *self, const char *value, const struct qsetting *s,
@@ -125,10 +126,36 @@ static enum fettle_status stored_get(void *self, const char *value, const struct
 	return FETTLE_OK;
 }
 
+static enum fettle_status stored_means(void *self, const char *value, int axis, size_t channels, double *out,
+				       struct err *err)
+{
+	struct stored *r = self;
+	char *key = mean_key(value, axis), *text = NULL, *p;
+	enum fettle_status st;
+	size_t i;
+
+	st = history_meta(r->h, key, &text, err);
+	p = text;
+	for (i = 0; i < channels && !st; i++) {
+		char *end = p;
+
+		out[i] = p ? strtod(p, &end) : 0;
+		if (end == p)
+			st = fail(err, FETTLE_INVALID,
+				  "cannot recover: the history has no means for value '%s'", value);
+		p = end;
+	}
+	free(text);
+	free(key);
+	return st;
+}
+
 static enum fettle_status stored_open(struct stored *r, struct history *h, struct err *err)
 {
 	enum fettle_status st = history_ranges(h, 0, &r->ranges, err);
 	size_t i;
+
+	r->h = h;
 
 	for (i = 0; i < r->ranges.n && !st; i++)
 		map_set(&r->index,
@@ -148,7 +175,7 @@ enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options 
 {
 	struct fettle_options o;
 	struct stored stored = { .ranges = HISTORY_RANGES_INIT };
-	struct range_source source = { .get = stored_get, .self = &stored };
+	struct range_source source = { .get = stored_get, .mean = stored_means, .self = &stored };
 	struct history *h = NULL;
 	struct history_trial t = { .number = 0 };
 	struct subject *s = NULL;

@@ -36,7 +36,12 @@ enum {
 	CALIB_BATCH = 8, /* all activations at once: small enough to stay in the cache */
 };
 
-/* Ranges by calibration, as a quantizer asks for them. */
-struct range_source calibration_source(struct calibration *c);
+/* What calibration found out, as a quantizer asks for it. Without means, recipes that need them fail. */
+struct activations {
+	struct calibration *c;
+	struct channel_means *means;
+};
+struct range_source activations_source(struct activations *a);
+void activations_release(struct activations *a);
 
 #endif

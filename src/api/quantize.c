@@ -16,7 +16,7 @@ static bool plan_is_static(const struct qplan *p, const struct op_list *ops)
 }
 
 static enum fettle_status run_calibration(struct fettle *f, const struct request *r, struct subject *s,
-					  const struct qplan *plan, struct calibration **out)
+					  const struct qplan *plan, struct activations *out)
 {
 	struct session_options so = { .threads = 1, .level = OPT_NONE };
 	struct calibrate_options co = { .threads = r->threads, .progress = api_progress, .self = f };
@@ -26,6 +26,7 @@ static enum fettle_status run_calibration(struct fettle *f, const struct request
 				   .shuffle = r->o.seed || r->c->calibration.dataloader.shuffle,
 				   .seed = r->o.seed ? r->o.seed : (uint64_t)r->c->tuning.random_seed };
 	const char **values = NULL;
+	struct channel_axis *axes = NULL;
 	struct session *shape = NULL; /* only to ask what the inputs are */
 	enum fettle_status st;
 	size_t n;
@@ -37,8 +38,13 @@ static enum fettle_status run_calibration(struct fettle *f, const struct request
 		st = request_source(&data, &r->c->calibration.dataloader, "calibration", shape, &fo, &f->err);
 	if (!st) {
 		n = quantizer_values(&s->g, &s->ops, plan, &values);
-		st = calibrate(out, f->rt, s->m, values, n, data.feed, &co, &f->err);
+		st = calibrate(&out->c, f->rt, s->m, values, n, data.feed, &co, &f->err);
 	}
+	if (!st && (plan->recipes.fast_bias_correction || plan->recipes.weight_correction)) {
+		n = quantizer_means(&s->g, &s->ops, plan, &axes);
+		st = calibrate_means(&out->means, f->rt, s->m, axes, n, data.feed, &co, &f->err);
+	}
+	free(axes);
 	free(values);
 	session_free(shape);
 	source_release(&data);
@@ -72,7 +78,7 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 {
 	struct request r;
 	struct subject *s = NULL;
-	struct calibration *c = NULL;
+	struct activations known = { NULL, NULL };
 	struct quantizer *z = NULL;
 	struct model *q = NULL;
 	struct qplan plan = QPLAN_INIT;
@@ -104,18 +110,18 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 				  r.o.model);
 			goto out;
 		}
-		st = run_calibration(f, &r, s, &plan, &c);
+		st = run_calibration(f, &r, s, &plan, &known);
 		if (st)
 			goto out;
-		ranges = calibration_source(c);
-		out->calib_samples = calibration_samples(c);
+		ranges = activations_source(&known);
+		out->calib_samples = calibration_samples(known.c);
 		out->seconds_calibrate = clock_now() - t;
 		t = clock_now();
 	}
 	st = api_phase(f, "quantize");
 	if (st)
 		goto out;
-	z = quantizer_new(s->m, &s->g, &s->ops, c ? &ranges : NULL);
+	z = quantizer_new(s->m, &s->g, &s->ops, known.c ? &ranges : NULL);
 	st = quantize(z, &plan, &q, &f->err);
 	out->seconds_quantize = clock_now() - t;
 	if (!st)
@@ -130,7 +136,7 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 out:
 	model_free(q);
 	quantizer_free(z);
-	calibration_free(c);
+	activations_release(&known);
 	qplan_release(&plan);
 	subject_free(s);
 	request_release(&r);

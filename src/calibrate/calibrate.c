@@ -95,14 +95,34 @@ static void expose(struct model *m, const char *const *values, size_t n)
 	model_set_outputs(m, names, n);
 }
 
+enum fettle_status observed_open(struct observed *o, struct runtime *rt, const struct model *m,
+				 const char *const *values, size_t n, int threads, struct err *err)
+{
+	struct session_options so = { .threads = threads };
+	enum fettle_status st;
+
+	o->m = model_derive(m);
+	expose(o->m, values, n);
+	st = session_new(&o->session, rt, o->m, &so, err);
+	if (!st)
+		session_reuse_outputs(
+			o->session); /* all activations at once: fresh memory each time would cost */
+	return st;
+}
+
+void observed_close(struct observed *o)
+{
+	session_free(o->session);
+	model_free(o->m);
+	*o = (struct observed)OBSERVED_INIT;
+}
+
 enum fettle_status calibrate(struct calibration **out, struct runtime *rt, struct model *m,
 			     const char *const *values, size_t n, struct feed *feed,
 			     const struct calibrate_options *o, struct err *err)
 {
-	struct session_options so = { .threads = o->threads };
 	struct calibration *c = xcalloc(1, sizeof(*c));
-	struct model *observed = model_derive(m);
-	struct session *s = NULL;
+	struct observed s = OBSERVED_INIT;
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
@@ -115,16 +135,11 @@ enum fettle_status calibrate(struct calibration **out, struct runtime *rt, struc
 	}
 	c->n = n;
 	if (n) {
-		expose(observed, values, n);
-		st = session_new(&s, rt, observed, &so, err);
-		if (!st) {
-			session_reuse_outputs(
-				s); /* all activations at once: fresh memory each time would cost */
-			st = run_all(c, s, feed, o, err);
-		}
+		st = observed_open(&s, rt, m, values, n, o->threads, err);
+		if (!st)
+			st = run_all(c, s.session, feed, o, err);
 	}
-	session_free(s);
-	model_free(observed);
+	observed_close(&s);
 	if (st)
 		calibration_free(c);
 	else

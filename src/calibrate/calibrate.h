@@ -27,6 +27,19 @@ size_t calibration_samples(const struct calibration *c);
 /* NULL when the value was not observed. */
 const struct observer *calibration_find(const struct calibration *c, const char *value);
 
+/* A session whose outputs are these values of the model, in this order; graph inputs may be among them. */
+struct observed {
+	struct model *m;
+	struct session *session;
+};
+#define OBSERVED_INIT                                                                                        \
+	{                                                                                                    \
+		NULL, NULL                                                                                   \
+	}
+enum fettle_status observed_open(struct observed *o, struct runtime *rt, const struct model *m,
+				 const char *const *values, size_t n, int threads, struct err *err);
+void observed_close(struct observed *o);
+
 /* What a session wants to be fed. */
 void session_specs(const struct session *s, struct input_spec *specs); /* session_n_inputs() of them */
 

@@ -16,6 +16,15 @@ static size_t job_output(const struct job *j, size_t node, size_t k)
 	return quantized_output(j->g, j->g->m->nodes.v[node]->out[k]);
 }
 
+/* does the op pass its input's parameters on to its outputs? */
+static bool passes_on(const struct job *j, size_t node)
+{
+	const struct recipes *r = &j->plan->recipes;
+	const struct node *n = j->g->m->nodes.v[node];
+
+	return job_moves(j, node) && !leaves_output(r, n) && !(r->own_pool_scale && node_is(n, "MaxPool"));
+}
+
 static void mark_readers(struct job *j)
 {
 	const struct model *m = j->g->m;
@@ -25,7 +34,7 @@ static void mark_readers(struct job *j)
 		const struct node *n = m->nodes.v[i];
 		bool wanted = false;
 
-		if (job_moves(j, i)) {
+		if (passes_on(j, i)) {
 			for (k = 0; k < n->n_out; k++)
 				wanted |= *n->out[k] && j->values[graph_value(j->g, n->out[k])].want;
 			for (k = 0; k < n->n_out && wanted; k++) /* Split stays in integers only as a whole */
@@ -47,6 +56,7 @@ static void mark_readers(struct job *j)
 static void mark_quantized(struct job *j)
 {
 	const struct model *m = j->g->m;
+	const struct recipes *recipes = &j->plan->recipes;
 	size_t i, k;
 
 	for (i = 0; i < m->n_inputs; i++) {
@@ -63,7 +73,9 @@ static void mark_quantized(struct job *j)
 
 			if (!*n->out[k] || v->from_int)
 				continue; /* decided by the op whose activation this is */
-			if (job_quantizes(j, i)) {
+			if (leaves_output(recipes, n)) {
+				v->quantized = v->direct; /* for its readers only */
+			} else if (job_quantizes(j, i)) {
 				size_t out = job_output(j, i, k);
 				struct qvalue *o = &j->values[out];
 
@@ -73,7 +85,8 @@ static void mark_quantized(struct job *j)
 			} else if (job_moves(j, i) && j->values[graph_value(j->g, n->in[0])].quantized &&
 				   v->want) {
 				v->quantized = v->from_int = true;
-				v->root = j->values[graph_value(j->g, n->in[0])].root;
+				if (passes_on(j, i))
+					v->root = j->values[graph_value(j->g, n->in[0])].root;
 			} else {
 				v->quantized = v->direct;
 			}
@@ -93,7 +106,23 @@ static struct qpair *add_pair(struct job *j, size_t value, const struct qsetting
 	return *p;
 }
 
-/* The first quantized reader's setting rules a value; others with another setting get their own pair. */
+/* the first pair of that type comes before the others; if there is none, one of this setting */
+static void put_first(struct job *j, size_t value, const struct qsetting *s)
+{
+	struct qpair **first = &j->values[value].pair, **p = first, *chosen;
+
+	while (*p && (*p)->setting.dtype != s->dtype)
+		p = &(*p)->next;
+	chosen = *p ? *p : add_pair(j, value, s);
+	*p = chosen->next;
+	chosen->next = *first;
+	*first = chosen;
+}
+
+/*
+ * The first quantized reader's setting rules a value; others with another setting get their own pair. But the
+ * runtime's integer ops read and write one type: a reader of another type than the maker's comes after those.
+ */
 static void choose_settings(struct job *j)
 {
 	const struct model *m = j->g->m;
@@ -109,17 +138,13 @@ static void choose_settings(struct job *j)
 				add_pair(j, v->root, &j->plan->ops[i].act);
 			}
 	}
-	for (i = 0; i < m->nodes.n; i++) /* values no quantized op reads: as their maker is set */
+	for (i = 0; i < m->nodes.n; i++)
 		for (k = 0; k < m->nodes.v[i]->n_out && job_quantizes(j, i); k++) {
 			size_t out = job_output(j, i, k);
 
-			if (j->values[out].quantized && !j->values[out].pair)
-				add_pair(j, out, &j->plan->ops[i].act);
+			if (j->values[out].from_int)
+				put_first(j, out, &j->plan->ops[i].act);
 		}
-	for (i = 0; i < j->g->n; i++)
-		if (j->values[i].quantized && j->values[i].root != i)
-			j->values[i].pair =
-				NULL; /* shares its root's numbers; emit() gives it names of its own */
 }
 
 /* the bounds of the Relu or Clip that makes a value; false if something else does */
@@ -166,6 +191,18 @@ static enum fettle_status compute_params(struct job *j, size_t value, struct qpa
 	return FETTLE_OK;
 }
 
+bool absorbs_activation(const struct job *j, size_t value, const struct qpair *p)
+{
+	const struct node *n = graph_producer(j->g, j->g->names[value]);
+	struct qlimits lim = quant_limits(p->setting.dtype, SCHEME_ASYM, false);
+	float least = (float)(lim.lo - p->q.zero) * p->q.scale,
+	      most = (float)(lim.hi - p->q.zero) * p->q.scale;
+	double slack = 1e-6 * (most - least); /* rounding only */
+	float lo, hi;
+
+	return !n || !clip_bounds(j, n, &lo, &hi) || (least >= lo - slack && most <= hi + slack);
+}
+
 /*
  * The runtime drops a Relu or Clip before a Q whose integers cannot express what it cuts off. Where they
  * can (symmetric settings), the op in front would not fuse: it gets a Q of its own, which cuts.
@@ -179,27 +216,22 @@ static void split_unfusable(struct job *j)
 		size_t raw, out;
 		struct qpair *p, *own;
 		struct qlimits lim;
-		float lo, hi, least, most;
-		double slack;
+		float lo, hi;
 
 		if (!job_quantizes(j, i) || m->nodes.v[i]->n_out != 1)
 			continue;
 		raw = graph_value(j->g, m->nodes.v[i]->out[0]);
 		out = job_output(j, i, 0);
-		if (!j->values[raw].absorbed ||
-		    !clip_bounds(j, graph_producer(j->g, j->g->names[out]), &lo, &hi))
+		p = j->values[j->values[out].root].pair;
+		if (!j->values[raw].absorbed || absorbs_activation(j, out, p))
 			continue;
-		p = j->values[out].pair;
+		clip_bounds(j, graph_producer(j->g, j->g->names[out]), &lo, &hi);
 		lim = quant_limits(p->setting.dtype, SCHEME_ASYM, false);
-		least = (float)(lim.lo - p->q.zero) * p->q.scale;
-		most = (float)(lim.hi - p->q.zero) * p->q.scale;
-		slack = 1e-6 * (most - least); /* rounding only */
-		if (least >= lo - slack && most <= hi + slack)
-			continue;
+		lo = fmaxf(lo, (float)(lim.lo - p->q.zero) * p->q.scale);
+		hi = fminf(hi, (float)(lim.hi - p->q.zero) * p->q.scale);
 		own = add_pair(j, raw,
 			       &(struct qsetting){ .dtype = p->setting.dtype, .scheme = SCHEME_ASYM });
-		own->q =
-			quant_params(fmaxf(least, lo), fminf(most, hi), p->setting.dtype, SCHEME_ASYM, false);
+		own->q = quant_params(lo, hi, p->setting.dtype, SCHEME_ASYM, false);
 		j->values[raw].absorbed = false;
 		j->values[raw].quantized = j->values[raw].from_int = true;
 		j->values[out].from_int = false; /* now made by a Relu in fp32 */
@@ -224,6 +256,8 @@ enum fettle_status decide(struct job *j, struct err *err)
 			if (st)
 				return st;
 		}
+	if (!j->plan->recipes.own_concat_scale)
+		share_concats(j);
 	split_unfusable(j);
 	return FETTLE_OK;
 }

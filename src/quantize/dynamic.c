@@ -83,8 +83,11 @@ static enum fettle_status dynamic_product(struct job *j, size_t i, const char *i
 	enum fettle_status st;
 	size_t k;
 
-	st = weight_get(j->z->weights, old->in[1], &j->plan->ops[i].weight, conv ? 0 : 1, transpose, NULL, &w,
-			err);
+	st = weight_get(j->z->weights, old->in[1], &j->plan->ops[i].weight,
+			&(struct weight_form){ .axis = conv ? 0 : 1,
+					       .transpose = transpose,
+					       .match_variance = j->plan->recipes.weight_correction },
+			&w, err);
 	if (st)
 		return st;
 	dq = dynamic_input(j, input);
@@ -134,7 +137,7 @@ static enum fettle_status dynamic_lstm(struct job *j, size_t i, struct err *err)
 
 	s.per_channel = false;
 	for (k = 0; k < 8 && k < old->n_in; k++)
-		n->in[k] = old->in[k];
+		n->in[k] = float_input(j, old->in[k], false);
 	for (k = 1; k < 3; k++) {
 		struct init *init = model_init(j->z->base, old->in[k]);
 		const size_t dirs = (size_t)init->t.dims[0];
@@ -142,7 +145,8 @@ static enum fettle_status dynamic_lstm(struct job *j, size_t i, struct err *err)
 		struct tensor scale = { .dtype = DT_F32, .rank = 1, .dims = { (int64_t)dirs } }, zero = scale;
 		size_t d;
 
-		st = weight_get(j->z->weights, old->in[k], &s, 0, true, NULL, &w, err);
+		st = weight_get(j->z->weights, old->in[k], &s, &(struct weight_form){ .transpose = true }, &w,
+				err);
 		if (st)
 			return st;
 		/* one scale per direction: both directions share the tensor's */
@@ -167,12 +171,8 @@ static enum fettle_status dynamic_lstm(struct job *j, size_t i, struct err *err)
 enum fettle_status emit_dynamic(struct job *j, size_t i, struct err *err)
 {
 	const struct node *old = j->g->m->nodes.v[i];
-	size_t v = graph_value(j->g, old->in[0]);
-	const char *input = old->in[0];
 
-	if (j->values[v].quantized && j->values[v].from_int)
-		input = j->values[v].pair ? j->values[v].pair->float_again : input;
 	if (node_is(old, "LSTM"))
 		return dynamic_lstm(j, i, err);
-	return dynamic_product(j, i, input, err);
+	return dynamic_product(j, i, float_input(j, old->in[0], false), err);
 }

@@ -28,8 +28,8 @@ static const char *suffixed(struct job *j, const char *name, const char *suffix)
 	return arena_strfmt(&j->m->arena, "%s%s", name, suffix);
 }
 
-static struct node *new_qdq(struct job *j, const char *op, const char *in, const char *scale,
-			    const char *zero, const char *out)
+struct node *emit_qdq(struct job *j, const char *op, const char *in, const char *scale, const char *zero,
+		      const char *out)
 {
 	struct node *n =
 		model_new_node(j->m, op, j->qdq_domain, suffixed(j, in, op[0] == 'Q' ? "_Q" : "_DQ"), 3, 1);
@@ -42,83 +42,105 @@ static struct node *new_qdq(struct job *j, const char *op, const char *in, const
 	return n;
 }
 
+static void emit_params(struct job *j, struct qpair *p, const char *value)
+{
+	if (p->scale)
+		return;
+	p->scale = emit_scalar(j, suffixed(j, value, "_scale"), DT_F32, p->q.scale);
+	p->zero = emit_scalar(j, suffixed(j, value, "_zero_point"), p->setting.dtype, p->q.zero);
+}
+
 /* Q and DQ on a value, once. `source` is the float it is made from. */
 static void emit_pair(struct job *j, struct qpair *p, const char *value, const char *source,
 		      const char *float_again)
 {
 	if (p->quantized)
 		return;
-	if (!p->scale) {
-		p->scale = emit_scalar(j, suffixed(j, value, "_scale"), DT_F32, p->q.scale);
-		p->zero = emit_scalar(j, suffixed(j, value, "_zero_point"), p->setting.dtype, p->q.zero);
-	}
+	emit_params(j, p, value);
 	p->quantized = model_fresh(j->m, suffixed(j, value, "_quantized"));
-	new_qdq(j, "QuantizeLinear", source, p->scale, p->zero, p->quantized);
+	emit_qdq(j, "QuantizeLinear", source, p->scale, p->zero, p->quantized);
 	p->float_again = float_again ? float_again : model_fresh(j->m, suffixed(j, value, "_dequantized"));
-	new_qdq(j, "DequantizeLinear", p->quantized, p->scale, p->zero, p->float_again);
+	emit_qdq(j, "DequantizeLinear", p->quantized, p->scale, p->zero, p->float_again);
 }
 
-/* a value that shares its root's numbers has a pair of its own with the same constants */
+/* a pair with the same numbers and constants, not yet emitted */
+static struct qpair *same_pair(struct job *j, struct qpair *p, const char *value)
+{
+	struct qpair *copy = arena_alloc(&j->m->arena, sizeof(*copy));
+
+	emit_params(j, p, value);
+	copy->setting = p->setting;
+	copy->q = p->q;
+	copy->scale = p->scale;
+	copy->zero = p->zero;
+	return copy;
+}
+
+/* the pair that a value is made with; it may share its root's numbers */
 static struct qpair *main_pair(struct job *j, size_t v)
 {
 	struct qvalue *val = &j->values[v];
 
-	if (!val->pair) {
-		const struct qpair *root = j->values[val->root].pair;
-
-		val->pair = arena_alloc(&j->m->arena, sizeof(*val->pair));
-		val->pair->setting = root->setting;
-		val->pair->q = root->q;
-		val->pair->scale = root->scale;
-		val->pair->zero = root->zero;
-	}
+	if (!val->pair)
+		val->pair = same_pair(j, j->values[val->root].pair, j->g->names[val->root]);
 	return val->pair;
 }
 
 /* after a value is made: its pair, and what the graph's caller reads */
-static void emit_output(struct job *j, size_t v)
+static void emit_output(struct job *j, size_t v, struct node *maker)
 {
-	const char *name = j->g->names[v], *raw = name;
-	struct node *maker = j->nodes.n ? j->nodes.v[j->nodes.n - 1] : NULL;
+	const char *name = j->g->names[v];
+	bool caller_reads_dq = j->g->output[v] && j->values[v].from_int;
 	size_t k;
 
 	if (!j->values[v].quantized)
 		return;
-	if (j->g->output[v] && j->values[v].from_int) { /* the caller reads behind the DQ */
-		raw = model_fresh(j->m, suffixed(j, name, "_float"));
+	j->values[v].source = name;
+	if (caller_reads_dq) {
+		j->values[v].source = model_fresh(j->m, suffixed(j, name, "_float"));
 		for (k = 0; k < maker->n_out; k++)
 			if (strcmp(maker->out[k], name) == 0)
-				maker->out[k] = raw;
-		emit_pair(j, main_pair(j, v), name, raw, name);
-		return;
+				maker->out[k] = j->values[v].source;
 	}
-	emit_pair(j, main_pair(j, v), name, raw, NULL);
+	emit_pair(j, main_pair(j, v), name, j->values[v].source, caller_reads_dq ? name : NULL);
 }
 
-/* the input of a quantized op: behind the pair of its own setting */
-static const char *int_input(struct job *j, const char *name, const struct qsetting *s)
+/* the pair for readers whose setting is not that of the main one */
+static struct qpair *other_pair(struct job *j, size_t v, const struct qsetting *s)
 {
-	size_t v = graph_value(j->g, name);
 	struct qvalue *val = &j->values[v];
-	struct qpair *first = main_pair(j, v), *p;
+	struct qpair *p = main_pair(j, v), *root = j->values[val->root].pair;
 
-	for (p = j->values[val->root].pair; p && !qsetting_equal(&p->setting, s); p = p->next)
-		;
-	if (!p || qsetting_equal(&first->setting, s))
-		return first->float_again;
-	for (p = first; p->next && !qsetting_equal(&p->setting, s); p = p->next)
-		;
-	if (!qsetting_equal(&p->setting, s)) { /* dedicated pair of the root's, here under our own name */
-		const struct qpair *model = j->values[val->root].pair;
-
-		while (!qsetting_equal(&model->setting, s))
-			model = model->next;
-		p = p->next = arena_alloc(&j->m->arena, sizeof(*p));
-		p->setting = *s;
-		p->q = model->q;
+	while (p->next && !qsetting_equal(&p->setting, s))
+		p = p->next;
+	if (!qsetting_equal(&p->setting, s)) { /* behind a move: the root's numbers under our own name */
+		while (!qsetting_equal(&root->setting, s))
+			root = root->next;
+		p = p->next = same_pair(j, root, j->g->names[val->root]);
 	}
-	emit_pair(j, p, name, val->from_int ? first->float_again : name, NULL);
-	return p->float_again;
+	/* what an op makes must go into one Q only, or the runtime does not fuse it */
+	emit_pair(j, p, j->g->names[v], val->from_int ? main_pair(j, v)->float_again : j->g->names[v], NULL);
+	return p;
+}
+
+/* what a quantized op reads: the value behind a pair of the op's own setting */
+static const struct qpair *int_input(struct job *j, size_t v, const struct qsetting *s)
+{
+	const char *name = j->g->names[v];
+	struct qpair *p = main_pair(j, v);
+	bool is_main = qsetting_equal(&p->setting, s);
+
+	if (!is_main)
+		p = other_pair(j, v, s);
+	if (p->taken && j->plan->recipes.dedicated_qdq_pair) {
+		/* the runtime's optimiser sees that pairs on one float are the same, and fuses all the same */
+		bool from_main = !is_main && j->values[v].from_int;
+
+		p = same_pair(j, p, name);
+		emit_pair(j, p, name, from_main ? main_pair(j, v)->float_again : j->values[v].source, NULL);
+	}
+	p->taken = true;
+	return p;
 }
 
 /* Does the float behind this value reach a Conv or Gemm that stays in fp32, maybe through moves? */
@@ -177,15 +199,14 @@ static const char *barrier(struct job *j, size_t v)
 		tensor_set(&scale, (size_t)i, p->q.scale);
 		tensor_set(&zero, (size_t)i, p->q.zero);
 	}
-	n = new_qdq(j, "DequantizeLinear", p->quantized,
-		    emit_const(j, suffixed(j, j->g->names[v], "_scales"), &scale),
-		    emit_const(j, suffixed(j, j->g->names[v], "_zero_points"), &zero), p->barrier);
+	n = emit_qdq(j, "DequantizeLinear", p->quantized,
+		     emit_const(j, suffixed(j, j->g->names[v], "_scales"), &scale),
+		     emit_const(j, suffixed(j, j->g->names[v], "_zero_points"), &zero), p->barrier);
 	node_set_int(j->m, n, "axis", axis);
 	return p->barrier;
 }
 
-/* the input of an op in fp32: the float where there is one, else behind a DQ */
-static const char *float_input(struct job *j, const char *name, bool in_weights_path)
+const char *float_input(struct job *j, const char *name, bool in_weights_path)
 {
 	size_t v = graph_value(j->g, name);
 
@@ -194,122 +215,6 @@ static const char *float_input(struct job *j, const char *name, bool in_weights_
 	if (in_weights_path)
 		return barrier(j, v);
 	return main_pair(j, v)->float_again;
-}
-
-static const char *emit_weight_dq(struct job *j, const char *name, const struct qweight *w,
-				  const char *out_base)
-{
-	/* the same constant under another setting is another constant: the integers' address tells them apart */
-	const char *tag = arena_strfmt(&j->m->arena, "%s_%llx", name, (unsigned long long)(uintptr_t)w);
-	size_t known = map_get(&j->made, tag);
-	const char *q, *scale, *zero, *out;
-	struct node *n;
-
-	if (known == MAP_NONE) {
-		q = model_add_init(j->m, model_fresh(j->m, suffixed(j, name, "_quantized")), &w->q)->name;
-		scale = model_add_init(j->m, model_fresh(j->m, suffixed(j, name, "_scale")), &w->scale)->name;
-		zero = model_add_init(j->m, model_fresh(j->m, suffixed(j, name, "_zero_point")), &w->zero)
-			       ->name;
-		map_set(&j->made, tag, j->m->inits.n - 3);
-	} else {
-		q = j->m->inits.v[known]->name;
-		scale = j->m->inits.v[known + 1]->name;
-		zero = j->m->inits.v[known + 2]->name;
-	}
-	out = model_fresh(j->m, suffixed(j, out_base, "_dequantized"));
-	n = new_qdq(j, "DequantizeLinear", q, scale, zero, out);
-	if (w->axis >= 0)
-		node_set_int(j->m, n, "axis", w->axis);
-	return out;
-}
-
-/* bias in 32 bits with scale s_x * s_w. False when it does not fit: *min_scale then has what would. */
-static bool quantize_bias(struct job *j, const struct tensor *b, float input_scale, const struct qweight *w,
-			  struct qweight *out, float **min_scale)
-{
-	size_t n = (size_t)tensor_count(b), channels = (size_t)tensor_count(&w->scale), i;
-	const float *x = b->data, *ws = w->scale.data;
-	const double limit = 2147483647.0 * 0.999;
-	struct tensor shape = { .dtype = DT_F32,
-				.rank = channels > 1 ? 1 : w->scale.rank,
-				.dims = { (int64_t)n } };
-	bool fits = true;
-	int32_t *q;
-	float *s;
-
-	*out = (struct qweight){ .q = *b, .scale = shape, .zero = shape, .axis = channels > 1 ? 0 : -1 };
-	out->q.dtype = out->zero.dtype = DT_S32;
-	out->q.rank = 1;
-	out->q.dims[0] = (int64_t)n;
-	q = out->q.data = arena_alloc(&j->m->arena, n * sizeof(*q));
-	s = out->scale.data = arena_alloc(&j->m->arena, n * sizeof(*s));
-	out->zero.data = arena_alloc(&j->m->arena, n * sizeof(*q));
-	*min_scale = arena_alloc(&j->m->arena, channels * sizeof(float));
-	for (i = 0; i < n; i++) {
-		size_t c = channels > 1 ? i : 0;
-		double step = (double)input_scale * ws[c], v;
-
-		s[channels > 1 ? i : 0] = (float)step;
-		step = (float)step; /* the runtime multiplies by the rounded one */
-		v = step > 0 ? rint(x[i] / step) : INFINITY;
-		if (!(fabs(v) <= limit)) {
-			fits = false;
-			/* a little above the least, so that rounding cannot undo it */
-			(*min_scale)[c] =
-				fmaxf((*min_scale)[c], (float)(fabs(x[i]) / limit / input_scale * 1.001));
-			continue;
-		}
-		q[i] = (int32_t)v;
-	}
-	return fits;
-}
-
-static enum fettle_status emit_weights(struct job *j, size_t i, struct node *n, float input_scale,
-				       struct err *err)
-{
-	const struct op *op = &j->z->ops->v[i];
-	const struct op_rule *r = op->rule;
-	const struct qsetting *s = &j->plan->ops[i].weight;
-	const char *name = n->in[r->weight];
-	const bool has_bias = r->bias >= 0 && (int)n->n_in > r->bias && *n->in[r->bias];
-	int axis = r->axis;
-	const struct qweight *w;
-	enum fettle_status st;
-
-	if (node_is(n, "Gemm"))
-		axis = node_int(n, "transB", 0) ? 0 : 1;
-	if (node_is(n, "ConvTranspose") && node_int(n, "group", 1) > 1) {
-		/* with groups its output channels are not one axis of the weight */
-		struct qsetting per_tensor = *s;
-
-		per_tensor.per_channel = false;
-		st = weight_get(j->z->weights, name, &per_tensor, axis, false, NULL, &w, err);
-	} else {
-		st = weight_get(j->z->weights, name, s, axis, false, NULL, &w, err);
-	}
-	if (st)
-		return st;
-	if (has_bias) {
-		struct init *b = model_init(j->z->base, n->in[r->bias]);
-		struct qweight *q = arena_alloc(&j->m->arena, sizeof(*q));
-		float *min_scale;
-
-		st = model_weight(j->z->base, b, err);
-		if (st)
-			return st;
-		if (!quantize_bias(j, &b->t, input_scale, w, q, &min_scale)) {
-			st = weight_get(j->z->weights, name, s, axis, false, min_scale, &w, err);
-			if (st)
-				return st;
-			if (!quantize_bias(j, &b->t, input_scale, w, q, &min_scale))
-				return fail(err, FETTLE_INVALID,
-					    "cannot quantize bias '%s': too large for 32 bits at scale %g",
-					    n->in[r->bias], (double)input_scale);
-		}
-		n->in[r->bias] = emit_weight_dq(j, n->in[r->bias], q, op->name);
-	}
-	n->in[r->weight] = emit_weight_dq(j, name, w, op->name);
-	return FETTLE_OK;
 }
 
 /* a constant operand of an element-wise op, or of MatMul's left side: like an activation whose range is known */
@@ -322,7 +227,7 @@ static enum fettle_status emit_operand(struct job *j, struct node *n, size_t k, 
 
 	s.algorithm = RANGE_MINMAX;
 	s.per_channel = s.narrow = false;
-	st = weight_get(j->z->weights, n->in[k], &s, 0, false, NULL, &w, err);
+	st = weight_get(j->z->weights, n->in[k], &s, &(struct weight_form){ .axis = 0 }, &w, err);
 	if (!st)
 		n->in[k] = emit_weight_dq(j, n->in[k], w, n->in[k]);
 	return st;
@@ -334,42 +239,45 @@ static enum fettle_status emit_static(struct job *j, size_t i, struct err *err)
 	const struct node *old = base->nodes.v[i];
 	const struct op_rule *r = j->z->ops->v[i].rule;
 	const struct op_choice *c = &j->plan->ops[i];
-	struct node *n = j->m->nodes.v[i];
+	struct node *n = j->m->nodes.v[i], *behind = NULL;
 	float input_scale = 1;
 	enum fettle_status st = FETTLE_OK;
 	size_t k;
 
-	for (k = 0; k < n->n_in && !st; k++) {
-		if (!*n->in[k])
+	for (k = 0; k < old->n_in && !st; k++) {
+		if (!*old->in[k])
 			continue;
 		if (is_activation_input(base, r, old, k)) {
-			const struct qpair *p = j->values[j->values[graph_value(j->g, old->in[k])].root].pair;
+			const struct qpair *p = int_input(j, graph_value(j->g, old->in[k]), &c->act);
 
-			n->in[k] = int_input(j, old->in[k], &c->act);
-			while (p->next && !qsetting_equal(&p->setting, &c->act))
-				p = p->next;
+			n->in[k] = p->float_again;
 			if (k == 0)
 				input_scale = p->q.scale;
 		} else if ((int)k == r->weight) {
-			st = emit_weights(j, i, n, input_scale, err);
+			st = emit_weights(j, i, n, input_scale, &behind, err);
 		} else if ((r->activations & (1u << (k < 7 ? k : 7))) && model_init(base, old->in[k])) {
 			st = emit_operand(j, n, k, &c->act, err);
 		}
 	}
-	if (!st)
-		VEC_PUSH(&j->nodes, n);
-	return st;
+	if (st)
+		return st;
+	VEC_PUSH(&j->nodes, n);
+	if (behind)
+		VEC_PUSH(&j->nodes, behind);
+	return FETTLE_OK;
 }
 
 static void emit_move(struct job *j, size_t i)
 {
 	const struct node *old = j->g->m->nodes.v[i];
 	struct node *n = j->m->nodes.v[i];
-	size_t in = graph_value(j->g, old->in[0]);
-	bool to_int = j->values[graph_value(j->g, old->out[0])].from_int;
+	size_t in = graph_value(j->g, old->in[0]), k;
+	bool to_int = false;
 
+	for (k = 0; k < old->n_out; k++)
+		to_int |= *old->out[k] && j->values[graph_value(j->g, old->out[k])].from_int;
 	if (j->values[in].quantized && to_int)
-		n->in[0] = main_pair(j, in)->float_again;
+		n->in[0] = int_input(j, in, &main_pair(j, in)->setting)->float_again;
 	else
 		n->in[0] = float_input(j, old->in[0], feeds_fp32_weights(j, in, 8));
 	VEC_PUSH(&j->nodes, n);
@@ -385,14 +293,14 @@ static enum fettle_status emit_table(struct job *j, size_t i, struct err *err)
 	enum fettle_status st;
 
 	s.per_channel = s.narrow = false;
-	st = weight_get(j->z->weights, n->in[0], &s, 0, false, NULL, &w, err);
+	st = weight_get(j->z->weights, n->in[0], &s, &(struct weight_form){ .axis = 0 }, &w, err);
 	if (st)
 		return st;
 	n->in[0] = emit_const(j, suffixed(j, n->in[0], "_rows"), &w->q);
 	n->out[0] = rows;
 	VEC_PUSH(&j->nodes, n);
-	new_qdq(j, "DequantizeLinear", rows, emit_const(j, suffixed(j, out, "_row_scale"), &w->scale),
-		emit_const(j, suffixed(j, out, "_row_zero_point"), &w->zero), out);
+	emit_qdq(j, "DequantizeLinear", rows, emit_const(j, suffixed(j, out, "_row_scale"), &w->scale),
+		 emit_const(j, suffixed(j, out, "_row_zero_point"), &w->zero), out);
 	return FETTLE_OK;
 }
 
@@ -404,7 +312,8 @@ static void emit_fp32(struct job *j, size_t i)
 	size_t k;
 
 	for (k = 0; k < n->n_in; k++)
-		n->in[k] = float_input(j, old->in[k], weights && k == 0);
+		if (!model_init(j->g->m, old->in[k])) /* a constant may have been corrected */
+			n->in[k] = float_input(j, old->in[k], weights && k == 0);
 	VEC_PUSH(&j->nodes, n);
 }
 
@@ -433,10 +342,11 @@ enum fettle_status emit(struct job *j, struct err *err)
 		if (j->values[i].quantized && is_captured(j, i))
 			j->g->output[i] = true; /* keep the name, as for an output */
 	for (i = 0; i < base->n_inputs; i++)
-		emit_output(j, graph_value(j->g, base->inputs[i].name));
+		emit_output(j, graph_value(j->g, base->inputs[i].name), NULL);
 	for (i = 0; i < base->nodes.n && !st; i++) {
 		const struct op_rule *r = j->z->ops->v[i].rule;
 		enum op_mode mode = job_mode(j, i);
+		struct node *maker;
 
 		if (mode == OP_DYNAMIC)
 			st = emit_dynamic(j, i, err);
@@ -448,9 +358,10 @@ enum fettle_status emit(struct job *j, struct err *err)
 			st = emit_static(j, i, err);
 		else
 			emit_fp32(j, i);
+		maker = st ? NULL : j->nodes.v[j->nodes.n - 1];
 		for (k = 0; k < base->nodes.v[i]->n_out && !st; k++)
 			if (*base->nodes.v[i]->out[k])
-				emit_output(j, graph_value(j->g, base->nodes.v[i]->out[k]));
+				emit_output(j, graph_value(j->g, base->nodes.v[i]->out[k]), maker);
 	}
 	if (!st)
 		model_set_nodes(j->m, j->nodes.v, j->nodes.n);

@@ -21,6 +21,7 @@ struct qpair {
 	const char *scale, *zero;            /* names of the constants */
 	const char *quantized, *float_again; /* what Q and DQ write; NULL until emitted */
 	const char *barrier;                 /* a second DQ, for readers that must stay in fp32 */
+	bool taken;                          /* has a reader; with dedicated_qdq_pair it is the only one */
 	struct qpair *next;                  /* dedicated to readers with another setting */
 };
 
@@ -33,11 +34,12 @@ struct qvalue {
 	bool absorbed; /* between an op and the Relu or Clip that the runtime fuses into it */
 	size_t root;   /* whose parameters it shares */
 	struct qpair *pair;
+	const char *source; /* the float that its Q reads, once emitted */
 };
 
 struct job {
 	struct quantizer *z;
-	const struct qplan *plan;
+	const struct qplan *plan;    /* with the modes that are in effect */
 	const struct graph_index *g; /* of the base: value and node numbers */
 	struct model *m;             /* being made */
 	struct qvalue *values;
@@ -67,15 +69,44 @@ static inline bool job_moves(const struct job *j, size_t node)
 	return r && j->plan->ops[node].mode == OP_STATIC && r->kind == OP_MOVE;
 }
 
+/* recipes.c: the plan with the modes that its recipes leave; qplan_release() it */
+struct qplan effective_plan(const struct qplan *p, const struct op_list *ops);
+/* is the output of such an op left to its readers (recipe no_output)? */
+bool leaves_output(const struct recipes *r, const struct node *n);
+
 /* decide.c: fills values; which get a pair, with which parameters */
 enum fettle_status decide(struct job *j, struct err *err);
+/* would the runtime drop the Relu or Clip that makes this value (true, too, if nothing such does) before a Q so? */
+bool absorbs_activation(const struct job *j, size_t value, const struct qpair *p);
+/* concat.c: the inputs of a Concat take its output's parameters */
+void share_concats(struct job *j);
+
 /* emit.c: writes the nodes in QDQ format */
 enum fettle_status emit(struct job *j, struct err *err);
 const char *emit_const(struct job *j, const char *name, const struct tensor *t); /* borrows the data */
 const char *emit_scalar(struct job *j, const char *name, enum dtype t, double x);
+struct node *emit_qdq(struct job *j, const char *op, const char *in, const char *scale, const char *zero,
+		      const char *out);
+/* what an op in fp32 reads: the float where there is one, else behind a DQ */
+const char *float_input(struct job *j, const char *name, bool in_weights_path);
+/* emit_weights.c: the weight and the bias of a static op. If a recipe makes `n` a MatMul, *behind is the Add. */
+enum fettle_status emit_weights(struct job *j, size_t node, struct node *n, float input_scale,
+				struct node **behind, struct err *err);
+const char *emit_weight_dq(struct job *j, const char *name, const struct qweight *w, const char *out_base);
 /* dynamic.c */
 enum fettle_status emit_dynamic(struct job *j, size_t node, struct err *err);
 /* qoperator.c: from QDQ to integer operators; `ops` are the nodes of the plan's ops */
 void to_qoperator(struct job *j, struct node *const *ops);
+
+/*
+ * correct.c: the bias of a static op with a constant weight, with what the recipes add to it because the
+ * weight has become `w` (in the float weight's layout). No data: there is no bias, and none is needed.
+ */
+enum fettle_status corrected_bias(struct job *j, size_t node, const struct qweight *w, struct tensor *out,
+				  struct err *err);
+/* the same for a MatMul, whose bias is the constant of the Add behind it: rewrites that */
+enum fettle_status correct_matmul(struct job *j, size_t node, const struct qweight *w, struct err *err);
+/* where the channels lie that the op's weight is applied to */
+struct channel_axis weighted_axis(const struct model *m, const struct op *op, const struct node *n);
 
 #endif

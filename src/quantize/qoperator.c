@@ -115,11 +115,18 @@ static void reorder_to_float(struct operands *o)
 	o->v[5] = a[5];
 }
 
-static void convert_op(struct conversion *c, struct node *n, const struct op_rule *r)
+static enum dtype q_type(const struct conversion *c, const struct node *q)
+{
+	return model_init(c->m, q->in[2])->t.dtype;
+}
+
+static void convert_op(struct conversion *c, struct node *n, const struct op_rule *r, enum dtype type)
 {
 	struct operands o = { .n = 0 };
 	struct node *act, *q = output_q(c, n, 0, &act);
 
+	if (q && q_type(c, q) != type)
+		q = NULL; /* a reader's: no integer op reads one type and writes another */
 	if (!r->qlinear || !collect(&o, c, n, r, q))
 		return;
 	n->op = r->qlinear;
@@ -144,6 +151,12 @@ static void convert_op(struct conversion *c, struct node *n, const struct op_rul
 	n->out[0] = q->out[0];
 }
 
+/* do Q and DQ have the same constants, so that an op between them can work on the integers? */
+static bool same_params(const struct node *q, const struct node *dq)
+{
+	return strcmp(q->in[1], dq->in[1]) == 0 && strcmp(q->in[2], dq->in[2]) == 0;
+}
+
 /* an op that only moves data runs on the integers as it is */
 static void convert_move(struct conversion *c, struct node *n)
 {
@@ -151,11 +164,13 @@ static void convert_move(struct conversion *c, struct node *n)
 	struct node *act, *q;
 	size_t k;
 
-	for (k = 0; k < n->n_out; k++)
-		if (*n->out[k] && (!output_q(c, n, k, &act) || act))
-			return;
-	if (!dq)
+	if (!dq || dtype_size(q_type(c, dq)) != 1) /* MaxPool, for one, is not defined for 16 bits */
 		return;
+	for (k = 0; k < n->n_out; k++) {
+		q = *n->out[k] ? output_q(c, n, k, &act) : NULL;
+		if (*n->out[k] && (!q || act || !same_params(q, dq)))
+			return;
+	}
 	n->in[0] = dq->in[0];
 	for (k = 0; k < n->n_out; k++) {
 		if (!*n->out[k])
@@ -193,10 +208,10 @@ void to_qoperator(struct job *j, struct node *const *ops)
 	graph_index_init(&c.g, c.m);
 	c.drop = xcalloc(c.m->nodes.n, sizeof(*c.drop));
 	for (i = 0; i < j->z->ops->n; i++) {
-		const struct op_rule *r = j->z->ops->v[i].rule;
+		const struct op_rule *r = op_rule_find(ops[i]); /* a Gemm may have become a MatMul */
 
 		if (job_quantizes(j, i) && dtype_size(j->plan->ops[i].act.dtype) == 1)
-			convert_op(&c, ops[i], r);
+			convert_op(&c, ops[i], r, j->plan->ops[i].act.dtype);
 		else if (job_moves(j, i))
 			convert_move(&c, ops[i]);
 	}

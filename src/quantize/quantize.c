@@ -58,6 +58,11 @@ static enum fettle_status check_plan(const struct quantizer *z, const struct qpl
 			return fail(err, FETTLE_INVALID,
 				    "cannot apply plan: op '%s' is static, which needs calibration",
 				    op->name);
+		if (need == MODE_STATIC && p->recipes.fast_bias_correction && op->rule->kind == OP_COMPUTE &&
+		    !z->ranges.mean)
+			return fail(err, FETTLE_INVALID,
+				    "cannot apply plan: fast_bias_correction needs the means of channels, "
+				    "which this calibration does not give");
 	}
 	return FETTLE_OK;
 }
@@ -71,34 +76,37 @@ static struct node **dup_nodes(const struct model *m)
 	return v;
 }
 
-enum fettle_status quantize(struct quantizer *z, const struct qplan *plan, struct model **out,
+enum fettle_status quantize(struct quantizer *z, const struct qplan *asked, struct model **out,
 			    struct err *err)
 {
-	struct job j = { .z = z, .plan = plan };
+	struct qplan plan;
+	struct job j = { .z = z, .plan = &plan };
 	struct graph_index g = *z->g;
 	struct node **ops;
 	enum fettle_status st;
 
-	st = check_plan(z, plan, err);
+	st = check_plan(z, asked, err);
 	if (st)
 		return st;
+	plan = effective_plan(asked, z->ops);
 	/* which values must keep their names may be added to: work on a copy of that one table */
 	g.output = xcalloc(g.n, sizeof(*g.output));
 	memcpy(g.output, z->g->output, g.n * sizeof(*g.output));
 	j.g = &g;
 	j.m = model_derive(z->base);
-	j.qdq_domain = j.m->opset < 13 || (j.m->opset < 21 && needs_16_bits(plan, z->ops)) ? DOMAIN_MS : "";
+	j.qdq_domain = j.m->opset < 13 || (j.m->opset < 21 && needs_16_bits(&plan, z->ops)) ? DOMAIN_MS : "";
 	model_need_domain(j.m, DOMAIN_MS, 1);
 	ops = dup_nodes(j.m);
 	st = decide(&j, err);
 	if (!st)
 		st = emit(&j, err);
-	if (!st && plan->format == FORMAT_QOPERATOR)
+	if (!st && plan.format == FORMAT_QOPERATOR)
 		to_qoperator(&j, ops);
 	free(ops);
 	if (!st)
 		model_sweep(j.m);
 	free(g.output);
+	qplan_release(&plan);
 	VEC_RELEASE(&j.nodes);
 	map_release(&j.made);
 	map_release(&j.dynamic);
@@ -107,6 +115,37 @@ enum fettle_status quantize(struct quantizer *z, const struct qplan *plan, struc
 	else
 		*out = j.m;
 	return st;
+}
+
+/* is the op static under the plan, or (NULL) can it be? */
+static bool may_be_static(const struct op_list *ops, const struct qplan *plan, size_t i)
+{
+	if (!ops->v[i].rule)
+		return false;
+	return plan ? plan->ops[i].mode == OP_STATIC : ops->v[i].offered && ops->v[i].modes & MODE_STATIC;
+}
+
+size_t quantizer_means(const struct graph_index *g, const struct op_list *ops, const struct qplan *plan,
+		       struct channel_axis **out)
+{
+	size_t i, k, n = 0;
+
+	*out = xcalloc(ops->n, sizeof(**out));
+	if (plan && !plan->recipes.fast_bias_correction && !plan->recipes.weight_correction)
+		return 0;
+	for (i = 0; i < ops->n; i++) {
+		struct channel_axis a;
+
+		if (!may_be_static(ops, plan, i) || ops->v[i].rule->kind != OP_COMPUTE)
+			continue;
+		a = weighted_axis(g->m, &ops->v[i], g->m->nodes.v[i]);
+		for (k = 0; k < n && a.value; k++)
+			if (strcmp((*out)[k].value, a.value) == 0 && (*out)[k].axis == a.axis)
+				break;
+		if (a.value && k == n)
+			(*out)[n++] = a;
+	}
+	return n;
 }
 
 size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, const struct qplan *plan,
@@ -118,10 +157,8 @@ size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, 
 	for (i = 0; i < ops->n; i++) {
 		const struct node *node = g->m->nodes.v[i];
 		const struct op_rule *r = ops->v[i].rule;
-		bool used = plan ? plan->ops[i].mode == OP_STATIC
-				 : ops->v[i].offered && ops->v[i].modes & MODE_STATIC;
 
-		if (!r || !used || r->kind == OP_MOVE || r->kind == OP_TABLE)
+		if (!may_be_static(ops, plan, i) || r->kind == OP_MOVE || r->kind == OP_TABLE)
 			continue;
 		for (k = 0; k < node->n_in; k++)
 			if (is_activation_input(g->m, r, node, k))
@@ -153,15 +190,16 @@ size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, 
 	return n;
 }
 
-struct qplan_summary qplan_summarise(const struct qplan *p, const struct op_list *ops)
+struct qplan_summary qplan_summarise(const struct qplan *asked, const struct op_list *ops)
 {
+	struct qplan p = effective_plan(asked, ops);
 	struct qplan_summary s = { 0 };
 	double macs = 0;
 	size_t i;
 
-	for (i = 0; i < p->n; i++) {
+	for (i = 0; i < p.n; i++) {
 		const struct op *op = &ops->v[i];
-		const struct op_choice *c = &p->ops[i];
+		const struct op_choice *c = &p.ops[i];
 		bool wide = dtype_size(c->act.dtype) == 2 ||
 			    (op->rule && op->rule->weight >= 0 && dtype_size(c->weight.dtype) == 2);
 
@@ -178,6 +216,7 @@ struct qplan_summary qplan_summarise(const struct qplan *p, const struct op_list
 		if (c->mode == OP_DYNAMIC || (c->mode == OP_STATIC && !wide))
 			macs += op->macs;
 	}
+	qplan_release(&p);
 	s.int8_share = ops->total_macs > 0 ? macs / ops->total_macs : 0;
 	return s;
 }

@@ -5,12 +5,19 @@
 #ifndef QUANTIZE_QUANTIZE_H
 #define QUANTIZE_QUANTIZE_H
 
+#include "calibrate/means.h"
 #include "space/qplan.h"
 
-/* Where the ranges of activations come from: minimum and maximum of a value under a setting. */
+/*
+ * What is known of activations: minimum and maximum of a value under a setting; and, if there is `mean`, the
+ * mean of each of its channels along an axis (-1: the last). Only recipes that correct biases call that, with
+ * what quantizer_means() lists. Without it fast_bias_correction fails, and weight_correction keeps to variances.
+ */
 struct range_source {
 	enum fettle_status (*get)(void *self, const char *value, const struct qsetting *s, struct range *out,
 				  struct err *err);
+	enum fettle_status (*mean)(void *self, const char *value, int axis, size_t channels, double *means,
+				   struct err *err);
 	void *self;
 };
 
@@ -31,6 +38,10 @@ size_t quantized_output(const struct graph_index *g, const char *value);
 /* The values whose ranges this plan needs, or (NULL) any plan of the ops on offer; free() the array. */
 size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, const struct qplan *plan,
 			const char ***out);
+
+/* The values whose means this plan's recipes need, or (NULL) those of any plan; free() the array. */
+size_t quantizer_means(const struct graph_index *g, const struct op_list *ops, const struct qplan *plan,
+		       struct channel_axis **out);
 
 /* What became of a plan: how many ops compute in which precision, and the share of multiply-adds in int8. */
 struct qplan_summary {

@@ -217,10 +217,82 @@ static const float *transposed(struct arena *a, const struct tensor *t, struct t
 	return y;
 }
 
+/* typed loops, so that the compiler vectorises each */
+static void floats_of(const void *q, size_t n, enum dtype t, float scale, float zero, float *out)
+{
+	size_t i;
+
+#define LOOP(type)                                                                                           \
+	for (i = 0; i < n; i++)                                                                              \
+		out[i] = ((float)((const type *)q)[i] - zero) * scale;
+	if (t == DT_S8)
+		LOOP(int8_t)
+	else if (t == DT_U8)
+		LOOP(uint8_t)
+	else if (t == DT_S16)
+		LOOP(int16_t)
+	else
+		LOOP(uint16_t)
+#undef LOOP
+}
+
+void qweight_floats(const struct qweight *w, float *out)
+{
+	const struct view v = make_view(&w->q, w->axis);
+	const size_t size = dtype_size(w->q.dtype);
+	size_t o, c, at = 0;
+
+	for (o = 0; o < v.outer; o++)
+		for (c = 0; c < v.channels; c++, at += v.inner)
+			floats_of((const char *)w->q.data + at * size, v.inner, w->q.dtype,
+				  (float)tensor_get(&w->scale, c), (float)tensor_get(&w->zero, c), out + at);
+}
+
+/* the standard deviation of one channel's values */
+static double deviation(const float *x, const struct view *v, size_t c)
+{
+	const double n = (double)v->outer * (double)v->inner;
+	double sum = 0, squares = 0;
+	size_t o, i;
+
+	for (o = 0; o < v->outer; o++) {
+		const float *row = x + (o * v->channels + c) * v->inner;
+
+		for (i = 0; i < v->inner; i++) {
+			sum += row[i];
+			squares += (double)row[i] * row[i];
+		}
+	}
+	return sqrt(fmax(squares / n - sum / n * (sum / n), 0));
+}
+
+/*
+ * Rounding changes how far a channel's values spread; the scale undoes that, with the integers as they are.
+ * A channel so coarse that it would change by more than half has no spread worth matching.
+ */
+static void match_variance(const float *x, const struct view *v, struct qweight *w, const float *min_scale)
+{
+	float *y = xmalloc(tensor_count(&w->q) ? (size_t)tensor_count(&w->q) * sizeof(*y) : 1);
+	float *scale = w->scale.data;
+	size_t c;
+
+	qweight_floats(w, y);
+	for (c = 0; c < v->channels; c++) {
+		double want = deviation(x, v, c), have = deviation(y, v, c);
+
+		if (want > 0.5 * have && want < 2 * have)
+			scale[c] = (float)(scale[c] * (want / have));
+		if (min_scale)
+			scale[c] = fmaxf(scale[c], min_scale[c]);
+	}
+	free(y);
+}
+
 /* fills w, whose q has shape, type and room; scale and zero have room for the channels */
 static enum fettle_status fill(struct qweight *w, const char *name, const float *x, const struct qsetting *s,
-			       const float *min_scale, struct err *err)
+			       const struct weight_form *form, struct err *err)
 {
+	const float *min_scale = form->min_scale;
 	struct view v = make_view(&w->q, w->axis);
 	float *min = xcalloc(v.channels, sizeof(*min)), *max = xcalloc(v.channels, sizeof(*max));
 	struct qparams *q = xcalloc(v.channels, sizeof(*q));
@@ -245,6 +317,8 @@ static enum fettle_status fill(struct qweight *w, const char *name, const float 
 		tensor_set(&w->zero, c, q[c].zero);
 	}
 	quantize_all(x, &v, w, q, quant_limits(s->dtype, s->scheme, s->narrow));
+	if (form->match_variance)
+		match_variance(x, &v, w, min_scale);
 out:
 	free(min);
 	free(max);
@@ -277,7 +351,7 @@ enum fettle_status quantize_tensor(const struct tensor *t, const struct qsetting
 	w.q.data = out;
 	w.scale.data = xcalloc(channels, sizeof(float));
 	w.zero.data = xcalloc(channels, sizeof(int32_t));
-	st = fill(&w, "tensor", t->data, s, NULL, err);
+	st = fill(&w, "tensor", t->data, s, &(struct weight_form){ .axis = axis }, err);
 	free(w.scale.data);
 	free(w.zero.data);
 	return st;
@@ -313,8 +387,7 @@ enum fettle_status quantization_error(const struct tensor *t, const struct qsett
 }
 
 static enum fettle_status build(struct weight_cache *cache, const char *name, const struct qsetting *s,
-				int axis, bool transpose, const float *min_scale, struct qweight *w,
-				struct err *err)
+				const struct weight_form *form, struct qweight *w, struct err *err)
 {
 	struct init *init = model_init(cache->m, name);
 	struct arena scratch = ARENA_INIT;
@@ -327,45 +400,45 @@ static enum fettle_status build(struct weight_cache *cache, const char *name, co
 		return st;
 	w->q = init->t;
 	x = init->t.data;
-	if (transpose)
+	if (form->transpose)
 		x = transposed(&scratch, &init->t, &w->q);
-	channels = shape_channels(w, s, axis);
+	channels = shape_channels(w, s, form->axis);
 	w->q.data = arena_try(&cache->arena, tensor_bytes(&w->q) + 1);
 	w->scale.data = arena_alloc(&cache->arena, channels * sizeof(float));
 	w->zero.data = arena_alloc(&cache->arena, channels * sizeof(int32_t));
 	if (w->q.data)
-		st = fill(w, name, x, s, min_scale, err);
+		st = fill(w, name, x, s, form, err);
 	else
 		st = fail(err, FETTLE_SYSTEM, "cannot quantize weight '%s': not enough memory", name);
 	arena_release(&scratch);
 	return st;
 }
 
-enum fettle_status weight_get(struct weight_cache *c, const char *name, const struct qsetting *s, int axis,
-			      bool transpose, const float *min_scale, const struct qweight **out,
-			      struct err *err)
+enum fettle_status weight_get(struct weight_cache *c, const char *name, const struct qsetting *s,
+			      const struct weight_form *form, const struct qweight **out, struct err *err)
 {
 	struct qweight *w;
 	enum fettle_status st;
 	char *key;
 	size_t i;
 
-	/* one that was widened for its bias depends on the input's scale too: it is not kept */
-	key = arena_strfmt(&c->arena, "%d %d %d %d %d %d %d %s", s->dtype, s->scheme, s->per_channel,
-			   s->narrow, s->algorithm == RANGE_MSE, s->per_channel ? axis : 0, transpose, name);
-	i = min_scale ? MAP_NONE : map_get(&c->index, key);
+	key = xstrfmt("%d %d %d %d %d %d %d %d %s", s->dtype, s->scheme, s->per_channel, s->narrow,
+		      s->algorithm == RANGE_MSE, s->per_channel ? form->axis : 0, form->transpose,
+		      form->match_variance, name);
+	/* one that was widened for its bias depends on the input's scale too: it is not found again */
+	i = form->min_scale ? MAP_NONE : map_get(&c->index, key);
 	if (i != MAP_NONE) {
+		free(key);
 		*out = c->v.v[i];
 		return FETTLE_OK;
 	}
 	w = arena_alloc(&c->arena, sizeof(*w));
-	st = build(c, name, s, axis, transpose, min_scale, w, err);
-	if (st)
-		return st;
-	if (!min_scale) {
-		map_set(&c->index, key, c->v.n);
+	st = build(c, name, s, form, w, err);
+	if (!st && !form->min_scale) {
+		map_set(&c->index, arena_strdup(&c->arena, key), c->v.n);
 		VEC_PUSH(&c->v, w);
 	}
+	free(key);
 	*out = w;
-	return FETTLE_OK;
+	return st;
 }

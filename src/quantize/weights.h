@@ -16,14 +16,20 @@ struct weight_cache;
 struct weight_cache *weight_cache_new(struct model *m);
 void weight_cache_free(struct weight_cache *c);
 
-/*
- * The constant under a setting, with channels along `axis` (ignored per tensor). With `min_scale` (one
- * per channel), no scale is smaller than that: the bias must fit 32 bits. `transpose`: a matrix is
- * stored the other way round, and axis means the stored one.
- */
-enum fettle_status weight_get(struct weight_cache *c, const char *name, const struct qsetting *s, int axis,
-			      bool transpose, const float *min_scale, const struct qweight **out,
-			      struct err *err);
+/* How a constant is wanted, beside its setting. Zeroed: as it is stored, per tensor or along axis 0. */
+struct weight_form {
+	int axis;               /* of the channels; ignored per tensor */
+	bool transpose;         /* a matrix is stored the other way round, and axis means the stored one */
+	bool match_variance;    /* recipe weight_correction, see correct.c */
+	const float *min_scale; /* NULL, or what each channel's scale must reach: the bias must fit 32 bits */
+};
+
+/* The constant under a setting. What is given lives as long as the cache. */
+enum fettle_status weight_get(struct weight_cache *c, const char *name, const struct qsetting *s,
+			      const struct weight_form *form, const struct qweight **out, struct err *err);
+
+/* What the integers stand for; as many floats as w->q has elements. */
+void qweight_floats(const struct qweight *w, float *out);
 
 /* Quantizes a float tensor into `out` (as many elements of s->dtype), channels along axis; nothing is kept. */
 enum fettle_status quantize_tensor(const struct tensor *t, const struct qsetting *s, int axis, void *out,

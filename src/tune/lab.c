@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/str.h"
 #include "space/plan_json.h"
 
 /* a calibration, and the ranges asked of it that the history does not have yet */
@@ -16,6 +17,8 @@ struct lab_ranges {
 	struct map seen;
 	VEC(struct history_range) fresh;
 	size_t samples;
+	struct lab *lab;
+	struct channel_means *means; /* of all values that recipes may ask for; taken when one first does */
 };
 
 bool lab_stopped(const struct lab *l)
@@ -63,10 +66,81 @@ static enum fettle_status get_range(void *self, const char *value, const struct 
 	return FETTLE_OK;
 }
 
+static enum fettle_status use_first(struct feed *feed, size_t n, struct err *err)
+{
+	size_t *order = xcalloc(n, sizeof(*order)), i;
+	enum fettle_status st;
+
+	for (i = 0; i < n; i++)
+		order[i] = i;
+	st = feed_set_order(feed, order, n, err);
+	free(order);
+	return st;
+}
+
+static enum fettle_status sweep_means(struct lab_ranges *r, struct err *err)
+{
+	struct lab *l = r->lab;
+	struct calibrate_options o = { .threads = l->o.threads, .progress = go_on, .self = l };
+	struct channel_axis *axes = NULL;
+	size_t n = quantizer_means(&l->s->g, &l->s->ops, NULL, &axes);
+	double start = clock_now();
+	enum fettle_status st;
+
+	st = use_first(l->calib, r->samples, err);
+	if (!st)
+		st = calibrate_means(&r->means, l->rt, l->s->m, axes, n, l->calib, &o, err);
+	free(axes);
+	l->times.calibrate += clock_now() - start;
+	return st;
+}
+
+char *mean_key(const char *value, int axis)
+{
+	return xstrfmt("mean\t%s\t%d", value, axis);
+}
+
+static void keep_means(struct lab *l, const char *value, int axis, size_t n, const double *means)
+{
+	char *key = mean_key(value, axis);
+	struct str text = STR_INIT;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		str_addf(&text, "%a ", means[i]);
+	if (l->history)
+		history_set_meta(l->history, key, text.s ? text.s : "", NULL);
+	str_release(&text);
+	free(key);
+}
+
+static enum fettle_status get_means(void *self, const char *value, int axis, size_t channels, double *out,
+				    struct err *err)
+{
+	struct lab_ranges *r = self;
+	enum fettle_status st = FETTLE_OK;
+	char *key;
+
+	if (!r->means)
+		st = sweep_means(r, err);
+	if (!st)
+		st = channel_means_get(r->means, value, axis, channels, out, err);
+	if (st)
+		return st;
+	key = mean_key(value, axis);
+	if (map_get(&r->seen, key) == MAP_NONE) {
+		map_set(&r->seen, arena_strdup(&r->arena, key), 1);
+		keep_means(r->lab, value, axis, channels, out);
+	}
+	free(key);
+	return FETTLE_OK;
+}
+
 static void ranges_free(struct lab_ranges *r)
 {
 	if (!r)
 		return;
+	channel_means_free(r->means);
 	calibration_free(r->c);
 	map_release(&r->seen);
 	VEC_RELEASE(&r->fresh);
@@ -81,22 +155,20 @@ static enum fettle_status calibrate_size(struct lab *l, int64_t samples, struct 
 	struct calibrate_options o = { .threads = l->o.threads, .progress = go_on, .self = l };
 	struct lab_ranges *r = xcalloc(1, sizeof(*r));
 	const char **values = NULL;
-	size_t n, total = feed_samples(l->calib), i, *order;
+	size_t n, total = l->calib_total ? l->calib_total : feed_samples(l->calib);
 	double start = clock_now();
 	enum fettle_status st;
 
+	l->calib_total = total; /* before the feed is cut down to fewer */
 	if (samples > 0 && (size_t)samples < total)
 		total = (size_t)samples;
-	order = xcalloc(total, sizeof(*order));
-	for (i = 0; i < total; i++)
-		order[i] = i;
-	st = feed_set_order(l->calib, order, total, err);
-	free(order);
+	st = use_first(l->calib, total, err);
 	n = quantizer_values(&l->s->g, &l->s->ops, NULL, &values);
 	if (!st)
 		st = calibrate(&r->c, l->rt, l->s->m, values, n, l->calib, &o, err);
 	free(values);
 	r->samples = total;
+	r->lab = l;
 	l->times.calibrate += clock_now() - start;
 	if (st)
 		ranges_free(r);
@@ -127,7 +199,7 @@ static enum fettle_status quantizer_for(struct lab *l, const struct plan *p, str
 		if (st)
 			return st;
 	}
-	source = (struct range_source){ .get = get_range, .self = l->ranges[l->n_sizes] };
+	source = (struct range_source){ .get = get_range, .mean = get_means, .self = l->ranges[l->n_sizes] };
 	l->sizes[l->n_sizes] = samples;
 	l->quantizers[l->n_sizes] = quantizer_new(l->s->m, &l->s->g, &l->s->ops, l->calib ? &source : NULL);
 	*out = l->quantizers[l->n_sizes++];

@@ -32,6 +32,7 @@ struct lab {
 	struct runtime *rt;
 	struct subject *s;
 	struct tuning *t;
+	size_t calib_total;        /* samples there are to calibrate on */
 	struct feed *calib, *eval; /* calib may be NULL for dynamic plans, eval with eval_cmd */
 	struct feed *one;          /* single samples, to time on */
 	struct metric *metric;
@@ -81,5 +82,6 @@ void lab_release(struct lab *l);       /* what is kept between trials; the rest 
 
 /* Ranges by name of value and setting, as the history keeps them. */
 char *range_key(const struct qsetting *s); /* free() it */
+char *mean_key(const char *value, int axis);
 
 #endif

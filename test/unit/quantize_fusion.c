@@ -3,127 +3,11 @@
  * session builds from it must contain the integer kernel. The quantized model must also compute nearly
  * the same, and the files must pass python3-onnx's checker.
  */
-#include "unit/unit.h"
-#include "unit/build.h"
-
-#include <unistd.h>
-
-#include "quantize/subject.h"
-#include "runtime/prepare.h"
-#include "runtime/probe.h"
+#include "unit/quantize.h"
 
 static struct runtime *rt;
 static char dir[] = "/tmp/fettle-test.XXXXXX";
 static int n_files;
-
-/* ranges straight from a run of the fp32 model, without the machinery of calibration */
-struct ranges {
-	struct map index;
-	struct range *v;
-};
-
-static enum fettle_status get_range(void *self, const char *value, const struct qsetting *s,
-				    struct range *out, struct err *err)
-{
-	struct ranges *r = self;
-	size_t i = map_get(&r->index, value);
-
-	(void)s;
-	if (i == MAP_NONE)
-		return fail(err, FETTLE_INVALID, "no range for %s", value);
-	*out = r->v[i];
-	return FETTLE_OK;
-}
-
-static void observe(struct ranges *r, struct subject *s, const char **values, size_t n)
-{
-	struct model *all = model_derive(s->m);
-	struct session *session = NULL;
-	struct tensor in[4], *out = xcalloc(n, sizeof(*out));
-	struct err err = ERR_INIT;
-	size_t i, k;
-
-	if (!n)
-		goto out;
-	for (i = 0; i < n; i++) {
-		const char *name = values[i];
-
-		for (k = 0; k < s->m->n_inputs; k++)
-			if (strcmp(name, s->m->inputs[k].name) == 0) {
-				struct node *id = model_new_node(all, "Identity", "", "id", 1, 1);
-
-				id->in[0] = name;
-				id->out[0] = values[i] = model_fresh(all, "id_out");
-				VEC_PUSH(&all->nodes, id);
-			}
-		map_set(&r->index, name, i);
-	}
-	model_set_outputs(all, values, n);
-	assert_ok(session_new(&session, rt, all, &(struct session_options){ .threads = 1 }, &err), err);
-	assert_ok(fake_inputs(session, 2, 4, true, in, &err), err);
-	assert_ok(session_run(session, in, out, &err), err);
-	r->v = xcalloc(n, sizeof(*r->v));
-	for (i = 0; i < n; i++)
-		for (k = 0; k < (size_t)tensor_count(&out[i]); k++) {
-			r->v[i].min = fminf(r->v[i].min, (float)tensor_get(&out[i], k));
-			r->v[i].max = fmaxf(r->v[i].max, (float)tensor_get(&out[i], k));
-		}
-	for (i = 0; i < session_n_inputs(session); i++)
-		tensor_free(&in[i]);
-	session_free(session);
-out:
-	free(out);
-	model_free(all);
-}
-
-/* signal-to-noise ratio in dB of b's outputs against a's */
-static double compare(struct model *a, struct model *b)
-{
-	struct session *sa = NULL, *sb = NULL;
-	struct tensor in[4], oa[4], ob[4];
-	struct err err = ERR_INIT;
-	double signal = 0, noise = 0;
-	size_t i, k;
-
-	assert_ok(session_new(&sa, rt, a, &(struct session_options){ .threads = 1 }, &err), err);
-	assert_ok(session_new(&sb, rt, b, &(struct session_options){ .threads = 1 }, &err), err);
-	assert_ok(fake_inputs(sa, 2, 4, true, in, &err), err);
-	assert_ok(session_run(sa, in, oa, &err), err);
-	assert_ok(session_run(sb, in, ob, &err), err);
-	for (i = 0; i < session_n_outputs(sa); i++) {
-		assert_true(tensor_same_shape(&oa[i], &ob[i]));
-		for (k = 0; k < (size_t)tensor_count(&oa[i]); k++) {
-			double x = tensor_get(&oa[i], k), d = tensor_get(&ob[i], k) - x;
-
-			signal += x * x;
-			noise += d * d;
-		}
-	}
-	for (i = 0; i < session_n_inputs(sa); i++)
-		tensor_free(&in[i]);
-	session_free(sa);
-	session_free(sb);
-	return 10 * log10((signal + 1e-30) / (noise + 1e-30));
-}
-
-static size_t count_ops(const struct model *m, const char *op)
-{
-	size_t i, n = 0;
-
-	for (i = 0; i < m->nodes.n; i++)
-		n += strcmp(m->nodes.v[i]->op, op) == 0;
-	return n;
-}
-
-static char *describe(const struct model *m)
-{
-	static char buf[512];
-	size_t i, used = 0;
-
-	for (i = 0; i < m->nodes.n && used < sizeof(buf) - 1; i++)
-		used += (size_t)snprintf(buf + used, sizeof(buf) - used, " %s", m->nodes.v[i]->op);
-	return buf;
-}
 
 struct setting {
 	enum approach approach;
@@ -139,8 +23,8 @@ static struct model *run_case(int opset, const char *inputs, const char *body, c
 			      const char *why)
 {
 	struct subject *s = NULL;
-	struct ranges r = { .v = NULL };
-	struct range_source source = { get_range, &r };
+	struct seen r = { .n = 0 };
+	struct range_source source = { .get = seen_range, .self = &r };
 	struct model *q = NULL, *graph = NULL;
 	struct quantizer *z;
 	struct qplan plan = QPLAN_INIT;
@@ -176,12 +60,12 @@ static struct model *run_case(int opset, const char *inputs, const char *body, c
 			plan.ops[i].mode = OP_FP32;
 	}
 	n = quantizer_values(&s->g, &s->ops, &plan, &values);
-	observe(&r, s, values, n);
+	observe(&r, rt, s, values, n);
 	z = quantizer_new(s->m, &s->g, &s->ops, &source);
 	assert_ok(quantize(z, &plan, &q, &err), err);
 	snprintf(path, sizeof(path), "%s/%d.int8.onnx", dir, n_files++);
 	assert_ok(model_save(q, path, &err), err);
-	db = compare(s->m, q);
+	db = compare(rt, s->m, q);
 	assert_ok(optimised_graph(&graph, rt, q, &(struct session_options){ .threads = 1 }, &err), err);
 	if (db < min_db)
 		fail_msg("%s: %.1f dB, need %.1f; ops:%s", why, db, min_db, describe(graph));
@@ -189,8 +73,7 @@ static struct model *run_case(int opset, const char *inputs, const char *body, c
 	quantizer_free(z);
 	qplan_release(&plan);
 	subject_free(s);
-	map_release(&r.index);
-	free(r.v);
+	seen_release(&r);
 	free(values);
 	return graph;
 }

@@ -1,0 +1,29 @@
+/*
+ * The mean of each channel of a value over all calibration samples, for the recipes that correct biases.
+ * Ordinary calibration does not pay for this: it is a pass of its own, over the same feed, when a plan asks.
+ */
+#ifndef CALIBRATE_MEANS_H
+#define CALIBRATE_MEANS_H
+
+#include "calibrate/calibrate.h"
+
+/* Where a value's channels lie. (Not as in struct observer: the inner size may differ from batch to batch.) */
+struct channel_axis {
+	const char *value;
+	int axis; /* -1: the last */
+	size_t channels;
+};
+
+struct channel_means;
+
+/* One sweep over the feed. The same value may be asked for along several axes. Options may be shared with calibrate(). */
+enum fettle_status calibrate_means(struct channel_means **out, struct runtime *rt, struct model *m,
+				   const struct channel_axis *want, size_t n, struct feed *feed,
+				   const struct calibrate_options *o, struct err *err);
+void channel_means_free(struct channel_means *c);
+
+/* FETTLE_INVALID when the value was not asked for along that axis. */
+enum fettle_status channel_means_get(const struct channel_means *c, const char *value, int axis,
+				     size_t channels, double *out, struct err *err);
+
+#endif

@@ -1,0 +1,107 @@
+/* Means of channels over a feed: of inputs and inner values, along several axes, without what pads a batch. */
+#include "unit/unit.h"
+#include "unit/build.h"
+#include "unit/data_files.h"
+
+#include "calibrate/means.h"
+
+static struct runtime *rt;
+static char *dir;
+
+static struct feed *open_feed(struct model *m, const char *data, size_t batch, struct dataset **set)
+{
+	struct input_spec spec = { .name = "x", .dtype = DT_F32, .rank = 3, .dims = { -1, 2, 3 } };
+	struct feed_options fo = { .batch = batch };
+	struct feed *feed = NULL;
+	struct err err = ERR_INIT;
+
+	spec.dims[0] = m->inputs[0].type.dims[0];
+	assert_ok(dataset_open(set, data, NULL, &err), err);
+	assert_ok(feed_open(&feed, *set, &spec, 1, &fo, &err), err);
+	return feed;
+}
+
+/* x[i] counts up from 0 in [n, 2, 3]; z = x + 10 */
+static void check(const char *shape, size_t batch)
+{
+	enum { N = 7 };
+	static const struct channel_axis want[] = {
+		{ "x", 1, 2 }, { "z", 1, 2 }, { "z", -1, 3 }, { "f", -1, 6 }
+	};
+	struct calibrate_options o = { .threads = 1 };
+	struct channel_means *c = NULL;
+	struct dataset *set = NULL;
+	struct model *m = NULL;
+	struct feed *feed;
+	struct str npz = sample_npz(N, false, false);
+	struct err err = ERR_INIT;
+	char *data = put_file(dir, "x.npz", &npz), *path = xstrfmt("%s/m.onnx", dir);
+	double got[6];
+	size_t k;
+
+	build_model(path, 13, shape, "t = 10.0; z = Add(x, t); f = Flatten(z); y = Relu(f)", "y");
+	assert_ok(model_load(&m, path, &err), err);
+	feed = open_feed(m, data, batch, &set);
+	assert_ok(calibrate_means(&c, rt, m, want, ARRAY_LEN(want), feed, &o, &err), err);
+	/* sample i begins at 6 i, on average at 18 */
+	assert_ok(channel_means_get(c, "x", 1, 2, got, &err), err);
+	for (k = 0; k < 2; k++)
+		assert_true(fabs(got[k] - (18 + 3.0 * (double)k + 1)) < 1e-9);
+	assert_ok(channel_means_get(c, "z", 1, 2, got, &err), err);
+	for (k = 0; k < 2; k++)
+		assert_true(fabs(got[k] - (28 + 3.0 * (double)k + 1)) < 1e-9);
+	assert_ok(channel_means_get(c, "z", -1, 3, got, &err), err);
+	for (k = 0; k < 3; k++)
+		assert_true(fabs(got[k] - (28 + (double)k + 1.5)) < 1e-9);
+	assert_ok(channel_means_get(c, "f", -1, 6, got, &err), err);
+	for (k = 0; k < 6; k++)
+		assert_true(fabs(got[k] - (28 + (double)k)) < 1e-9);
+	assert_int_equal(channel_means_get(c, "y", -1, 6, got, &err), FETTLE_INVALID);
+	assert_int_equal(channel_means_get(c, "z", 1, 3, got, &err), FETTLE_INVALID);
+	channel_means_free(c);
+	c = NULL;
+	assert_int_equal(calibrate_means(&c, rt, m, &(struct channel_axis){ "z", 1, 5 }, 1, feed, &o, &err),
+			 FETTLE_INVALID);
+	assert_null(c);
+	assert_non_null(strstr(err.msg, "5 channels"));
+	assert_ok(calibrate_means(&c, rt, m, NULL, 0, feed, &o, &err), err);
+	channel_means_free(c);
+	feed_free(feed);
+	dataset_free(set);
+	model_free(m);
+	free(path);
+	free(data);
+}
+
+static void means_of_channels(void **state)
+{
+	(void)state;
+	check("x:?x2x3", 1);
+	check("x:?x2x3", 3);
+	check("x:?x2x3", 100);
+	check("x:4x2x3", 4); /* the second batch has one that only pads */
+}
+
+static int begin(void **state)
+{
+	struct err err = ERR_INIT;
+
+	(void)state;
+	dir = temp_tree();
+	return runtime_new(&rt, &err) != FETTLE_OK;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	runtime_free(rt);
+	remove_tree(dir);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(means_of_channels) };
+
+	return cmocka_run_group_tests(tests, begin, end);
+}
