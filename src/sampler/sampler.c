@@ -57,8 +57,9 @@ static enum fettle_status check_params(const struct sampler_options *opt, struct
 {
 	size_t i;
 
-	if (!opt->n_params)
-		return fail(err, FETTLE_INVALID, "cannot start a sampler: 0 parameters, need 1 or more");
+	if (!opt->n_params || opt->n_params > SAMPLER_PARAMS_MAX)
+		return fail(err, FETTLE_INVALID, "cannot start a sampler: %zu parameters, need 1 to %d",
+			    opt->n_params, SAMPLER_PARAMS_MAX);
 	for (i = 0; i < opt->n_params; i++) {
 		const struct sampler_param *p = &opt->params[i];
 

@@ -29,6 +29,7 @@ enum sampler_kind {
 };
 
 enum {
+	SAMPLER_PARAMS_MAX = 65535,
 	SAMPLER_OPTIONS_MAX = 65536,
 };
 
@@ -39,7 +40,7 @@ struct sampler_param {
 
 struct sampler_options {
 	const struct sampler_param *params; /* borrowed until sampler_new() returns */
-	size_t n_params;                    /* at least 1 */
+	size_t n_params;                    /* 1 .. SAMPLER_PARAMS_MAX */
 	uint64_t seed;
 	bool maximize; /* otherwise low values are good */
 };
