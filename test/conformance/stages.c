@@ -148,6 +148,22 @@ static void each_stage_finds_what_it_is_for(void **state)
 	}
 }
 
+static void auto_keeps_trials_for_basic(void **state)
+{
+	const struct recipe_for_world r = { "large haystack", .n_ops = 150, .settings = 2, .n_types = 3,
+					    .n_recipes = 4 };
+	struct world w;
+	struct outcome o;
+
+	(void)state;
+	world_init(&w, &r, 2);
+	w.needle = all_recipes;
+	o = run(&w, strategy_find("auto"), 100); /* conservative alone could spend 150 */
+	check(o.best_score.met);
+	plan_release(&o.best_plan);
+	world_release(&w);
+}
+
 /* ---- restraint ---- */
 
 static bool is_dynamic(const struct world *w, const struct plan *p)
@@ -388,6 +404,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_stage_finds_what_it_is_for),
+		cmocka_unit_test(auto_keeps_trials_for_basic),
 		cmocka_unit_test(dynamic_only_when_static_will_not_do),
 		cmocka_unit_test(conservative_builds_on_the_types_it_kept),
 		cmocka_unit_test(op_types_leave_half_of_the_trials),
