@@ -374,6 +374,38 @@ static void samplers_learn_from_what_they_are_told(void **state)
 	assert_true(gp < 0.8 * random);
 }
 
+static void tpe_takes_its_options(void **state)
+{
+	static const struct strategy_options rows[] = {
+		{ .seed = 1, .n_startup_trials = 3 },
+		{ .seed = 1, .n_ei_candidates = 2 },
+		{ .seed = 1, .gamma = 0.5 },
+		{ .seed = 1, .prior_weight = 50 },
+	};
+	const struct recipe_for_world r = { "settings matter", .n_ops = 10, .settings = 4,
+					    .setting_loss = 0.8, .always = 0.05 };
+	struct world plain, w;
+	struct outcome o;
+	size_t i, k, same;
+
+	(void)state;
+	world_init(&plain, &r, 1);
+	o = run(&plain, strategy_find("tpe"), 30);
+	plan_release(&o.best_plan);
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		world_init(&w, &r, 1);
+		w.options_given = &rows[i];
+		o = run(&w, strategy_find("tpe"), 30);
+		for (same = 0, k = 0; k < 30; k++)
+			same += plan_equal(&plain.log.v[k].plan, &w.log.v[k].plan);
+		if (same == 30)
+			fail_msg("option %zu changes nothing", i);
+		plan_release(&o.best_plan);
+		world_release(&w);
+	}
+	world_release(&plain);
+}
+
 static void the_seed_matters_where_chance_does(void **state)
 {
 	static const struct {
@@ -411,6 +443,7 @@ int main(void)
 		cmocka_unit_test(few_trials_are_enough),
 		cmocka_unit_test(guilty_ops_come_first),
 		cmocka_unit_test(samplers_learn_from_what_they_are_told),
+		cmocka_unit_test(tpe_takes_its_options),
 		cmocka_unit_test(the_seed_matters_where_chance_does),
 	};
 
