@@ -50,13 +50,13 @@ struct hunt {
 	int looks;
 };
 
-static void *gp_start(const struct point_space *space, uint64_t seed)
+static void *gp_start(const struct point_space *space, const struct sampler_options *opt)
 {
 	struct gp *g = xcalloc(1, sizeof(*g));
 
 	g->space = space;
-	trials_init(&g->trials, space, seed);
-	rng_seed(&g->rng, seed ^ 0x6770000000000000u);
+	trials_init(&g->trials, space, opt->seed);
+	rng_seed(&g->rng, opt->seed ^ 0x6770000000000000u);
 	return g;
 }
 

@@ -11,11 +11,11 @@ struct grid {
 	struct point_set told; /* from `next` on */
 };
 
-static void *grid_start(const struct point_space *space, uint64_t seed)
+static void *grid_start(const struct point_space *space, const struct sampler_options *opt)
 {
 	struct grid *g = xcalloc(1, sizeof(*g));
 
-	(void)seed;
+	(void)opt->seed;
 	g->space = space;
 	g->next = xcalloc(space->n, sizeof(*g->next));
 	point_set_init(&g->told, space->n);

@@ -9,11 +9,11 @@ struct random {
 	struct point_set seen; /* told before the order came to them; without an index also those asked */
 };
 
-static void *random_start(const struct point_space *space, uint64_t seed)
+static void *random_start(const struct point_space *space, const struct sampler_options *opt)
 {
 	struct random *r = xcalloc(1, sizeof(*r));
 
-	shuffle_init(&r->order, space, seed);
+	shuffle_init(&r->order, space, opt->seed);
 	point_set_init(&r->seen, space->n);
 	return r;
 }

@@ -60,6 +60,12 @@ static enum fettle_status check_params(const struct sampler_options *opt, struct
 	if (!opt->n_params || opt->n_params > SAMPLER_PARAMS_MAX)
 		return fail(err, FETTLE_INVALID, "cannot start a sampler: %zu parameters, need 1 to %d",
 			    opt->n_params, SAMPLER_PARAMS_MAX);
+	if (!(opt->tpe.gamma >= 0 && opt->tpe.gamma <= 1))
+		return fail(err, FETTLE_INVALID, "cannot start a sampler: gamma %g, need 0 to 1",
+			    opt->tpe.gamma);
+	if (!(opt->tpe.prior_weight >= 0 && isfinite(opt->tpe.prior_weight)))
+		return fail(err, FETTLE_INVALID, "cannot start a sampler: prior weight %g, need 0 or more",
+			    opt->tpe.prior_weight);
 	for (i = 0; i < opt->n_params; i++) {
 		const struct sampler_param *p = &opt->params[i];
 
@@ -98,7 +104,7 @@ enum fettle_status sampler_new(struct sampler **out, const char *name, const str
 		s->space.options[i] = opt->params[i].options;
 	point_space_measure(&s->space);
 	s->point = xcalloc(s->space.n, sizeof(*s->point));
-	s->state = type->start(&s->space, opt->seed);
+	s->state = type->start(&s->space, opt);
 	*out = s;
 	return FETTLE_OK;
 }

@@ -38,11 +38,20 @@ struct sampler_param {
 	unsigned options; /* 1 .. SAMPLER_OPTIONS_MAX */
 };
 
+/* Of tpe; zero: Optuna's default. */
+struct sampler_tpe_options {
+	unsigned startup;    /* 10: trials that must be told before the model is asked */
+	unsigned candidates; /* 24 */
+	double gamma;        /* 0.1: the share of trials that are good ones */
+	double prior_weight; /* 1 */
+};
+
 struct sampler_options {
 	const struct sampler_param *params; /* borrowed until sampler_new() returns */
 	size_t n_params;                    /* 1 .. SAMPLER_PARAMS_MAX */
 	uint64_t seed;
 	bool maximize; /* otherwise low values are good */
+	struct sampler_tpe_options tpe;
 };
 
 struct sampler;

@@ -16,8 +16,6 @@
 #include "sampler/type.h"
 
 enum {
-	STARTUP = 10, /* trials that must be told before the model is asked */
-	CANDIDATES = 24,
 	GOOD_MAX = 25,
 	FLAT = 25, /* as many of the latest trials have full weight */
 };
@@ -26,16 +24,18 @@ struct tpe {
 	const struct point_space *space;
 	struct trials trials;
 	struct rng rng;
+	struct sampler_tpe_options opt;
 };
 
 /*
  * A mixture of one kernel per trial and the uniform prior, which weighs as much as one recent trial. With
  * K kernels in all, a trial's kernel is, for each parameter on its own, the trial's own option with weight 1
- * mixed with all options evenly, with weight 1 / K. So the logarithm of a kernel is a sum over those
+ * mixed with all options evenly, with weight 1 / K (times the prior's). So the logarithm of a kernel is a sum over those
  * parameters in which the point agrees with the trial.
  */
 struct density {
 	const struct trials *trials;
+	double prior_weight;
 	size_t *numbers; /* of the trials, in order of age */
 	size_t n;
 	double *weights; /* of the kernels, then of the prior; they add up to 1 */
@@ -44,13 +44,24 @@ struct density {
 	double log_apart, log_prior; /* of a kernel where nothing agrees, and of the prior */
 };
 
-static void *tpe_start(const struct point_space *space, uint64_t seed)
+static struct sampler_tpe_options with_defaults(struct sampler_tpe_options o)
+{
+	return (struct sampler_tpe_options){
+		.startup = o.startup ? o.startup : 10,
+		.candidates = o.candidates ? o.candidates : 24,
+		.gamma = o.gamma > 0 ? o.gamma : 0.1,
+		.prior_weight = o.prior_weight > 0 ? o.prior_weight : 1,
+	};
+}
+
+static void *tpe_start(const struct point_space *space, const struct sampler_options *opt)
 {
 	struct tpe *t = xcalloc(1, sizeof(*t));
 
 	t->space = space;
-	trials_init(&t->trials, space, seed);
-	rng_seed(&t->rng, seed ^ 0x7470650000000000u);
+	t->opt = with_defaults(opt->tpe);
+	trials_init(&t->trials, space, opt->seed);
+	rng_seed(&t->rng, opt->seed ^ 0x7470650000000000u);
 	return t;
 }
 
@@ -90,16 +101,16 @@ static void density_finish(struct density *d)
 	d->log_weights = xcalloc(d->n + 1, sizeof(double));
 	d->log_agree = xcalloc(space->n, sizeof(double));
 	for (i = 0; i <= d->n; i++)
-		total += d->weights[i] = i < d->n ? weight_of_age(i, d->n) : 1;
+		total += d->weights[i] = i < d->n ? weight_of_age(i, d->n) : d->prior_weight;
 	for (i = 0; i <= d->n; i++) {
 		d->weights[i] /= total;
 		d->log_weights[i] = log(d->weights[i]);
 	}
 	for (i = 0; i < space->n; i++) {
-		double even = 1 / ((double)(d->n + 1) * space->options[i]);
+		double even = d->prior_weight / ((double)(d->n + 1) * space->options[i]);
 
 		d->log_agree[i] = log1p(1 / even);
-		d->log_apart += log(even) - log1p(1 / (double)(d->n + 1));
+		d->log_apart += log(even) - log1p(d->prior_weight / (double)(d->n + 1));
 		d->log_prior -= log(space->options[i]);
 	}
 }
@@ -112,19 +123,21 @@ static void density_release(struct density *d)
 	free(d->log_agree);
 }
 
-static size_t good_count(size_t n)
+static size_t good_count(double gamma, size_t n)
 {
-	size_t tenth = (n + 9) / 10;
+	size_t share = (size_t)ceil(gamma * (double)n - 1e-9); /* 0.1 is a little more than a tenth */
 
-	return tenth < GOOD_MAX ? tenth : GOOD_MAX;
+	return share < GOOD_MAX ? share : GOOD_MAX;
 }
 
-static void split(const struct trials *t, struct density *good, struct density *rest)
+static void split(const struct tpe *tpe, struct density *good, struct density *rest)
 {
-	size_t *ranked = xcalloc(t->list.n, sizeof(*ranked)), n_good = good_count(t->done + t->failed), i;
+	const struct trials *t = &tpe->trials;
+	size_t *ranked = xcalloc(t->list.n, sizeof(*ranked)), i;
+	size_t n_good = good_count(tpe->opt.gamma, t->done + t->failed);
 	bool *is_good = xcalloc(t->list.n, sizeof(*is_good));
 
-	*good = *rest = (struct density){ .trials = t };
+	*good = *rest = (struct density){ .trials = t, .prior_weight = tpe->opt.prior_weight };
 	good->numbers = xcalloc(t->list.n, sizeof(size_t));
 	rest->numbers = xcalloc(t->list.n, sizeof(size_t));
 	trials_rank(t, ranked);
@@ -177,7 +190,8 @@ static void density_draw(const struct density *d, struct rng *rng, uint16_t *poi
 	}
 	trial = point_set_get(&d->trials->points, d->numbers[i]);
 	for (i = 0; i < space->n; i++)
-		if (rng_unit(rng) * (double)(d->n + 2) < (double)(d->n + 1)) /* 1 against 1 / K */
+		if (rng_unit(rng) * ((double)(d->n + 1) + d->prior_weight) <
+		    (double)(d->n + 1)) /* 1 against w / K */
 			point[i] = trial[i];
 		else
 			point[i] = (uint16_t)rng_below(rng, space->options[i]);
@@ -190,13 +204,13 @@ static bool tpe_ask(void *state, uint16_t *point)
 	uint16_t *candidate;
 	double best = -INFINITY;
 	bool found = false;
-	int i;
+	unsigned i;
 
-	if (t->trials.done + t->trials.failed < STARTUP)
+	if (t->trials.done + t->trials.failed < t->opt.startup)
 		return trials_ask_random(&t->trials, point);
 	candidate = xcalloc(t->space->n, sizeof(*candidate));
-	split(&t->trials, &good, &rest);
-	for (i = 0; i < CANDIDATES; i++) {
+	split(t, &good, &rest);
+	for (i = 0; i < t->opt.candidates; i++) {
 		double score;
 
 		density_draw(&good, &t->rng, candidate);

@@ -9,12 +9,14 @@
 #include <stdint.h>
 
 #include "sampler/point.h"
+#include "sampler/sampler.h"
 
 struct sampler_type {
 	const char *name, *summary;
-	void *(*start)(const struct point_space *space, uint64_t seed); /* the space outlives the state */
-	bool (*ask)(void *state, uint16_t *point);                      /* false: none is left */
-	void (*tell)(void *state, const uint16_t *point, double cost);  /* finite, or NAN for a failure */
+	void *(*start)(const struct point_space *space,
+		       const struct sampler_options *opt);             /* the space outlives the state */
+	bool (*ask)(void *state, uint16_t *point);                     /* false: none is left */
+	void (*tell)(void *state, const uint16_t *point, double cost); /* finite, or NAN for a failure */
 	void (*end)(void *state);
 };
 

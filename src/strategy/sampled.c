@@ -42,7 +42,13 @@ static void sampled_release(struct sampled *x)
 static enum fettle_status sampled_init(struct sampled *x, struct search *s, const char *name)
 {
 	const struct space *space = search_space(s);
-	struct sampler_options opt = { .n_params = space->n_ops, .seed = search_options(s)->seed };
+	const struct strategy_options *o = search_options(s);
+	struct sampler_options opt = { .n_params = space->n_ops,
+				       .seed = o->seed,
+				       .tpe = { .startup = (unsigned)o->n_startup_trials,
+						.candidates = (unsigned)o->n_ei_candidates,
+						.gamma = o->gamma,
+						.prior_weight = o->prior_weight } };
 	size_t i;
 
 	*x = (struct sampled){ .s = s };

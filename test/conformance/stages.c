@@ -148,6 +148,22 @@ static void each_stage_finds_what_it_is_for(void **state)
 	}
 }
 
+static void auto_keeps_trials_for_basic(void **state)
+{
+	const struct recipe_for_world r = { "large haystack", .n_ops = 150, .settings = 2, .n_types = 3,
+					    .n_recipes = 4 };
+	struct world w;
+	struct outcome o;
+
+	(void)state;
+	world_init(&w, &r, 2);
+	w.needle = all_recipes;
+	o = run(&w, strategy_find("auto"), 100); /* conservative alone could spend 150 */
+	check(o.best_score.met);
+	plan_release(&o.best_plan);
+	world_release(&w);
+}
+
 /* ---- restraint ---- */
 
 static bool is_dynamic(const struct world *w, const struct plan *p)
@@ -358,6 +374,38 @@ static void samplers_learn_from_what_they_are_told(void **state)
 	assert_true(gp < 0.8 * random);
 }
 
+static void tpe_takes_its_options(void **state)
+{
+	static const struct strategy_options rows[] = {
+		{ .seed = 1, .n_startup_trials = 3 },
+		{ .seed = 1, .n_ei_candidates = 2 },
+		{ .seed = 1, .gamma = 0.5 },
+		{ .seed = 1, .prior_weight = 50 },
+	};
+	const struct recipe_for_world r = { "settings matter", .n_ops = 10, .settings = 4,
+					    .setting_loss = 0.8, .always = 0.05 };
+	struct world plain, w;
+	struct outcome o;
+	size_t i, k, same;
+
+	(void)state;
+	world_init(&plain, &r, 1);
+	o = run(&plain, strategy_find("tpe"), 30);
+	plan_release(&o.best_plan);
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		world_init(&w, &r, 1);
+		w.options_given = &rows[i];
+		o = run(&w, strategy_find("tpe"), 30);
+		for (same = 0, k = 0; k < 30; k++)
+			same += plan_equal(&plain.log.v[k].plan, &w.log.v[k].plan);
+		if (same == 30)
+			fail_msg("option %zu changes nothing", i);
+		plan_release(&o.best_plan);
+		world_release(&w);
+	}
+	world_release(&plain);
+}
+
 static void the_seed_matters_where_chance_does(void **state)
 {
 	static const struct {
@@ -388,12 +436,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_stage_finds_what_it_is_for),
+		cmocka_unit_test(auto_keeps_trials_for_basic),
 		cmocka_unit_test(dynamic_only_when_static_will_not_do),
 		cmocka_unit_test(conservative_builds_on_the_types_it_kept),
 		cmocka_unit_test(op_types_leave_half_of_the_trials),
 		cmocka_unit_test(few_trials_are_enough),
 		cmocka_unit_test(guilty_ops_come_first),
 		cmocka_unit_test(samplers_learn_from_what_they_are_told),
+		cmocka_unit_test(tpe_takes_its_options),
 		cmocka_unit_test(the_seed_matters_where_chance_does),
 	};
 

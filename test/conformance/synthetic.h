@@ -45,6 +45,7 @@ struct world {
 	const struct recipe_for_world *r;
 	struct space space;
 	struct param_option (*options)[SPACE_OPTIONS_MAX];
+	const struct strategy_options *options_given; /* NULL: only the seed */
 	double *weight;
 	size_t pair[PAIRS_MAX][2];
 	uint64_t seed;
@@ -284,7 +285,9 @@ static const struct search_backend world_backend = {
 static inline struct search_config world_config(struct world *w, size_t max_trials)
 {
 	return (struct search_config){ .space = &w->space,
-				       .options.seed = w->seed,
+				       .options = w->options_given
+							  ? *w->options_given
+							  : (struct strategy_options){ .seed = w->seed },
 				       .baseline = BASELINE,
 				       .higher_is_better = !w->r->lower_is_better,
 				       .relative = !w->r->absolute,
