@@ -277,6 +277,7 @@ static enum fettle_status run_search(struct tune_run *u)
 	enum fettle_status st;
 
 	u->base.lab.deadline = c->tuning.timeout > 0 ? clock_now() + c->tuning.timeout : INFINITY;
+	api_phase(u->base.f, "first trial"); /* whether to go on the search asks itself */
 	st = search_new(&u->search, &sc, &u->base.f->err);
 	if (!st)
 		st = search_run(u->search, u->strategy, &u->base.f->err);
@@ -567,7 +568,8 @@ enum fettle_status fettle_tune(struct fettle *f, const struct fettle_options *in
 		st = finish(&u);
 	if (st == FETTLE_STOP && u.history)
 		fail(&f->err, st,
-		     "interrupted before the first trial, no model is written; go on with --resume --workspace %s",
+		     "interrupted before the first trial, no model is written; go on with --resume "
+		     "--workspace %s",
 		     u.base.workspace);
 	if (st)
 		fettle_tuned_free(&u.out->pub);
