@@ -34,7 +34,7 @@ static void keep_trial(struct progress *p, const struct fettle_progress_info *i)
 	if (i->max_trials)
 		snprintf(limit, sizeof(limit), " of %zu", i->max_trials);
 	if (isfinite(i->seconds_left))
-		snprintf(left, sizeof(left), "%.0f s left, ", i->seconds_left);
+		snprintf(left, sizeof(left), "<%.0f s left, ", ceil(i->seconds_left));
 	if (!t->failed)
 		snprintf(result, sizeof(result), "%s %s %s", human_score(t->accuracy, a, sizeof(a)),
 			 t->met ? "meets" : "misses", human_score(i->target, b, sizeof(b)));
