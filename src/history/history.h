@@ -7,8 +7,8 @@
  *	history_set_result()
  *	history_close(h)
  *
- * What a function has written when it returns is on the disk: kill -9 loses nothing of it, nor does a power loss
- * (as far as the disk keeps its word). One process writes at a time, any number may read meanwhile.
+ * What a function has written when it returns survives kill -9. A power loss may undo what was written within a
+ * second after something else: a second's work. One process writes at a time, any number may read meanwhile.
  *
  * Text is UTF-8 by convention, of any length, and is not looked into. NULL is written as "", so that text that was
  * read is never NULL. Doubles come back as they were, NaN and infinities too. What is read is the caller's: a

@@ -34,10 +34,15 @@ struct meta {
 struct history {
 	struct db db;
 	char *dir;
-	int lock; /* file descriptor; -1: reading only */
+	int lock;      /* file descriptor; -1: reading only */
+	bool syncs;    /* writes are synced at present */
+	double synced; /* when one last was, by clock_now() */
 	struct run_info run;
 	void *run_own;
 };
+
+/* To be called before every write: decides whether that is synced to the disk. */
+enum fettle_status history_pace(struct history *h, struct err *err);
 
 /* Makes all tables, and names the file as ours. */
 enum fettle_status history_make_tables(struct db *db, struct err *err);

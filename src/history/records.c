@@ -5,9 +5,17 @@
 #include "history/internal.h"
 #include "space/space.h"
 
+static enum fettle_status put(struct history *h, size_t query, const void *row, struct err *err)
+{
+	enum fettle_status st;
+
+	st = history_pace(h, err);
+	return st ? st : db_put(&h->db, query, row, err);
+}
+
 enum fettle_status history_set_baseline(struct history *h, const struct history_baseline *b, struct err *err)
 {
-	return db_put(&h->db, PUT_BASELINE, b, err);
+	return put(h, PUT_BASELINE, b, err);
 }
 
 enum fettle_status history_baseline(struct history *h, struct history_baseline *out, bool *found,
@@ -39,7 +47,7 @@ enum fettle_status history_add_trial(struct history *h, const struct history_tri
 	enum fettle_status st;
 
 	row.plan_hash = plan_hash(&plan);
-	st = db_put(&h->db, PUT_TRIAL, &row, err);
+	st = put(h, PUT_TRIAL, &row, err);
 	if (!st && number)
 		*number = (size_t)sqlite3_last_insert_rowid(h->db.lite);
 	return st;
@@ -128,7 +136,9 @@ enum fettle_status history_add_ranges(struct history *h, const struct history_ra
 	enum fettle_status st;
 	size_t i;
 
-	st = db_exec(&h->db, "BEGIN IMMEDIATE", err);
+	st = history_pace(h, err);
+	if (!st)
+		st = db_exec(&h->db, "BEGIN IMMEDIATE", err);
 	if (st)
 		return st;
 	for (i = 0; i < n && !st; i++)
@@ -178,7 +188,7 @@ enum fettle_status history_ranges(struct history *h, size_t samples, struct hist
 
 enum fettle_status history_set_result(struct history *h, const struct history_result *r, struct err *err)
 {
-	return db_put(&h->db, PUT_RESULT, r, err);
+	return put(h, PUT_RESULT, r, err);
 }
 
 enum fettle_status history_result(struct history *h, struct history_result *out, bool *found, struct err *err)
@@ -208,7 +218,7 @@ void history_result_release(struct history_result *r)
 
 enum fettle_status history_set_meta(struct history *h, const char *key, const char *value, struct err *err)
 {
-	return db_put(&h->db, PUT_META, &(struct meta){ key, value }, err);
+	return put(h, PUT_META, &(struct meta){ key, value }, err);
 }
 
 enum fettle_status history_meta(struct history *h, const char *key, char **value, struct err *err)

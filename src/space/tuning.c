@@ -240,7 +240,9 @@ struct tuning *tuning_new(const struct op_list *ops, const struct graph_index *g
 	t->base.recipes = o->recipes;
 	for (i = 0; i < ops->n; i++) {
 		mask_fit(&o->masks[i], &ops->v[i], &t->base.ops[i]);
-		if (ops->v[i].rule && ops->v[i].offered && ops->v[i].rule->kind != OP_MOVE)
+		/* what the default plan leaves alone gains nothing: it is tuned only for those who name it */
+		if (ops->v[i].rule && ops->v[i].offered && ops->v[i].rule->kind != OP_MOVE &&
+		    (t->base.ops[i].mode != OP_FP32 || o->masks[i].act.dtype & T_ALL))
 			add_op(t, i, o);
 		else if (!ops->v[i].rule || ops->v[i].rule->kind != OP_MOVE)
 			t->base.ops[i].mode = OP_FP32;

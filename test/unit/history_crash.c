@@ -21,6 +21,7 @@ static pid_t start_writer(const char *dir, int *reports)
 	pid_t pid;
 
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	fcntl(ends[1], F_SETPIPE_SZ, 1 << 20); /* so that reports seldom wait for their reader */
 	pid = fork();
 	assert_true(pid >= 0);
 	if (!pid) {
@@ -29,6 +30,7 @@ static pid_t start_writer(const char *dir, int *reports)
 		struct sample s;
 		size_t n = 0;
 
+		close(ends[0]); /* when the test is gone, writing to it ends this too */
 		if (history_exists(dir) ? history_open(&h, dir, false, NULL)
 					: history_create(&h, dir, &info, NULL))
 			_exit(1);
@@ -104,8 +106,10 @@ static void killed_at_random_nothing_is_lost(void **state)
 		h = open_run(dir, round % 3 == 0);
 		known = check_trials(h);
 		assert_true(known == last || known == last + 1); /* committed, but not yet reported */
-		if (round % 3)
-			add_trials(h, known + 1, known + 1), known++;
+		if (round % 3) {
+			known++;
+			add_trials(h, known, known); /* numbering goes on */
+		}
 		history_close(h);
 		check_integrity(dir);
 	}
@@ -117,6 +121,7 @@ static void killed_at_random_nothing_is_lost(void **state)
 static void killed_at_the_beginning_a_run_can_begin(void **state)
 {
 	size_t round, begun = 0;
+	double takes = 0; /* seconds until a run has begun, on this disk */
 	struct rng rng;
 
 	(void)state;
@@ -127,8 +132,13 @@ static void killed_at_the_beginning_a_run_can_begin(void **state)
 		int reports;
 		pid_t pid;
 
+		takes -= round ? 0 : clock_now();
 		pid = start_writer(dir, &reports);
-		sleep_us(rng_below(&rng, 6000));
+		if (round)
+			sleep_us(rng_below(&rng, 1 + (uint64_t)(1.5e6 * takes)));
+		else
+			assert_int_equal(read(reports, &begun, sizeof(begun)), sizeof(begun));
+		takes += round ? 0 : clock_now();
 		kill_writer(pid, reports);
 		begun += history_exists(dir);
 		h = history_exists(dir) ? open_run(dir, false) : new_run(dir);
@@ -150,7 +160,7 @@ static void others_may_read_while_one_writes(void **state)
 	(void)state;
 	pid = start_writer(dir, &reports);
 	assert_int_equal(read(reports, &first, sizeof(first)), sizeof(first));
-	for (i = 0; i < 30; i++) {
+	for (i = 0; i < 8; i++) {
 		h = open_run(dir, true);
 		n = check_trials(h);
 		assert_true(n >= seen);
@@ -160,7 +170,7 @@ static void others_may_read_while_one_writes(void **state)
 		history_close(h);
 	}
 	last = kill_writer(pid, reports);
-	assert_true(seen > 0 && last != SIZE_MAX && last >= seen);
+	assert_true(seen > 0 && last != SIZE_MAX && last + 1 >= seen); /* the last may not be reported yet */
 	h = open_run(dir, true);
 	n = check_trials(h);
 	assert_true(n == last || n == last + 1);
@@ -320,7 +330,7 @@ static void mutate(struct str *b, struct rng *rng)
 
 static void a_damaged_database_is_an_error(void **state)
 {
-	enum { ROUNDS = 400 };
+	enum { ROUNDS = 240 };
 	static const char *const names[] = { "history.db", "history.db-wal", "history.db-shm" };
 	char *dir = temp_tree(), *lab = xstrfmt("%s/lab", dir);
 	struct str closed[3] = { STR_INIT, STR_INIT, STR_INIT }, live[3] = { STR_INIT, STR_INIT, STR_INIT };
@@ -350,7 +360,7 @@ static void a_damaged_database_is_an_error(void **state)
 			write_from(lab, names[i], &b);
 			str_release(&b);
 		}
-		refused += (use_everything(lab, true) > 0) | (use_everything(lab, false) > 0);
+		refused += use_everything(lab, true) + use_everything(lab, false) > 0;
 	}
 	print_message("%zu of %d were refused\n", refused, ROUNDS);
 	assert_true(refused > ROUNDS / 4);
