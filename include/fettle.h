@@ -226,6 +226,26 @@ FETTLE_API enum fettle_status fettle_print_config(struct fettle *f, const struct
 /* The strategies. NULL past the end. */
 FETTLE_API const char *fettle_strategy_name(size_t i, const char **summary);
 
+/* How much each op costs when it alone is quantized, and why; worst first. options->eval is optional. */
+struct fettle_op_cost {
+	const char *name, *type;
+	double sqnr_db;        /* of the op's own output; higher is better */
+	double model_sqnr_db;  /* of the model's output */
+	double weight_share;   /* of the error; the rest is the activations' */
+	double clipping_share; /* of the activations' error; the rest is rounding */
+	double metric;         /* with only this op quantized; NaN without evaluation data */
+	double macs_share;
+};
+struct fettle_sensitivity {
+	char metric[32]; /* "" without evaluation data */
+	double baseline;
+	size_t n;
+	const struct fettle_op_cost *ops;
+};
+FETTLE_API enum fettle_status fettle_sensitivity(struct fettle *f, const struct fettle_options *o,
+						 struct fettle_sensitivity **out);
+FETTLE_API void fettle_sensitivity_free(struct fettle_sensitivity *s);
+
 /* What a run has left behind. */
 struct fettle_run {
 	const char *model, *strategy, *metric, *started, *stop; /* stop: NULL while it has not ended */

@@ -269,6 +269,8 @@ static enum fettle_status run_search(struct tune_run *u)
 		.higher_is_better = u->base.higher_is_better,
 		.relative = c->tuning.criterion == CRITERION_RELATIVE,
 		.tolerance = c->tuning.performance_only ? INFINITY : c->tuning.tolerable_loss,
+		/* two timings of one model differ by so much on a busy machine; sizes are exact */
+		.objective_noise = u->base.lab.o.weights[LAB_LATENCY] > 0 ? 0.1 : 0,
 		.max_trials = (size_t)c->tuning.max_trials,
 		.timeout = c->tuning.timeout,
 		.backend = &lab_backend,

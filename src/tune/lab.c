@@ -243,6 +243,23 @@ enum fettle_status lab_model(struct lab *l, const struct plan *p, struct model *
 	return FETTLE_OK;
 }
 
+enum fettle_status lab_quantize(struct lab *l, const struct qplan *q, struct model **out, struct err *err)
+{
+	struct quantizer *z = NULL;
+	struct plan first = PLAN_INIT;
+	enum fettle_status st;
+
+	plan_init(&first, &l->t->space);
+	st = quantizer_for(l, &first, &z, err);
+	plan_release(&first);
+	return st ? st : quantize(z, q, out, err);
+}
+
+const struct observer *lab_observer(const struct lab *l, const char *value)
+{
+	return l->n_sizes && l->ranges[0] ? calibration_find(l->ranges[0]->c, value) : NULL;
+}
+
 enum fettle_status lab_session(struct lab *l, const struct plan *p, struct session **out, struct err *err)
 {
 	struct session_options so = { .threads = l->o.threads, .level = l->o.level };
@@ -262,8 +279,7 @@ enum fettle_status lab_session(struct lab *l, const struct plan *p, struct sessi
 	return st;
 }
 
-static enum fettle_status evaluate_session(struct lab *l, struct session *s, struct accuracy *a,
-					   struct err *err)
+enum fettle_status lab_evaluate(struct lab *l, struct session *s, struct accuracy *a, struct err *err)
 {
 	double start = clock_now();
 	enum fettle_status st;
@@ -321,11 +337,10 @@ enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err 
 	l->baseline_size = model_file_size(l->o.model);
 	if (st)
 		return st;
-	if (!has_evaluator(l))
-		return evaluate_session(l, l->fp32, out, err);
 	start = clock_now();
-	st = evaluate_file(l, l->o.model, &out->value, err);
-	out->seconds = clock_now() - start;
+	st = has_evaluator(l) ? evaluate_file(l, l->o.model, &out->value, err)
+			      : lab_evaluate(l, l->fp32, out, err);
+	out->seconds = l->pass_seconds = clock_now() - start;
 	return st;
 }
 
@@ -405,6 +420,12 @@ static enum fettle_status model_footprint(struct lab *l, const struct plan *p, s
 	return st;
 }
 
+/* a quarter of an evaluation: enough to be worth something, too little to be felt */
+static double latency_budget(const struct lab *l)
+{
+	return fmin(fmax(0.25 * l->pass_seconds, 0.05), 0.5);
+}
+
 static enum fettle_status objective(void *self, const struct plan *p, double *value, struct err *err)
 {
 	struct lab *l = self;
@@ -416,8 +437,7 @@ static enum fettle_status objective(void *self, const struct plan *p, double *va
 
 	/* each in units of the fp32 model's, so that they can be added */
 	if (only_latency || w[LAB_LATENCY] > 0) {
-		st = lab_latency(l, p, l->o.latency_seconds > 0 ? l->o.latency_seconds : 0.3, &fp32, &plan,
-				 err);
+		st = lab_latency(l, p, latency_budget(l), &fp32, &plan, err);
 		if (st)
 			return st;
 		if (!l->baseline_latency)
@@ -442,6 +462,18 @@ static enum fettle_status objective(void *self, const struct plan *p, double *va
 	return st;
 }
 
+/* recipes may leave nothing of what a plan quantizes: such a plan is no success, whatever its accuracy */
+static bool quantizes_nothing(const struct lab *l, const struct plan *p)
+{
+	struct qplan q = QPLAN_INIT;
+	struct qplan_summary sum;
+
+	tuning_qplan(l->t, p, &q);
+	sum = qplan_summarise(&q, &l->s->ops);
+	qplan_release(&q);
+	return !sum.int8 && !sum.int16 && !sum.dynamic;
+}
+
 static enum fettle_status run(void *self, const struct plan *p, struct trial *out, struct err *err)
 {
 	struct lab *l = self;
@@ -455,13 +487,18 @@ static enum fettle_status run(void *self, const struct plan *p, struct trial *ou
 	l->trial_latency = NAN;
 	l->trial_size = 0;
 	l->trial_samples = 0;
+	if (quantizes_nothing(l, p)) {
+		out->score.failed = true;
+		snprintf(out->why, sizeof(out->why), "its recipes leave nothing quantized");
+		return FETTLE_OK;
+	}
 	st = has_evaluator(l) ? lab_model(l, p, &m, &why) : lab_session(l, p, &s, &why);
 	if (!st)
 		st = model_size(l, p, &l->trial_size, &why);
 	if (!st && has_evaluator(l))
 		st = evaluate_model(l, m, &a.value, &why);
 	else if (!st)
-		st = evaluate_session(l, s, &a, &why);
+		st = lab_evaluate(l, s, &a, &why);
 	l->trial_samples = a.samples;
 	if (lab_stopped(l) && st)
 		return fail(err, FETTLE_STOP, "stopped");

@@ -21,7 +21,6 @@ struct lab_options {
 	const char *workspace, *helper;
 	double weights[LAB_OBJECTIVES]; /* what a plan is judged by; all 0: latency */
 	bool has_reference;             /* the metric compares with the fp32 model's outputs */
-	double latency_seconds;         /* spent on timing one plan; 0: 0.3 */
 };
 
 struct lab_times {
@@ -57,6 +56,7 @@ struct lab {
 	struct plan last; /* the plan whose model and session are at hand */
 	struct model *model;
 	struct session *session;
+	double pass_seconds; /* of one fp32 evaluation */
 	double baseline_latency;
 	size_t baseline_size, baseline_footprint;
 	size_t trial_size; /* of the last trial's model, in bytes */
@@ -71,6 +71,11 @@ extern const struct search_backend lab_backend;
 enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err *err);
 /* The quantized model of a plan; belongs to the lab until the next call. */
 enum fettle_status lab_model(struct lab *l, const struct plan *p, struct model **out, struct err *err);
+/* The model of any quantizer's plan, on the first calibration; model_free() it before the lab. */
+enum fettle_status lab_quantize(struct lab *l, const struct qplan *q, struct model **out, struct err *err);
+const struct observer *lab_observer(const struct lab *l,
+				    const char *value); /* after that; NULL: not calibrated */
+enum fettle_status lab_evaluate(struct lab *l, struct session *s, struct accuracy *a, struct err *err);
 enum fettle_status lab_session(struct lab *l, const struct plan *p, struct session **out, struct err *err);
 /* Latency of the plan's model, timed in turns with the fp32 model; gives both. */
 enum fettle_status lab_latency(struct lab *l, const struct plan *p, double seconds, double *fp32,

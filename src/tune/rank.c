@@ -1,160 +1,20 @@
 /* Scores of ops that cost no trial: a few batches each. */
-#include "tune/lab.h"
+#include "tune/compare.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "quantize/weights.h"
 
-enum { MSE_BATCHES = 4, HUTCHINSON_VECTORS = 3 };
+enum { MSE_BATCHES = 4 };
 
-static void add(struct op_order *o, size_t op, double score)
+void op_order_add(struct op_order *o, size_t op, double score)
 {
 	o->op = xrealloc(o->op, o->n + 1, sizeof(*o->op));
 	o->score = xrealloc(o->score, o->n + 1, sizeof(*o->score));
 	o->op[o->n] = op;
 	o->score[o->n++] = score;
-}
-
-/* samples the ops are scored on */
-static struct feed *scoring_feed(const struct lab *l)
-{
-	return l->calib ? l->calib : l->eval;
-}
-
-/* Runs a session on the first batches and hands each batch's outputs to `take`. */
-typedef void (*take_fn)(void *self, size_t batch, const struct feed_batch *b, const struct tensor *out,
-			size_t n);
-
-static enum fettle_status run_batches(struct lab *l, struct session *s, size_t batches, take_fn take,
-				      void *self, struct err *err)
-{
-	struct tensor *out = xcalloc(session_n_outputs(s), sizeof(*out));
-	struct feed_batch b = FEED_BATCH_INIT;
-	struct feed *feed = scoring_feed(l);
-	enum fettle_status st = FETTLE_OK;
-	size_t i;
-
-	for (i = 0; i < batches && i < feed_batches(feed) && !st; i++) {
-		if (lab_stopped(l)) {
-			st = fail(err, FETTLE_STOP, "stopped");
-			break;
-		}
-		st = feed_read(feed, i, &b, err);
-		if (!st)
-			st = session_run(s, b.inputs, out, err);
-		if (!st)
-			take(self, i, &b, out, session_n_outputs(s));
-	}
-	feed_batch_release(&b);
-	free(out);
-	return st;
-}
-
-/* outputs of the fp32 side, kept for comparing */
-struct reference {
-	VEC(struct tensor) v; /* batch by batch */
-	size_t per_batch;
-};
-
-static void keep(void *self, size_t batch, const struct feed_batch *b, const struct tensor *out, size_t n)
-{
-	struct reference *r = self;
-	size_t i;
-
-	(void)batch;
-	(void)b;
-	r->per_batch = n;
-	for (i = 0; i < n; i++) {
-		struct tensor t = out[i];
-
-		t.data = NULL;
-		if (out[i].dtype == DT_F32) {
-			t.data = xmalloc(tensor_bytes(&out[i]));
-			memcpy(t.data, out[i].data, tensor_bytes(&out[i]));
-		}
-		VEC_PUSH(&r->v, t);
-	}
-}
-
-static void reference_release(struct reference *r)
-{
-	size_t i;
-
-	for (i = 0; i < r->v.n; i++)
-		free(r->v.v[i].data);
-	VEC_RELEASE(&r->v);
-}
-
-/* squared difference and square of the reference, per output */
-struct comparison {
-	const struct reference *r;
-	double *noise, *signal;
-};
-
-static void compare(void *self, size_t batch, const struct feed_batch *b, const struct tensor *out, size_t n)
-{
-	struct comparison *c = self;
-	size_t i, k;
-
-	(void)b;
-	for (i = 0; i < n; i++) {
-		const struct tensor *ref = &c->r->v.v[batch * c->r->per_batch + i];
-		const float *x = ref->data, *y = out[i].data;
-		size_t count = (size_t)tensor_count(&out[i]);
-
-		if (!x || out[i].dtype != DT_F32 || tensor_count(ref) != tensor_count(&out[i]))
-			continue;
-		for (k = 0; k < count; k++) {
-			double d = (double)y[k] - x[k];
-
-			c->noise[i] += d * d;
-			c->signal[i] += (double)x[k] * x[k];
-		}
-	}
-}
-
-/* where a value of the fp32 graph is to be found in the quantized one: behind its DQ, if it has one */
-static const char *name_in(const struct graph_index *q, const char *value)
-{
-	size_t v = graph_value(q, value), i, k;
-
-	if (v == MAP_NONE)
-		return NULL;
-	for (i = q->first[v]; i < q->first[v + 1]; i++) {
-		const struct node *n = q->m->nodes.v[q->uses[i]];
-		size_t out;
-
-		if (strcmp(n->op, "QuantizeLinear") != 0)
-			continue;
-		out = graph_value(q, n->out[0]);
-		for (k = q->first[out]; k < q->first[out + 1]; k++) {
-			const struct node *dq = q->m->nodes.v[q->uses[k]];
-
-			if (strcmp(dq->op, "DequantizeLinear") == 0 && !node_has_attr(dq, "axis"))
-				return dq->out[0];
-		}
-	}
-	return value;
-}
-
-static enum fettle_status expose_and_run(struct lab *l, struct model *m, const char *const *names, size_t n,
-					 size_t batches, take_fn take, void *self, struct err *err)
-{
-	struct session_options so = { .threads = l->o.threads };
-	struct model *d = model_derive(m);
-	struct session *s = NULL;
-	enum fettle_status st;
-
-	model_set_outputs(d, names, n);
-	st = session_new(&s, l->rt, d, &so, err);
-	if (!st)
-		st = run_batches(l, s, batches, take, self, err);
-	session_free(s);
-	model_free(d);
-	return st;
 }
 
 static enum fettle_status rank_outputs(struct lab *l, const struct plan *p, struct op_order *out,
@@ -189,11 +49,11 @@ static enum fettle_status rank_outputs(struct lab *l, const struct plan *p, stru
 	}
 	graph_index_release(&g);
 	if (n)
-		st = expose_and_run(l, l->s->m, fp32, n, MSE_BATCHES, keep, &ref, err);
+		st = expose_and_run(l, l->s->m, fp32, n, MSE_BATCHES, keep_outputs, &ref, err);
 	if (n && !st)
-		st = expose_and_run(l, m, quantized, n, MSE_BATCHES, compare, &c, err);
+		st = expose_and_run(l, m, quantized, n, MSE_BATCHES, compare_outputs, &c, err);
 	for (i = 0; i < n && !st; i++)
-		add(out, op[i], c.signal[i] > 0 ? c.noise[i] / c.signal[i] : c.noise[i]);
+		op_order_add(out, op[i], c.signal[i] > 0 ? c.noise[i] / c.signal[i] : c.noise[i]);
 out:
 	reference_release(&ref);
 	free(fp32);
@@ -217,7 +77,7 @@ static enum fettle_status output_error(struct lab *l, const struct plan *p, cons
 
 	st = lab_session(l, p, &s, err);
 	if (!st)
-		st = run_batches(l, s, batches, compare, &c, err);
+		st = run_batches(l, s, batches, compare_outputs, &c, err);
 	for (i = 0; i < ref->per_batch; i++) {
 		noise += c.noise[i];
 		signal += c.signal[i];
@@ -238,7 +98,7 @@ static enum fettle_status rank_impact(struct lab *l, const struct plan *p, bool 
 	enum fettle_status st;
 	size_t i;
 
-	st = run_batches(l, l->fp32, batches, keep, &ref, err);
+	st = run_batches(l, l->fp32, batches, keep_outputs, &ref, err);
 	if (!st && plan_n_quantized(p, space))
 		st = output_error(l, p, &ref, batches, &base, err);
 	for (i = 0; i < space->n_ops && !st; i++) {
@@ -255,254 +115,14 @@ static enum fettle_status rank_impact(struct lab *l, const struct plan *p, bool 
 			st = output_error(l, &q, &ref, batches, &error, err);
 		if (st == FETTLE_UNSUPPORTED ||
 		    st == FETTLE_BACKEND) { /* this one cannot be had: last in line */
-			add(out, i, back ? INFINITY : -INFINITY);
+			op_order_add(out, i, back ? INFINITY : -INFINITY);
 			st = FETTLE_OK;
 			continue;
 		}
-		add(out, i, back ? error - base : base - error);
+		op_order_add(out, i, back ? error - base : base - error);
 	}
 	plan_release(&q);
 	reference_release(&ref);
-	return st;
-}
-
-/* --- HAWQ-V2: the Hessian's trace by Hutchinson's estimator; v'Hv is the loss's second difference along v --- */
-
-struct loss {
-	double sum;
-	const struct reference *ref; /* without labels: squared error against the fp32 outputs */
-};
-
-static double cross_entropy(const struct tensor *logits, const struct tensor *labels, size_t valid)
-{
-	size_t classes = (size_t)logits->dims[logits->rank - 1], i, k;
-	double sum = 0;
-
-	for (i = 0; i < valid; i++) {
-		const float *x = (const float *)logits->data + i * classes;
-		double top = x[0], total = 0, label = tensor_get(labels, i);
-
-		for (k = 1; k < classes; k++)
-			top = fmax(top, x[k]);
-		for (k = 0; k < classes; k++)
-			total += exp(x[k] - top);
-		if (label >= 0 && label < (double)classes)
-			sum += log(total) + top - x[(size_t)label];
-	}
-	return sum;
-}
-
-static void add_loss(void *self, size_t batch, const struct feed_batch *b, const struct tensor *out, size_t n)
-{
-	struct loss *loss = self;
-	size_t k, i;
-
-	if (b->labels.data && out[0].rank == 2 && out[0].dtype == DT_F32 &&
-	    tensor_count(&b->labels) == (int64_t)b->valid) {
-		loss->sum += cross_entropy(&out[0], &b->labels, b->valid);
-		return;
-	}
-	for (i = 0; i < n && i < loss->ref->per_batch; i++) {
-		const struct tensor *ref = &loss->ref->v.v[batch * loss->ref->per_batch + i];
-
-		for (k = 0; ref->data && k < (size_t)tensor_count(ref); k++) {
-			double d = tensor_get(&out[i], k) - tensor_get(ref, k);
-
-			loss->sum += d * d;
-		}
-	}
-}
-
-/* The fp32 model with every weight an input, so that one session serves all perturbations. */
-struct probe {
-	struct model *m;
-	struct session *s;
-	const float **weights; /* as they are, parallel to the session's last inputs */
-	struct tensor *types;
-	size_t n_data, n;
-};
-
-static void probe_release(struct probe *p)
-{
-	session_free(p->s);
-	model_free(p->m);
-	free(p->weights);
-	free(p->types);
-}
-
-static enum fettle_status probe_open(struct probe *p, struct lab *l, const char *const *names, size_t n,
-				     struct err *err)
-{
-	struct session_options so = { .threads = l->o.threads };
-	enum fettle_status st = FETTLE_OK;
-	size_t i;
-
-	p->m = model_derive(l->s->m);
-	p->weights = xcalloc(n, sizeof(*p->weights));
-	p->types = xcalloc(n, sizeof(*p->types));
-	p->n_data = l->s->m->n_inputs;
-	p->n = n;
-	for (i = 0; i < n && !st; i++) {
-		struct init *w = model_init(p->m, names[i]);
-
-		st = model_weight(p->m, w, err);
-		p->weights[i] = w->t.data;
-		p->types[i] = w->t;
-	}
-	for (i = 0; i < n && !st; i++)
-		model_init_to_input(p->m, names[i]);
-	return st ? st : session_new(&p->s, l->rt, p->m, &so, err);
-}
-
-/* the loss with weight `which` at `at`, the others as they are */
-static enum fettle_status loss_at(struct lab *l, struct probe *p, size_t which, const float *at,
-				  size_t batches, const struct reference *ref, double *out, struct err *err)
-{
-	struct tensor *in = xcalloc(p->n_data + p->n, sizeof(*in));
-	struct tensor *results = xcalloc(session_n_outputs(p->s), sizeof(*results));
-	struct feed *feed = scoring_feed(l);
-	struct feed_batch b = FEED_BATCH_INIT;
-	struct loss loss = { 0, ref };
-	enum fettle_status st = FETTLE_OK;
-	size_t i, k;
-
-	for (i = 0; i < batches && i < feed_batches(feed) && !st; i++) {
-		st = lab_stopped(l) ? fail(err, FETTLE_STOP, "stopped") : feed_read(feed, i, &b, err);
-		if (st)
-			break;
-		memcpy(in, b.inputs, p->n_data * sizeof(*in));
-		for (k = 0; k < p->n; k++) {
-			in[p->n_data + k] = p->types[k];
-			in[p->n_data + k].data = (void *)(uintptr_t)(k == which ? at : p->weights[k]);
-		}
-		st = session_run(p->s, in, results, err);
-		if (!st)
-			add_loss(&loss, i, &b, results, session_n_outputs(p->s));
-	}
-	feed_batch_release(&b);
-	free(in);
-	free(results);
-	*out = loss.sum;
-	return st;
-}
-
-/* average over the weight's elements of the diagonal of the Hessian */
-static enum fettle_status average_trace(struct lab *l, struct probe *p, size_t which, size_t batches,
-					double middle, const struct reference *ref, struct rng *rng,
-					double *out, struct err *err)
-{
-	size_t n = (size_t)tensor_count(&p->types[which]), i;
-	const float *x = p->weights[which];
-	float *moved[2] = { xmalloc(n * sizeof(float)), xmalloc(n * sizeof(float)) };
-	double sum = 0, step = 0, loss[2] = { 0, 0 };
-	enum fettle_status st = FETTLE_OK;
-	int k, side;
-
-	for (i = 0; i < n; i++)
-		step += fabs((double)x[i]);
-	step = step > 0 ? 1e-2 * step / (double)n : 1e-3; /* small, but far above rounding */
-	for (k = 0; k < HUTCHINSON_VECTORS && !st; k++) {
-		for (i = 0; i < n; i++) { /* a Rademacher vector */
-			float v = rng_next(rng) >> 63 ? (float)step : -(float)step;
-
-			moved[0][i] = x[i] + v;
-			moved[1][i] = x[i] - v;
-		}
-		for (side = 0; side < 2 && !st; side++)
-			st = loss_at(l, p, which, moved[side], batches, ref, &loss[side], err);
-		sum += (loss[0] - 2 * middle + loss[1]) / (step * step);
-	}
-	*out = sum / HUTCHINSON_VECTORS / (double)n;
-	free(moved[0]);
-	free(moved[1]);
-	return st;
-}
-
-/* squared distance of the weight from its quantized self, under the op's setting in the plan */
-static enum fettle_status weight_error(struct lab *l, const struct qplan *q, size_t node, double *out,
-				       struct err *err)
-{
-	const struct op *op = &l->s->ops.v[node];
-	const struct node *n = l->s->m->nodes.v[node];
-	struct init *w = model_init(l->s->m, n->in[op->rule->weight]);
-	int axis = node_is(n, "Gemm") ? (node_int(n, "transB", 0) ? 0 : 1) : op->rule->axis;
-	enum fettle_status st;
-
-	st = model_weight(l->s->m, w, err);
-	if (!st)
-		st = quantization_error(&w->t, &q->ops[node].weight, axis, out, err);
-	return st;
-}
-
-/* the ops that have a constant weight, and those weights, each once */
-static size_t list_weights(const struct lab *l, const struct plan *p, size_t *op, size_t *weight,
-			   const char **names)
-{
-	const struct space *space = &l->t->space;
-	struct map seen = MAP_INIT;
-	size_t i, n = 0, n_names = 0;
-
-	for (i = 0; i < space->n_ops; i++) {
-		size_t node = l->t->node[i], known;
-		const struct op_rule *r = l->s->ops.v[node].rule;
-		const struct node *nd = l->s->m->nodes.v[node];
-
-		if (!plan_can_fall_back(p, space, i) || r->weight < 0 || r->kind != OP_COMPUTE ||
-		    (int)nd->n_in <= r->weight || !model_init(l->s->m, nd->in[r->weight]))
-			continue;
-		known = map_get(&seen, nd->in[r->weight]);
-		if (known == MAP_NONE) {
-			known = n_names;
-			names[n_names] = nd->in[r->weight];
-			map_set(&seen, names[n_names], n_names);
-			n_names++;
-		}
-		op[n] = i;
-		weight[n++] = known;
-	}
-	names[n_names] = NULL;
-	map_release(&seen);
-	return n;
-}
-
-static enum fettle_status rank_hessian(struct lab *l, const struct plan *p, size_t batches,
-				       struct op_order *out, struct err *err)
-{
-	size_t max = l->t->space.n_ops + 1, n, n_weights = 0, i;
-	size_t *op = xcalloc(max, sizeof(*op)), *weight = xcalloc(max, sizeof(*weight));
-	const char **names = xcalloc(max, sizeof(*names));
-	struct reference ref = { .per_batch = 0 };
-	struct probe probe = { .m = NULL };
-	struct qplan q = QPLAN_INIT;
-	double middle = 0;
-	struct rng rng;
-	enum fettle_status st;
-
-	rng_seed(&rng, 1);
-	tuning_qplan(l->t, p, &q);
-	n = list_weights(l, p, op, weight, names);
-	while (names[n_weights])
-		n_weights++;
-	st = run_batches(l, l->fp32, batches, keep, &ref, err);
-	if (!st)
-		st = probe_open(&probe, l, names, n_weights, err);
-	if (!st)
-		st = loss_at(l, &probe, SIZE_MAX, NULL, batches, &ref, &middle, err);
-	for (i = 0; i < n && !st; i++) {
-		double trace = 0, error = 0;
-
-		st = weight_error(l, &q, l->t->node[op[i]], &error, err);
-		if (!st)
-			st = average_trace(l, &probe, weight[i], batches, middle, &ref, &rng, &trace, err);
-		if (!st)
-			add(out, op[i], fmax(trace, 0) * error);
-	}
-	probe_release(&probe);
-	qplan_release(&q);
-	reference_release(&ref);
-	free(op);
-	free(weight);
-	free(names);
 	return st;
 }
 

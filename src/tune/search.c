@@ -16,6 +16,7 @@ struct search {
 	size_t *slots; /* hash table of trial numbers by plan; 0: empty */
 	size_t n_slots;
 	size_t best, most_accurate; /* trial numbers; 0: none yet */
+	double least;               /* objective of those that meet the criterion */
 	size_t held;
 	bool goal; /* a plan has met the criterion */
 	enum search_stop why;
@@ -57,6 +58,7 @@ enum fettle_status search_new(struct search **out, const struct search_config *c
 	if (st)
 		return st;
 	s = xcalloc(1, sizeof(*s));
+	s->least = INFINITY;
 	s->c = *c;
 	s->stage = "";
 	s->started = now(s);
@@ -212,22 +214,49 @@ static bool more_accurate(const struct search *s, const struct trial *a, const s
 	return plan_n_quantized(&a->plan, s->c.space) > plan_n_quantized(&b->plan, s->c.space);
 }
 
+/* what int8 saves, as far as the space knows */
+static double plan_gain(const struct search *s, const struct plan *p)
+{
+	double sum = 0;
+	size_t i;
+
+	for (i = 0; i < s->c.space->n_ops; i++)
+		if (plan_is_quantized(p, s->c.space, i))
+			sum += s->c.space->v[i].gain;
+	return sum;
+}
+
+/* Both meet the criterion. Objectives that differ by less than their noise say nothing: then more in int8 wins. */
+static bool more_useful(const struct search *s, const struct trial *a, const struct trial *b)
+{
+	double limit = s->least * (1 + s->c.objective_noise), x = a->score.objective, y = b->score.objective,
+	       gain;
+
+	if (isnan(x) || isnan(y))
+		return !isnan(x) || (isnan(y) && a->score.loss < b->score.loss);
+	if (x > limit || y > limit || s->c.objective_noise <= 0) {
+		if (x != y)
+			return x < y;
+		return a->score.loss < b->score.loss;
+	}
+	gain = plan_gain(s, &a->plan) - plan_gain(s, &b->plan);
+	if (fabs(gain) > 1e-9)
+		return gain > 0;
+	return x < y;
+}
+
 static bool better(const struct search *s, const struct trial *a, const struct trial *b)
 {
 	if (a->score.met != b->score.met)
 		return a->score.met;
-	if (!a->score.met)
-		return more_accurate(s, a, b);
-	if (isnan(a->score.objective) || isnan(b->score.objective))
-		return !isnan(a->score.objective) ||
-		       (isnan(b->score.objective) && a->score.loss < b->score.loss);
-	if (a->score.objective != b->score.objective)
-		return a->score.objective < b->score.objective;
-	return a->score.loss < b->score.loss;
+	return a->score.met ? more_useful(s, a, b) : more_accurate(s, a, b);
 }
 
 static void keep_best(struct search *s, const struct trial *t)
 {
+	bool record = t->score.met && t->score.objective < s->least;
+	size_t i;
+
 	s->goal |= t->score.met;
 	if (t->score.failed || !plan_n_quantized(&t->plan, s->c.space))
 		return;
@@ -235,6 +264,16 @@ static void keep_best(struct search *s, const struct trial *t)
 		s->best = t->number;
 	if (!s->most_accurate || more_accurate(s, t, trial_at(s, s->most_accurate)))
 		s->most_accurate = t->number;
+	if (!record)
+		return;
+	s->least = t->score.objective; /* the band has moved: who is in it now? */
+	for (i = 1; i <= t->number; i++) {
+		const struct trial *x = trial_at(s, i);
+
+		if (!x->score.failed && x->score.met && plan_n_quantized(&x->plan, s->c.space) &&
+		    more_useful(s, x, trial_at(s, s->best)))
+			s->best = i;
+	}
 }
 
 /* ---- trials ---- */

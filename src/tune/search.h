@@ -50,10 +50,11 @@ struct search_config {
 	struct strategy_options options;
 	double baseline; /* accuracy of the fp32 model */
 	bool higher_is_better;
-	bool relative;     /* loss in shares of |baseline|; otherwise as a difference */
-	double tolerance;  /* the loss that is allowed */
-	size_t max_trials; /* 0: no limit */
-	double timeout;    /* seconds from search_new(); 0: stop at the first plan that meets the criterion */
+	bool relative;          /* loss in shares of |baseline|; otherwise as a difference */
+	double tolerance;       /* the loss that is allowed */
+	double objective_noise; /* objectives within this share of the least count as equal: then more int8 wins */
+	size_t max_trials;      /* 0: no limit */
+	double timeout; /* seconds from search_new(); 0: stop at the first plan that meets the criterion */
 	const struct search_backend *backend;
 	void *self; /* the backend's */
 };

@@ -1,0 +1,111 @@
+#include "cli/cli.h"
+
+#include <math.h>
+
+static int run(int argc, char **argv);
+
+const struct command cmd_sensitivity = {
+	.name = "sensitivity",
+	.args = "MODEL --calib DATA [--eval DATA] [OPTION...]",
+	.summary = "how much each op costs when it alone is quantized, and why",
+	.run = run,
+};
+
+static const char details[] = "Worst first, by the error of the model's output. 'output' is the error of the "
+			      "op's own output in dB (higher\n"
+			      "is better); 'weights' is their share of it, the rest is the activations'; "
+			      "'clipped' is what ranges cut off,\n"
+			      "the rest is rounding. With --eval also the metric when only this op is "
+			      "quantized (one evaluation per op).\n";
+
+static json_t *as_json(const struct fettle_sensitivity *s)
+{
+	json_t *list = json_array();
+	size_t i;
+
+	for (i = 0; i < s->n; i++) {
+		const struct fettle_op_cost *o = &s->ops[i];
+
+		json_array_append_new(
+			list, json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:o, s:f}", "name", o->name, "type",
+					o->type, "sqnr_db", o->sqnr_db, "model_sqnr_db", o->model_sqnr_db,
+					"weight_share", o->weight_share, "clipping_share", o->clipping_share,
+					"metric", isfinite(o->metric) ? json_real(o->metric) : json_null(),
+					"macs_share", o->macs_share));
+	}
+	return json_pack("{s:s, s:o, s:o}", "metric", s->metric, "baseline",
+			 isfinite(s->baseline) ? json_real(s->baseline) : json_null(), "ops", list);
+}
+
+static void as_table(const struct fettle_sensitivity *s)
+{
+	const char *const head[] = { "op",      "type",    "model",         "output",
+				     "weights", "clipped", "multiply-adds", *s->metric ? s->metric : "" };
+	struct table t;
+	size_t i;
+
+	table_begin(&t, head, *s->metric ? 8 : 7, 0xfc);
+	for (i = 0; i < s->n; i++) {
+		const struct fettle_op_cost *o = &s->ops[i];
+
+		table_cell(&t, "%s", o->name);
+		table_cell(&t, "%s", o->type);
+		table_cell(&t, "%.1f dB", o->model_sqnr_db);
+		table_cell(&t, "%.1f dB", o->sqnr_db);
+		table_cell(&t, "%.0f %%", 100 * o->weight_share);
+		table_cell(&t, "%.0f %%", 100 * o->clipping_share);
+		table_cell(&t, "%.1f %%", 100 * o->macs_share);
+		if (*s->metric)
+			table_cell(&t, "%.4f", o->metric);
+	}
+	table_print(&t);
+	if (*s->metric)
+		printf("\nfp32 %s %.4f\n", s->metric, s->baseline);
+}
+
+static int run(int argc, char **argv)
+{
+	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	bool json = false, quiet = false;
+	const struct option options[] = {
+		{ "calib", "DATA", "samples to calibrate on", .text = &o.calib },
+		{ "eval", "DATA", "labelled samples, for the effect on the metric", .text = &o.eval },
+		{ "metric", "M", "top1 with labels, else sqnr", .text = &o.metric },
+		{ "config", "YAML", "configuration; options override it", .text = &o.config, .letter = 'c' },
+		{ "samples", "N", "calibration samples (100)", .number = &o.calib_samples },
+		{ "eval-samples", "N", "only the first N evaluation samples", .number = &o.eval_samples },
+		{ "threads", "N", "threads for the runtime (all cores)", .integer = &o.threads },
+		{ "json", NULL, "print the result as JSON", .flag = &json },
+		{ "quiet", NULL, "no progress", .flag = &quiet },
+	};
+	struct fettle_sensitivity *s = NULL;
+	const char *rest[64];
+	struct progress p;
+	enum fettle_status st;
+	struct fettle *f;
+	int n, code = 0;
+
+	if (argc > 64)
+		return usage_error(&cmd_sensitivity, "too many arguments");
+	n = args_read(&cmd_sensitivity, options, sizeof(options) / sizeof(options[0]), details, argc, argv,
+		      rest);
+	if (n < 0)
+		return args_exit(n);
+	if (n != 1)
+		return usage_error(&cmd_sensitivity, n ? "one model at a time" : "which model?");
+	o.model = rest[0];
+	f = fettle_new();
+	progress_begin(&p, f, quiet);
+	st = fettle_sensitivity(f, &o, &s);
+	progress_end(&p);
+	show_notes(f, quiet);
+	if (st)
+		code = library_error(f, st);
+	else if (json)
+		print_json(as_json(s));
+	else
+		as_table(s);
+	fettle_sensitivity_free(s);
+	fettle_free(f);
+	return code;
+}

@@ -1,0 +1,127 @@
+#include "tune/compare.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* samples the ops are scored on */
+struct feed *scoring_feed(const struct lab *l)
+{
+	return l->calib ? l->calib : l->eval;
+}
+
+enum fettle_status run_batches(struct lab *l, struct session *s, size_t batches, take_fn take, void *self,
+			       struct err *err)
+{
+	struct tensor *out = xcalloc(session_n_outputs(s), sizeof(*out));
+	struct feed_batch b = FEED_BATCH_INIT;
+	struct feed *feed = scoring_feed(l);
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	for (i = 0; i < batches && i < feed_batches(feed) && !st; i++) {
+		if (lab_stopped(l)) {
+			st = fail(err, FETTLE_STOP, "stopped");
+			break;
+		}
+		st = feed_read(feed, i, &b, err);
+		if (!st)
+			st = session_run(s, b.inputs, out, err);
+		if (!st)
+			take(self, i, &b, out, session_n_outputs(s));
+	}
+	feed_batch_release(&b);
+	free(out);
+	return st;
+}
+
+void keep_outputs(void *self, size_t batch, const struct feed_batch *b, const struct tensor *out, size_t n)
+{
+	struct reference *r = self;
+	size_t i;
+
+	(void)batch;
+	(void)b;
+	r->per_batch = n;
+	for (i = 0; i < n; i++) {
+		struct tensor t = out[i];
+
+		t.data = NULL;
+		if (out[i].dtype == DT_F32) {
+			t.data = xmalloc(tensor_bytes(&out[i]));
+			memcpy(t.data, out[i].data, tensor_bytes(&out[i]));
+		}
+		VEC_PUSH(&r->v, t);
+	}
+}
+
+void reference_release(struct reference *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->v.n; i++)
+		free(r->v.v[i].data);
+	VEC_RELEASE(&r->v);
+}
+
+void compare_outputs(void *self, size_t batch, const struct feed_batch *b, const struct tensor *out, size_t n)
+{
+	struct comparison *c = self;
+	size_t i, k;
+
+	(void)b;
+	for (i = 0; i < n; i++) {
+		const struct tensor *ref = &c->r->v.v[batch * c->r->per_batch + i];
+		const float *x = ref->data, *y = out[i].data;
+		size_t count = (size_t)tensor_count(&out[i]);
+
+		if (!x || out[i].dtype != DT_F32 || tensor_count(ref) != tensor_count(&out[i]))
+			continue;
+		for (k = 0; k < count; k++) {
+			double d = (double)y[k] - x[k];
+
+			c->noise[i] += d * d;
+			c->signal[i] += (double)x[k] * x[k];
+		}
+	}
+}
+
+/* where a value of the fp32 graph is to be found in the quantized one: behind its DQ, if it has one */
+const char *name_in(const struct graph_index *q, const char *value)
+{
+	size_t v = graph_value(q, value), i, k;
+
+	if (v == MAP_NONE)
+		return NULL;
+	for (i = q->first[v]; i < q->first[v + 1]; i++) {
+		const struct node *n = q->m->nodes.v[q->uses[i]];
+		size_t out;
+
+		if (strcmp(n->op, "QuantizeLinear") != 0)
+			continue;
+		out = graph_value(q, n->out[0]);
+		for (k = q->first[out]; k < q->first[out + 1]; k++) {
+			const struct node *dq = q->m->nodes.v[q->uses[k]];
+
+			if (strcmp(dq->op, "DequantizeLinear") == 0 && !node_has_attr(dq, "axis"))
+				return dq->out[0];
+		}
+	}
+	return value;
+}
+
+enum fettle_status expose_and_run(struct lab *l, struct model *m, const char *const *names, size_t n,
+				  size_t batches, take_fn take, void *self, struct err *err)
+{
+	struct session_options so = { .threads = l->o.threads };
+	struct model *d = model_derive(m);
+	struct session *s = NULL;
+	enum fettle_status st;
+
+	model_set_outputs(d, names, n);
+	st = session_new(&s, l->rt, d, &so, err);
+	if (!st)
+		st = run_batches(l, s, batches, take, self, err);
+	session_free(s);
+	model_free(d);
+	return st;
+}

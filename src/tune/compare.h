@@ -1,0 +1,46 @@
+/* Running models on a few batches and comparing what they put out: what scores of ops are made of. */
+#ifndef TUNE_COMPARE_H
+#define TUNE_COMPARE_H
+
+#include "tune/lab.h"
+
+struct feed *scoring_feed(const struct lab *l); /* samples the ops are scored on */
+
+/* Runs a session on the first batches and hands each batch's outputs to `take`. */
+typedef void (*take_fn)(void *self, size_t batch, const struct feed_batch *b, const struct tensor *out,
+			size_t n);
+enum fettle_status run_batches(struct lab *l, struct session *s, size_t batches, take_fn take, void *self,
+			       struct err *err);
+/* The same for values inside a model. */
+enum fettle_status expose_and_run(struct lab *l, struct model *m, const char *const *names, size_t n,
+				  size_t batches, take_fn take, void *self, struct err *err);
+/* Where a value of the fp32 graph is to be found in the quantized one: behind its DQ, if it has one. */
+const char *name_in(const struct graph_index *quantized, const char *value);
+
+/* Outputs of the fp32 side, kept for comparing: keep_outputs() is a take_fn. */
+struct reference {
+	VEC(struct tensor) v; /* batch by batch */
+	size_t per_batch;
+};
+#define REFERENCE_INIT                                                                                       \
+	{                                                                                                    \
+		.per_batch = 0                                                                               \
+	}
+void keep_outputs(void *reference, size_t batch, const struct feed_batch *b, const struct tensor *out,
+		  size_t n);
+void reference_release(struct reference *r);
+
+/* Sums of squared differences and of squares, per output: compare_outputs() is a take_fn. */
+struct comparison {
+	const struct reference *r;
+	double *noise, *signal;
+};
+void compare_outputs(void *comparison, size_t batch, const struct feed_batch *b, const struct tensor *out,
+		     size_t n);
+
+/* hessian.c: average trace of the Hessian times squared weight error, per op (HAWQ-V2) */
+enum fettle_status rank_hessian(struct lab *l, const struct plan *p, size_t batches, struct op_order *out,
+				struct err *err);
+void op_order_add(struct op_order *o, size_t op, double score);
+
+#endif

@@ -1,0 +1,208 @@
+#include "tune/sensitivity.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "tune/compare.h"
+
+/* all in fp32 but one op */
+static void single_plan(const struct lab *l, size_t op, struct qplan *out)
+{
+	const struct space *space = &l->t->space;
+	struct plan p = PLAN_INIT;
+	size_t i;
+
+	plan_init(&p, space);
+	tuning_qplan(l->t, &p, out);
+	for (i = 0; i < space->n_ops; i++)
+		if (i != op)
+			out->ops[l->t->node[i]].mode = OP_FP32;
+	plan_release(&p);
+}
+
+enum { BATCHES = 4 };
+
+/* relative squared errors of the op's output and of the model's, against the fp32 model */
+static enum fettle_status measure(struct lab *l, const char *value, const struct qplan *q,
+				  const struct reference *ref, double *own, double *model, struct err *err)
+{
+	size_t n = l->s->m->n_outputs, i;
+	const char **names = xcalloc(n + 1, sizeof(*names));
+	struct comparison c = { ref, xcalloc(n + 1, sizeof(double)), xcalloc(n + 1, sizeof(double)) };
+	struct model *m = NULL;
+	struct graph_index g;
+	enum fettle_status st;
+
+	st = lab_quantize(l, q, &m, err);
+	if (st)
+		goto out;
+	graph_index_init(&g, m);
+	for (i = 0; i < n; i++)
+		names[i] = l->s->m->outputs[i].name;
+	names[n] = name_in(&g, value);
+	graph_index_release(&g);
+	st = expose_and_run(l, m, names, n + 1, BATCHES, compare_outputs, &c, err);
+	*own = c.signal[n] > 0 ? c.noise[n] / c.signal[n] : 0;
+	*model = 0;
+	for (i = 0; i < n; i++)
+		*model = fmax(*model, c.signal[i] > 0 ? c.noise[i] / c.signal[i] : 0);
+out:
+	model_free(m);
+	free(names);
+	free(c.noise);
+	free(c.signal);
+	return st;
+}
+
+static enum fettle_status fp32_outputs(struct lab *l, const char *value, struct reference *ref,
+				       struct err *err)
+{
+	size_t n = l->s->m->n_outputs, i;
+	const char **names = xcalloc(n + 1, sizeof(*names));
+	enum fettle_status st;
+
+	for (i = 0; i < n; i++)
+		names[i] = l->s->m->outputs[i].name;
+	names[n] = value;
+	st = expose_and_run(l, l->s->m, names, n + 1, BATCHES, keep_outputs, ref, err);
+	free(names);
+	return st;
+}
+
+static double decibels(double relative_error)
+{
+	return relative_error > 1e-20 ? -10 * log10(relative_error) : 200;
+}
+
+/* which part of the error of quantizing an op's first input comes from what its range cuts off */
+static double clipping_share(struct lab *l, size_t node, const struct op_choice *c)
+{
+	const struct node *n = l->s->m->nodes.v[node];
+	const struct observer *o =
+		lab_observer(l, l->s->g.names[rearranged_from(&l->s->g, graph_value(&l->s->g, n->in[0]))]);
+	struct range_options ro = { c->act.algorithm, c->act.percentile, 0, c->act.dtype, c->act.scheme };
+	struct qparams q;
+	struct qlimits lim;
+	struct range r;
+	double lo, hi, clip = 0, round = 0, width;
+	size_t i;
+
+	if (!o || range_compute(o, &ro, &r, NULL))
+		return 0;
+	q = quant_params(r.min, r.max, c->act.dtype, c->act.scheme, false);
+	lim = quant_limits(c->act.dtype, SCHEME_ASYM, false);
+	lo = (lim.lo - q.zero) * (double)q.scale;
+	hi = (lim.hi - q.zero) * (double)q.scale;
+	width = observer_width(o);
+	for (i = 0; i < OBSERVER_BINS; i++) {
+		double x = ((double)i - OBSERVER_SIDE + 0.5) * width, count = (double)o->bins[i];
+		double beyond = x < lo ? lo - x : x > hi ? x - hi : 0;
+
+		if (beyond > 0)
+			clip += count * beyond * beyond;
+		else
+			round += count * (double)q.scale * q.scale / 12;
+	}
+	return clip + round > 0 ? clip / (clip + round) : 0;
+}
+
+static enum fettle_status metric_with(struct lab *l, const struct qplan *q, double *out, struct err *err)
+{
+	struct session_options so = { .threads = l->o.threads, .level = l->o.level };
+	struct model *m = NULL;
+	struct session *s = NULL;
+	struct accuracy a = { 0 };
+	enum fettle_status st;
+
+	st = lab_quantize(l, q, &m, err);
+	if (!st)
+		st = session_new(&s, l->rt, m, &so, err);
+	if (!st)
+		st = lab_evaluate(l, s, &a, err);
+	*out = a.value;
+	session_free(s);
+	model_free(m);
+	return st;
+}
+
+static enum fettle_status one_op(struct lab *l, size_t op, struct op_sensitivity *out, struct err *err)
+{
+	size_t node = l->t->node[op];
+	const struct op_rule *rule = l->s->ops.v[node].rule;
+	struct qplan q = QPLAN_INIT;
+	double own = 0, model = 0, ignored, weights = 0, activations = 0;
+	const char *value = l->s->g.names[quantized_output(&l->s->g, l->s->m->nodes.v[node]->out[0])];
+	struct reference ref = REFERENCE_INIT;
+	enum fettle_status st;
+
+	*out = (struct op_sensitivity){ .op = op, .metric = NAN };
+	single_plan(l, op, &q);
+	st = fp32_outputs(l, value, &ref, err);
+	if (!st)
+		st = measure(l, value, &q, &ref, &own, &model, err);
+	if (!st && l->metric)
+		st = metric_with(l, &q, &out->metric, err);
+	if (!st && rule->weight >= 0 && rule->kind == OP_COMPUTE && q.ops[node].mode == OP_STATIC) {
+		/* with the other side in 16 bits, only one side's error is left */
+		struct op_choice c = q.ops[node];
+
+		q.ops[node].act.dtype = DT_U16;
+		q.ops[node].act.scheme = SCHEME_ASYM;
+		st = measure(l, value, &q, &ref, &weights, &ignored, err);
+		q.ops[node] = c;
+		q.ops[node].weight.dtype = DT_S16;
+		q.ops[node].weight.scheme = SCHEME_SYM;
+		q.ops[node].weight.narrow = false;
+		if (!st)
+			st = measure(l, value, &q, &ref, &activations, &ignored, err);
+		q.ops[node] = c;
+	}
+	if (!st) {
+		out->sqnr = decibels(own);
+		out->model_sqnr = decibels(model);
+		out->weight_share = weights + activations > 0 ? weights / (weights + activations) : 0;
+		if (q.ops[node].mode == OP_STATIC && rule->kind != OP_TABLE)
+			out->clipping_share = clipping_share(l, node, &q.ops[node]);
+	}
+	reference_release(&ref);
+	qplan_release(&q);
+	return st;
+}
+
+static int worst_first(const void *a, const void *b)
+{
+	double x = ((const struct op_sensitivity *)a)->model_sqnr,
+	       y = ((const struct op_sensitivity *)b)->model_sqnr;
+
+	return (x > y) - (x < y);
+}
+
+enum fettle_status sensitivity(struct lab *l, progress_fn progress, void *self, struct op_sensitivity **out,
+			       size_t *n, struct err *err)
+{
+	const struct space *space = &l->t->space;
+	struct op_sensitivity *rows = xcalloc(space->n_ops, sizeof(*rows));
+	struct plan p = PLAN_INIT;
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	*n = 0;
+	plan_init(&p, space);
+	for (i = 0; i < space->n_ops && !st; i++) {
+		if (!plan_is_quantized(&p, space, i))
+			continue;
+		st = one_op(l, i, &rows[*n], err);
+		if (!st)
+			++*n;
+		if (!st && progress && !progress(self, i + 1, space->n_ops))
+			st = fail(err, FETTLE_STOP, "stopped");
+	}
+	plan_release(&p);
+	if (st) {
+		free(rows);
+		return st;
+	}
+	qsort(rows, *n, sizeof(*rows), worst_first);
+	*out = rows;
+	return FETTLE_OK;
+}

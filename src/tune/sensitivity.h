@@ -1,0 +1,20 @@
+/* How much each op costs when it alone is quantized, and why. */
+#ifndef TUNE_SENSITIVITY_H
+#define TUNE_SENSITIVITY_H
+
+#include "tune/lab.h"
+
+struct op_sensitivity {
+	size_t op;             /* parameter of the space */
+	double sqnr;           /* of the op's own output, in dB; higher is better */
+	double model_sqnr;     /* of the model's output, when only this op is quantized */
+	double weight_share;   /* of the error, the rest is the activations' */
+	double clipping_share; /* of the activations' error, the rest is rounding */
+	double metric;         /* when only this op is quantized; NaN without evaluation data */
+};
+
+/* One row for each op of the space that the default plan quantizes, worst first. free() the array. */
+enum fettle_status sensitivity(struct lab *l, progress_fn progress, void *self, struct op_sensitivity **out,
+			       size_t *n, struct err *err);
+
+#endif
