@@ -22,6 +22,34 @@ static const struct {
 	TEXT(format, "quantization.quant_format", "--format"),
 };
 
+/* In any order: a value that only goes with another, such as a loss over 1 with an absolute criterion, is tried
+ * again after it. */
+static enum fettle_status set_settings(struct request *r, struct err *err)
+{
+	const struct fettle_setting *s = r->o.settings;
+	size_t i, n = r->o.n_settings, left = n, before;
+	bool *done = xcalloc(n, sizeof(*done));
+	enum fettle_status st;
+
+	do {
+		before = left;
+		st = FETTLE_OK;
+		for (i = 0; i < n; i++) {
+			enum fettle_status one;
+
+			if (done[i])
+				continue;
+			/* the message that is left is the first one's */
+			one = config_set(r->c, s[i].key, s[i].value, s[i].origin, st ? NULL : err);
+			done[i] = !one;
+			left -= !one;
+			st = st ? st : one;
+		}
+	} while (left && left < before);
+	free(done);
+	return st;
+}
+
 static enum fettle_status set_texts(struct request *r, struct err *err)
 {
 	enum fettle_status st = FETTLE_OK;
@@ -33,10 +61,7 @@ static enum fettle_status set_texts(struct request *r, struct err *err)
 		if (value)
 			st = config_set(r->c, texts[i].key, value, texts[i].origin, err);
 	}
-	for (i = 0; i < r->o.n_settings && !st; i++)
-		st = config_set(r->c, r->o.settings[i].key, r->o.settings[i].value, r->o.settings[i].origin,
-				err);
-	return st;
+	return st ? st : set_settings(r, err);
 }
 
 enum fettle_status request_begin(struct request *r, struct fettle *f, const struct fettle_options *in)
