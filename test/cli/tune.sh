@@ -82,8 +82,6 @@ done <"$dir/strategies"
 tune 1 'TARGET NOT MET.*after 1 trial of' $data --tolerance 0 --max-trials 1 -o "$dir/short.onnx"
 grep -q 'short.onnx (the best seen, short of the target)' "$dir/out" && ok || bad "nothing says what was written"
 expect 0 top1 eval "$dir/short.onnx" --data $e --samples 50
-tune 0 'Target met' $data --tolerance 0.5 --max-trials 1
-tune 1 'at least 0.9433' $data --tolerance 0.0 --criterion absolute --max-trials 1
 tune 0 'mse at most' $data --metric mse --criterion absolute --tolerance 20 --max-trials 1
 
 # an evaluator of the user's, also one that fails at times
@@ -111,7 +109,7 @@ grep -q 'note: the holdout data has no effect' "$dir/out" && ok || bad "--holdou
 start=$(date +%s)
 tune 1 'the time is used up' $data --strategy random --tolerance 0 --max-trials 0 --timeout 1.5
 is "$(($(date +%s) - start)) < 6" "seconds with --timeout 1.5"
-tune 0 '"stop": "(timeout|exhausted|max_trials)"' $data --timeout 2.5 --json --quiet # met, and on for the fastest
+tune 0 '"stop": "(timeout|exhausted|max_trials)"' $data --timeout 1.5 --json --quiet # met, and on for the fastest
 
 # objectives and approaches
 tune 0 '"met": true' $data --objective modelsize --json --quiet
@@ -133,7 +131,7 @@ quantization:
 tuning:
   strategy: basic
   accuracy_criterion: {relative: 0}
-  exit_policy: {max_trials: 40}
+  exit_policy: {max_trials: 30}
 END
 tune 0 '"trials"' $data -c "$conf" --json --quiet
 "$fettle" history "$ws" --json >"$dir/h.json"
@@ -167,7 +165,7 @@ quantization:
 tuning:
   strategy: basic
   accuracy_criterion: {relative: 0}
-  exit_policy: {max_trials: 25}
+  exit_policy: {max_trials: 15}
 END
 n=$((n + 1)) ws=$dir/w$n
 "$fettle" tune $m $data -c "$conf" --workspace "$ws" --json --quiet >"$dir/out"
@@ -193,7 +191,7 @@ for wrong in 's,/conv4/,/conv44/,;9:5: no op .*did you mean .?/conv4/Conv' 's,Ge
 done
 
 # the configuration in force, and from where
-expect 0 'max_trials: 25 +# c[0-9]+.yaml:20' tune $m $data -c "$conf" --print-config
+expect 0 'max_trials: 15 +# c[0-9]+.yaml:20' tune $m $data -c "$conf" --print-config
 expect 0 'random_seed: 4 +# --seed' tune $m -c "$conf" --seed 4 --print-config
 expect 0 'quant_level: 1 +# c[0-9]+.yaml:18 implies it' tune -c "$conf" --print-config
 expect 0 'tolerable_loss: 0.01 +# default' tune --print-config
@@ -205,16 +203,16 @@ h = d['holdout']
 assert 0 < h['low'] < h['accuracy'] < h['high'] < 1 and h['samples'] == 256"
 
 # the same seed gives the same run, another seed another; on two threads at once as well
-for run in "random 7 a" "random 7 b" "random 8 c" "tpe 7 a" "tpe 7 b" "mse_v2 7 a" "mse_v2 7 b" "auto 7 a" "auto 7 b"; do
+for run in "random 7 a" "random 7 b" "random 8 c" "tpe 7 a" "tpe 7 b" "mse_v2 7 a" "mse_v2 7 b"; do
 	echo "$run"
 done >"$dir/runs"
 # shellcheck disable=SC2016
 xargs -P 2 -n 3 sh -c '"$1" tune $2 --strategy "$4" --seed "$5" --max-trials 6 --workspace "$3/same_$4_$6" --quiet >/dev/null' - \
 	"$fettle" "$m $data" "$dir" <"$dir/runs"
-for run in random_a random_b random_c tpe_a tpe_b mse_v2_a mse_v2_b auto_a auto_b; do
+for run in random_a random_b random_c tpe_a tpe_b mse_v2_a mse_v2_b; do
 	plans "$dir/same_$run" >"$dir/$run.plans"
 done
-for s in random tpe mse_v2 auto; do
+for s in random tpe mse_v2; do
 	same "$dir/${s}_a.plans" "$dir/${s}_b.plans" "two runs of $s with one seed"
 done
 cmp -s "$dir/random_a.plans" "$dir/random_c.plans" && bad "random: another seed, the same run" || ok
