@@ -107,14 +107,32 @@ static enum fettle_status check_kind(const struct config_dataset *d, const char 
 	size_t i;
 
 	for (i = 0; d->kind && i < ARRAY_LEN(kinds); i++)
-		if (strcmp(d->kind, kinds[i]) == 0)
-			return FETTLE_OK;
+		if (strcmp(d->kind, kinds[i]) == 0) {
+			if (!d->params.n)
+				return FETTLE_OK;
+			return config_fail(&d->params.v[0].at, FETTLE_INVALID, err,
+					   "unknown key '%s' of dataset %s, need only root",
+					   d->params.v[0].key, d->kind);
+		}
 	if (!d->kind)
 		return FETTLE_OK;
 	near = str_nearest(d->kind, kinds, ARRAY_LEN(kinds));
 	return fail(err, FETTLE_UNSUPPORTED,
 		    "cannot read the %s data: dataset '%s', need ImageFolder, Npz or TestDataSet%s%s%s", what,
 		    d->kind, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+}
+
+/* Which images a model takes says the model: those with one channel are grey. */
+static int image_channels(const struct input_spec *specs, size_t n)
+{
+	const int64_t *dims = specs[0].dims;
+	bool colour, grey;
+
+	if (n != 1 || specs[0].rank != 4)
+		return 0;
+	colour = dims[1] == 3 || dims[3] == 3;
+	grey = dims[1] == 1 || dims[3] == 1;
+	return grey && !colour ? 1 : 0;
 }
 
 enum fettle_status request_source(struct source *s, const struct config_dataloader *d, const char *what,
@@ -128,13 +146,14 @@ enum fettle_status request_source(struct source *s, const struct config_dataload
 	st = check_kind(&d->dataset, what, err);
 	if (!st && !d->dataset.root)
 		st = fail(err, FETTLE_INVALID, "cannot read the %s data: no path is given", what);
-	if (!st)
-		st = dataset_open(&s->data, d->dataset.root, &opt, err);
 	if (st)
 		return st;
-	specs = xcalloc(session_n_inputs(session), sizeof(*specs));
+	specs = xcalloc(session_n_inputs(session) + 1, sizeof(*specs));
 	session_specs(session, specs);
-	st = feed_open(&s->feed, s->data, specs, session_n_inputs(session), o, err);
+	opt.channels = image_channels(specs, session_n_inputs(session));
+	st = dataset_open(&s->data, d->dataset.root, &opt, err);
+	if (!st)
+		st = feed_open(&s->feed, s->data, specs, session_n_inputs(session), o, err);
 	free(specs);
 	return st;
 }
