@@ -304,6 +304,9 @@ FETTLE_API enum fettle_status fettle_inspect(struct fettle *f, const struct fett
 					     struct fettle_inspection **out);
 FETTLE_API void fettle_inspection_free(struct fettle_inspection *i);
 
+/* The built-in capability table for ONNX Runtime on this CPU, as YAML; free() it. */
+FETTLE_API char *fettle_capability(void);
+
 /* The words that settings take: metrics, algorithms. NULL past the end. */
 FETTLE_API const char *fettle_metric_name(size_t i, const char **summary);
 FETTLE_API const char *fettle_algorithm_name(size_t i, const char **summary);
