@@ -111,10 +111,11 @@ struct fettle_options {
 	size_t n_settings;
 
 	/* fettle_tune() */
-	const char *workspace; /* folder of the run's history; NULL: fettle_workspace/<model>-<time> */
-	bool resume;           /* go on with the run in that folder */
-	const char *holdout;   /* DATA nothing was chosen by, to measure the result on */
-	const char *plan;      /* JSON file of a plan, for fettle_quantize() */
+	const char *workspace;  /* folder of the run's history; NULL: fettle_workspace/<model>-<time> */
+	bool resume;            /* go on with the run in that folder */
+	const char *holdout;    /* DATA nothing was chosen by, to measure the result on */
+	const char *plan;       /* JSON file of a plan, for fettle_quantize() */
+	const char *capability; /* YAML of what op types may be quantized to, instead of the built-in table */
 	double (*evaluate)(void *self,
 			   const char *model); /* evaluator instead of data and metric; NaN: failed */
 	void *evaluate_self;
