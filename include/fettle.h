@@ -111,10 +111,11 @@ struct fettle_options {
 	size_t n_settings;
 
 	/* fettle_tune() */
-	const char *workspace; /* folder of the run's history; NULL: fettle_workspace/<model>-<time> */
-	bool resume;           /* go on with the run in that folder */
-	const char *holdout;   /* DATA nothing was chosen by, to measure the result on */
-	const char *plan;      /* JSON file of a plan, for fettle_quantize() */
+	const char *workspace;  /* folder of the run's history; NULL: fettle_workspace/<model>-<time> */
+	bool resume;            /* go on with the run in that folder */
+	const char *holdout;    /* DATA nothing was chosen by, to measure the result on */
+	const char *plan;       /* JSON file of a plan, for fettle_quantize() */
+	const char *capability; /* YAML of what op types may be quantized to, instead of the built-in table */
 	double (*evaluate)(void *self,
 			   const char *model); /* evaluator instead of data and metric; NaN: failed */
 	void *evaluate_self;
@@ -303,6 +304,9 @@ struct fettle_inspection {
 FETTLE_API enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options *o,
 					     struct fettle_inspection **out);
 FETTLE_API void fettle_inspection_free(struct fettle_inspection *i);
+
+/* The built-in capability table for ONNX Runtime on this CPU, as YAML; free() it. */
+FETTLE_API char *fettle_capability(void);
 
 /* The words that settings take: metrics, algorithms. NULL past the end. */
 FETTLE_API const char *fettle_metric_name(size_t i, const char **summary);

@@ -126,6 +126,34 @@ static enum fettle_status apply_selection(const char *list, const struct subject
 	return st;
 }
 
+/* Types that a capability file does not list are not quantized; it need not know the model. */
+static enum fettle_status apply_capability(const char *path, const struct subject *s, struct op_mask *masks,
+					   struct err *err)
+{
+	struct request r = { .c = NULL };
+	struct arena a = ARENA_INIT;
+	struct constraint *v = NULL;
+	enum fettle_status st;
+	size_t n, i, k;
+
+	st = config_load(&r.c, path, err);
+	if (st)
+		return st;
+	n = request_constraints(&r, &a, &v);
+	for (i = 0; i < s->ops.n; i++) {
+		struct op_mask allowed = { .act = { .dtype = MASK_FP32 }, .weight = { .dtype = MASK_FP32 } };
+
+		for (k = 0; k < n; k++)
+			if (v[k].scope == CONSTRAIN_TYPE && strcmp(v[k].name, s->m->nodes.v[i]->op) == 0)
+				allowed = v[k].mask;
+		mask_intersect(&masks[i], &allowed);
+	}
+	free(v);
+	arena_release(&a);
+	request_release(&r);
+	return FETTLE_OK;
+}
+
 /* what is allowed for each op */
 static enum fettle_status read_masks(const struct request *r, const struct subject *s, struct op_mask **out,
 				     struct err *err)
@@ -140,6 +168,8 @@ static enum fettle_status read_masks(const struct request *r, const struct subje
 	st = constraints_apply(constraints, n, &s->ops, s->m, *out, err);
 	free(constraints);
 	arena_release(&a);
+	if (!st && r->o.capability)
+		st = apply_capability(r->o.capability, s, *out, err);
 	return st;
 }
 

@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int run(int argc, char **argv);
@@ -167,10 +168,14 @@ static void show(const struct fettle_inspection *x, const char *model, bool all,
 static int run(int argc, char **argv)
 {
 	struct fettle_options o = FETTLE_OPTIONS_INIT;
-	bool json = false, ops = false, space = false;
+	bool json = false, ops = false, space = false, capability = false;
 	const struct option options[] = {
 		{ "ops", NULL, "every op by name, not only by type", .flag = &ops },
 		{ "space", NULL, "what a search may choose from, op by op", .flag = &space },
+		{ "capability", NULL,
+		  "print the table of what can be quantized to what\n(no model needed; 'tune --capability' "
+		  "reads one)",
+		  .flag = &capability },
 		{ "config", "YAML", "configuration whose constraints apply", .text = &o.config,
 		  .letter = 'c' },
 		{ "approach", "A", "show the default plan of this approach: static, dynamic, auto",
@@ -190,6 +195,13 @@ static int run(int argc, char **argv)
 	n = args_read(&cmd_inspect, options, sizeof(options) / sizeof(options[0]), NULL, argc, argv, rest);
 	if (n < 0)
 		return args_exit(n);
+	if (capability) {
+		char *text = fettle_capability();
+
+		fputs(text, stdout);
+		free(text);
+		return 0;
+	}
 	if (n != 1)
 		return usage_error(&cmd_inspect, n ? "one model at a time" : "which model?");
 	o.model = rest[0];

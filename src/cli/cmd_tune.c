@@ -272,6 +272,10 @@ static int run(int argc, char **argv)
 		{ "eval-cmd", "CMD", "any program as evaluator: 'cmd {model}' prints a number",
 		  .text = &o.eval_cmd },
 		{ "config", "YAML", "configuration; options override it", .text = &o.config, .letter = 'c' },
+		{ "capability", "YAML",
+		  "what op types may be quantized to, instead of the built-in\ntable; 'fettle inspect "
+		  "--capability' prints that",
+		  .text = &o.capability },
 		{ "output", "FILE", "where to write the best model (WORKSPACE/best_model.onnx)",
 		  .text = &o.output, .letter = 'o' },
 		{ "strategy", "S", "auto, basic, mse_v2, …: 'fettle strategies' lists them",

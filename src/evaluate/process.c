@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,11 +16,19 @@
 
 extern char **environ;
 
+/* Not getrusage(): its figure survives exec, so a child would begin with its parent's. */
 size_t peak_memory(void)
 {
-	struct rusage u;
+	FILE *f = fopen("/proc/self/status", "re");
+	char line[256];
+	size_t kb = 0;
 
-	return getrusage(RUSAGE_SELF, &u) == 0 ? (size_t)u.ru_maxrss * 1024 : 0;
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "VmHWM: %zu kB", &kb) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return kb * 1024;
 }
 
 /* runs argv, gives what it wrote to its standard output; a program that fails is an error naming `what` */

@@ -33,6 +33,7 @@ struct op_rule {
 	int since;           /* opset from which the runtime's integer kernel applies; 0: any */
 	bool needs_output;   /* fuses only when its output is quantized too */
 	bool on;             /* quantized by default */
+	double speedup;      /* of the integer kernel over the fp32 one, as measured; 0: not known */
 	const char *qlinear; /* the op of the QOperator format, NULL: runs on integers as it is */
 	const char *qlinear_domain;
 };
@@ -53,8 +54,9 @@ struct op {
 	unsigned modes;             /* MODE_* possible for this very node */
 	bool offered;               /* worth a plan's while: its inputs can be there in integers */
 	bool depthwise;
-	double macs; /* multiply-adds per sample; 0 where shapes are unknown or it has none */
-	int block;   /* index of its transformer block, or -1 */
+	double speedup; /* expected of int8; 1: none */
+	double macs;    /* multiply-adds per sample; 0 where shapes are unknown or it has none */
+	int block;      /* index of its transformer block, or -1 */
 };
 
 struct op_list {

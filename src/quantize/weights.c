@@ -370,7 +370,7 @@ enum fettle_status quantization_error(const struct tensor *t, const struct qsett
 	w.q.data = xmalloc(tensor_bytes(&w.q) + 1);
 	w.scale.data = xcalloc(channels, sizeof(float));
 	w.zero.data = xcalloc(channels, sizeof(int32_t));
-	st = fill(&w, "tensor", x, s, NULL, err);
+	st = fill(&w, "tensor", x, s, &(struct weight_form){ .axis = axis }, err);
 	for (o = 0; o < v.outer && !st; o++)
 		for (c = 0; c < v.channels; c++)
 			for (i = 0; i < v.inner; i++) {

@@ -88,6 +88,33 @@ enum fettle_status constraints_apply(const struct constraint *v, size_t n, const
 	return st;
 }
 
+static void intersect(unsigned *to, unsigned with, unsigned nothing)
+{
+	if (with && *to)
+		*to = *to & with ? *to & with : nothing;
+	else if (with)
+		*to = with;
+}
+
+static void intersect_side(struct side_mask *to, const struct side_mask *with)
+{
+	/* where nothing is left, the op stays in fp32: that is said by the type alone */
+	unsigned before[3] = { to->granularity, to->scheme, to->algorithm };
+
+	intersect(&to->dtype, with->dtype, MASK_FP32);
+	intersect(&to->granularity, with->granularity, 0);
+	intersect(&to->scheme, with->scheme, 0);
+	intersect(&to->algorithm, with->algorithm, 0);
+	if ((before[0] && !to->granularity) || (before[1] && !to->scheme) || (before[2] && !to->algorithm))
+		to->dtype = MASK_FP32;
+}
+
+void mask_intersect(struct op_mask *to, const struct op_mask *with)
+{
+	intersect_side(&to->weight, &with->weight);
+	intersect_side(&to->act, &with->act);
+}
+
 bool mask_allows_fp32(const struct op_mask *m)
 {
 	return (!m->act.dtype || m->act.dtype & MASK_FP32) &&

@@ -36,6 +36,9 @@ bool mask_allows(const struct op_mask *m, const struct op *op, const struct op_c
 /* Changes a choice to the nearest allowed one; fp32 when nothing else is allowed. */
 void mask_fit(const struct op_mask *m, const struct op *op, struct op_choice *c);
 
+/* Only what both allow. */
+void mask_intersect(struct op_mask *to, const struct op_mask *with);
+
 unsigned dtype_bit(enum dtype t); /* T_* */
 
 #endif
