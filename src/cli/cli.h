@@ -50,7 +50,7 @@ struct progress {
 	bool quiet, live;
 	char phase[32];
 	double begun, phase_start, last_shown;
-	char trial[320]; /* the last one, when tuning */
+	char trial[512]; /* the last one, when tuning */
 	size_t n_notes;  /* notes that have been shown */
 	bool shown;      /* something is on the live line */
 };

@@ -41,8 +41,8 @@ static void keep_trial(struct progress *p, const struct fettle_progress_info *i)
 	if (i->best)
 		snprintf(best, sizeof(best), ", best %s%s", human_score(i->best_accuracy, a, sizeof(a)),
 			 i->best_met ? " met" : "");
-	snprintf(p->trial, sizeof(p->trial), "%strial %zu%s: %s%s, %s", left, t->number, limit, result, best,
-		 t->stage);
+	snprintf(p->trial, sizeof(p->trial), "%strial %zu%s: %s%s, %.200s", left, t->number, limit, result,
+		 best, t->stage);
 }
 
 static void show_trial(void *self, const struct fettle_progress_info *i)
