@@ -536,7 +536,7 @@ static void note_unused(struct tune_run *u)
 		api_note(b->f, "the metric has no effect: the evaluator measures the accuracy");
 	if (b->r.o.holdout)
 		api_note(b->f, "the holdout data has no effect: the evaluator measures the accuracy");
-	if (request_has_data(&b->r.c->evaluation.dataloader))
+	if (request_has_data(&b->r, &b->r.c->evaluation.dataloader))
 		api_note(b->f, "the evaluation data serves only to measure time: the evaluator measures the "
 			       "accuracy");
 }
