@@ -68,6 +68,45 @@ struct fettle_setting {
 	const char *key, *value, *origin;
 };
 
+/* Types of elements, by ONNX's numbers (TensorProto.DataType). */
+enum fettle_dtype {
+	FETTLE_FLOAT32 = 1,
+	FETTLE_UINT8 = 2,
+	FETTLE_INT8 = 3,
+	FETTLE_UINT16 = 4,
+	FETTLE_INT16 = 5,
+	FETTLE_INT32 = 6,
+	FETTLE_INT64 = 7,
+	FETTLE_BOOL = 9,
+	FETTLE_FLOAT16 = 10,
+	FETTLE_FLOAT64 = 11,
+	FETTLE_UINT32 = 12,
+	FETTLE_UINT64 = 13,
+	FETTLE_BFLOAT16 = 16,
+};
+
+/*
+ * Data that the program has itself, as an alternative to a path. A field is an array of all samples, with names as
+ * in a .npz: the model's inputs, or `x`; labels `y`. read() writes one sample of one field to `to`, in row-major
+ * order; false: it failed, and so does the call. Samples are asked for in any order and more than once, by the
+ * thread that called.
+ */
+struct fettle_field {
+	const char *name;
+	enum fettle_dtype dtype;
+	int rank; /* of one sample; 0: a number */
+	const int64_t *dims;
+};
+struct fettle_data_source {
+	size_t size;
+	const char *name; /* for messages; NULL: "callback" */
+	size_t samples;
+	const struct fettle_field *fields;
+	size_t n_fields;
+	bool (*read)(void *self, size_t sample, size_t field, void *to);
+	void *self;
+};
+
 /*
  * What to do, for all calls. DATA is a .npz (arrays named as the model's inputs, or `x`; labels `y`), a folder
  * of class folders with images, or a folder of test_data_set_* as ONNX publishes them.
@@ -119,6 +158,11 @@ struct fettle_options {
 	double (*evaluate)(void *self,
 			   const char *model); /* evaluator instead of data and metric; NaN: failed */
 	void *evaluate_self;
+
+	/* instead of files */
+	const void *model_bytes; /* an ONNX model in memory, without external data; a run keeps a copy */
+	size_t model_size;
+	const struct fettle_data_source *calib_source, *eval_source;
 };
 #define FETTLE_OPTIONS_INIT                                                                                  \
 	{                                                                                                    \
@@ -307,6 +351,118 @@ FETTLE_API void fettle_inspection_free(struct fettle_inspection *i);
 
 /* The built-in capability table for ONNX Runtime on this CPU, as YAML; free() it. */
 FETTLE_API char *fettle_capability(void);
+
+/*
+ * A strategy of one's own. traverse() has full control: it tries plans and looks at their scores, until it has
+ * nothing more to try (FETTLE_OK) or a function returns something else, which it passes up. FETTLE_STOP says that
+ * the budget is spent, the goal reached, or the user wants to stop. Or next() writes the plan to try next into
+ * `plan`, which holds the defaults; FETTLE_STOP: no more. Set one of the two.
+ *
+ * A plan is one option per parameter of the space: the ops first, then recipes, then the number of calibration
+ * samples. The search remembers every trial and the best; a plan that was tried before costs nothing.
+ */
+struct fettle_search; /* valid during traverse() or next() only */
+struct fettle_strategy {
+	size_t size;
+	const char *name, *summary;
+	enum fettle_status (*traverse)(struct fettle_search *s, void *self);
+	enum fettle_status (*next)(struct fettle_search *s, void *self, unsigned char *plan);
+	void *self;
+};
+/* Makes it known to this handle under its name, which no other may have. Strings are copied. */
+FETTLE_API enum fettle_status fettle_register_strategy(struct fettle *f,
+						       const struct fettle_strategy *strategy);
+
+enum fettle_param_kind { FETTLE_PARAM_OP, FETTLE_PARAM_RECIPE, FETTLE_PARAM_SAMPLES };
+enum fettle_mode { FETTLE_MODE_FP32, FETTLE_MODE_STATIC, FETTLE_MODE_DYNAMIC };
+struct fettle_param {
+	enum fettle_param_kind kind;
+	const char *name; /* the op's, the recipe's, "samples" */
+	size_t n_options;
+	size_t first; /* the default */
+
+	/* ops only */
+	const char *type;              /* "Conv" */
+	int block;                     /* transformer block, or -1 */
+	int fp32;                      /* the option that leaves it in fp32, or -1: not allowed */
+	const enum fettle_mode *modes; /* of each option; they come in the order of preference */
+	bool compute;                  /* conv-like or matmul-like: what int8 is for */
+	double gain;                   /* share of the model's time that int8 saves, as far as known */
+};
+FETTLE_API size_t fettle_search_n_params(const struct fettle_search *s);
+FETTLE_API size_t fettle_search_n_ops(const struct fettle_search *s); /* the first so many parameters */
+FETTLE_API const struct fettle_param *fettle_search_param(const struct fettle_search *s,
+							  size_t i); /* NULL past the end */
+
+struct fettle_plan_score {
+	bool failed;      /* could not be run or evaluated; accuracy and loss are NaN */
+	bool met;         /* within the accuracy that may be lost */
+	double accuracy;  /* as the metric gives it */
+	double loss;      /* against the baseline, in units of the criterion; lower is better */
+	double objective; /* of those that met it: latency, size or memory; lower is better */
+};
+/* One trial. With FETTLE_STOP the score is still this plan's, if it ran. */
+FETTLE_API enum fettle_status fettle_search_try(struct fettle_search *s, const unsigned char *plan,
+						struct fettle_plan_score *score);
+/* The best so far: by the objective if the target is met, else by the loss. false: none yet. */
+FETTLE_API bool fettle_search_best(const struct fettle_search *s, unsigned char *plan,
+				   struct fettle_plan_score *score);
+FETTLE_API size_t fettle_search_n_trials(const struct fettle_search *s);    /* so far */
+FETTLE_API size_t fettle_search_trials_left(const struct fettle_search *s); /* SIZE_MAX: no limit */
+FETTLE_API uint64_t fettle_search_seed(const struct fettle_search *s);
+/* Names the stage that the following trials belong to, for the history and the user. Copied. */
+FETTLE_API void fettle_search_stage(struct fettle_search *s, const char *stage);
+
+enum fettle_rank {
+	FETTLE_RANK_OUTPUT_ERROR, /* squared error of each op's output against the fp32 model's */
+	FETTLE_RANK_IMPACT,       /* error of the model's output that goes when only this op falls back */
+	FETTLE_RANK_IMPACT_BACK,  /* for ops in fp32: error that comes when it is quantized again */
+	FETTLE_RANK_HESSIAN,      /* average trace of the Hessian times squared weight error (HAWQ-V2) */
+};
+/* The ops that the rank speaks of under this plan, highest first. `ops` has room for all ops, as has `scores`
+ * unless NULL. Costs no trial. */
+FETTLE_API enum fettle_status fettle_search_rank_ops(struct fettle_search *s, const unsigned char *plan,
+						     enum fettle_rank by, size_t *ops, double *scores,
+						     size_t *n);
+/* Says why a strategy gives up: return fettle_search_fail(s, FETTLE_INVALID, "…"). */
+FETTLE_API enum fettle_status fettle_search_fail(struct fettle_search *s, enum fettle_status st,
+						 const char *message);
+
+/*
+ * A metric of one's own: the mean of sample() over all samples. It gets one sample's outputs and its label (int64
+ * if stored as integers, else float64; NULL: the data has none). NaN makes the mean NaN, which fails the trial.
+ */
+struct fettle_tensor {
+	enum fettle_dtype dtype;
+	int rank;
+	const int64_t *dims;
+	const void *data;
+};
+struct fettle_metric {
+	size_t size;
+	const char *name; /* of less than 32 characters, no colon; no other may have it, whatever its case */
+	bool higher_is_better;
+	double (*sample)(void *self, const struct fettle_tensor *outputs, size_t n_outputs,
+			 const struct fettle_tensor *label);
+	void *self;
+};
+FETTLE_API enum fettle_status fettle_register_metric(struct fettle *f, const struct fettle_metric *metric);
+
+/*
+ * A plug-in is a shared library that defines fettle_plugin_entry(). Loading it registers what it brings; it stays
+ * loaded until fettle_free(). Only load what you trust: it runs in this process.
+ */
+#define FETTLE_PLUGIN_ABI 1
+struct fettle_plugin {
+	size_t size;
+	int abi; /* FETTLE_PLUGIN_ABI */
+	const struct fettle_strategy *strategies;
+	size_t n_strategies;
+	const struct fettle_metric *metrics;
+	size_t n_metrics;
+};
+FETTLE_API const struct fettle_plugin *fettle_plugin_entry(void); /* the plug-in's, not the library's */
+FETTLE_API enum fettle_status fettle_load_plugin(struct fettle *f, const char *path);
 
 /* The words that settings take: metrics, algorithms. NULL past the end. */
 FETTLE_API const char *fettle_metric_name(size_t i, const char **summary);

@@ -1,8 +1,7 @@
-#include "api/internal.h"
-
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/own.h"
 #include "base/str.h"
 
 struct fettle *fettle_new(void)
@@ -39,6 +38,7 @@ void fettle_free(struct fettle *f)
 	runtime_free(f->rt);
 	clear_notes(f);
 	free(f->notes.v);
+	own_release(f);
 	free(f);
 }
 
@@ -137,11 +137,11 @@ enum fettle_status api_begin(struct fettle *f, const struct fettle_options *in, 
 	f->err.msg[0] = '\0';
 	clear_notes(f);
 	memset(out, 0, sizeof(*out));
-	if (!in->size || in->size > sizeof(*out))
+	if (!in || !in->size || in->size > sizeof(*out))
 		return fail(&f->err, FETTLE_INVALID,
 			    "cannot read options: size %zu, need FETTLE_OPTIONS_INIT of this version or an "
 			    "older one",
-			    in->size);
+			    in ? in->size : 0);
 	memcpy(out, in, in->size);
 	if (out->threads < 0 || out->threads > 1024)
 		return fail(&f->err, FETTLE_INVALID, "cannot use %d threads: need 0 (all cores) to 1024",

@@ -180,7 +180,7 @@ static void stored_release(struct stored *r)
 enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options *in, const char *workspace,
 				  size_t trial)
 {
-	struct fettle_options o;
+	struct request r;
 	struct stored stored = { .ranges = HISTORY_RANGES_INIT };
 	struct range_source source = { .get = stored_get, .mean = stored_means, .self = &stored };
 	struct history *h = NULL;
@@ -193,8 +193,8 @@ enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options 
 	int64_t samples = 0;
 	enum fettle_status st;
 
-	st = api_begin(f, in, &o);
-	if (!st && !o.output)
+	st = request_begin(&r, f, in);
+	if (!st && !r.o.output)
 		st = fail(&f->err, FETTLE_INVALID, "cannot recover: need an output path");
 	if (!st)
 		st = history_open(&h, workspace, true, &f->err);
@@ -202,7 +202,7 @@ enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options 
 		st = history_trial_at(h, trial, &t, &f->err);
 	if (st)
 		goto out;
-	model = o.model ? o.model : history_run(h)->model_path;
+	model = r.o.model ? r.o.model : history_run(h)->model_path;
 	st = subject_open(&s, f->rt, model, &f->err);
 	if (!st)
 		st = qplan_from_json(&plan, &samples, t.plan, "of the history", &s->ops, &f->err);
@@ -213,7 +213,7 @@ enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options 
 	z = quantizer_new(s->m, &s->g, &s->ops, &source);
 	st = quantize(z, &plan, &q, &f->err);
 	if (!st)
-		st = model_save(q, o.output, &f->err);
+		st = model_save(q, r.o.output, &f->err);
 out:
 	model_free(q);
 	quantizer_free(z);
@@ -222,5 +222,6 @@ out:
 	stored_release(&stored);
 	history_trial_release(&t);
 	history_close(h);
+	request_release(&r);
 	return st;
 }

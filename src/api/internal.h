@@ -15,6 +15,9 @@ struct fettle {
 	fettle_on_trial_fn on_trial;
 	void *on_trial_self;
 	VEC(char *) notes;
+	VEC(struct own_strategy *) strategies; /* registered by the caller or a plug-in, as are those below */
+	VEC(struct own_metric *) metrics;
+	VEC(void *) plugins; /* of dlopen() */
 };
 
 /* Each call of the interface begins with this. It copies what the caller's version of the struct has. */

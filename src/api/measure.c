@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/own.h"
 #include "base/file.h"
 #include "runtime/probe.h"
 
@@ -78,11 +79,11 @@ static enum fettle_status eval_on_data(struct fettle *f, const struct request *r
 	if (!st && r->o.reference)
 		st = open_model(&reference, f, r->o.reference, &so);
 	if (!st)
-		st = request_source(&data, &r->c->evaluation.dataloader, "evaluation", s, &fo, &f->err);
+		st = request_source(&data, r, &r->c->evaluation.dataloader, "evaluation", s, &fo, &f->err);
 	if (!st)
-		st = metric_new(&metric,
-				r->c->evaluation.metric ? r->c->evaluation.metric : default_metric(data.feed),
-				&f->err);
+		st = own_metric_open(
+			f, r->c->evaluation.metric ? r->c->evaluation.metric : default_metric(data.feed),
+			&metric, &f->err);
 	if (!st)
 		st = api_phase(f, "evaluate");
 	if (!st)
@@ -108,7 +109,7 @@ enum fettle_status fettle_eval(struct fettle *f, const struct fettle_options *in
 
 	*out = (struct fettle_score){ .metric = "" };
 	st = request_begin(&r, f, in);
-	if (!st && (!r.o.model || !(request_has_data(&r.c->evaluation.dataloader) || r.o.eval_cmd)))
+	if (!st && (!r.o.model || !(request_has_data(&r, &r.c->evaluation.dataloader) || r.o.eval_cmd)))
 		st = fail(&f->err, FETTLE_INVALID,
 			  "cannot evaluate: need a model, and data or an evaluator command");
 	if (!st)
@@ -133,11 +134,11 @@ static enum fettle_status feeding_open(struct feeding *in, const struct request 
 	enum fettle_status st;
 
 	in->n = session_n_inputs(s);
-	if (!request_has_data(&r->c->evaluation.dataloader)) {
+	if (!request_has_data(r, &r->c->evaluation.dataloader)) {
 		in->inputs = in->made_up = xcalloc(in->n, sizeof(*in->made_up));
 		return fake_inputs(s, batch, 1, true, in->made_up, err);
 	}
-	st = request_source(&in->data, &r->c->evaluation.dataloader, "evaluation", s,
+	st = request_source(&in->data, r, &r->c->evaluation.dataloader, "evaluation", s,
 			    &(struct feed_options){ .batch = batch }, err);
 	if (!st)
 		st = feed_next(in->data.feed, &in->batch, err);
@@ -227,6 +228,8 @@ enum fettle_status fettle_footprint(struct fettle *f, const struct fettle_option
 	enum fettle_status st;
 
 	st = request_begin(&r, f, in);
+	if (!st && !r.o.model)
+		st = fail(&f->err, FETTLE_INVALID, "cannot measure memory: need a model");
 	if (!st)
 		st = session_open(&s, f->rt, r.o.model, &(struct session_options){ .threads = r.threads },
 				  &f->err);

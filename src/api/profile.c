@@ -1,5 +1,5 @@
 /* Where a model's time goes, by op type, from the runtime's own profile. */
-#include "api/internal.h"
+#include "api/request.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -103,26 +103,28 @@ enum fettle_status fettle_profile(struct fettle *f, const struct fettle_options 
 	char *prefix = xstrfmt("%s/fettle-profile.%ld", tmp && *tmp ? tmp : "/tmp", (long)getpid()),
 	     *path = NULL;
 	struct session_options so = { .profile = prefix };
-	struct fettle_options o;
+	struct request r;
 	struct session *s = NULL;
 	struct model *m = NULL;
 	struct tensor *inputs = NULL, *out = NULL;
 	enum fettle_status st;
 	size_t i;
 
-	st = api_begin(f, in, &o);
-	so.threads = o.threads;
+	st = request_begin(&r, f, in);
+	so.threads = r.threads;
 	if (!st)
 		st = api_phase(f, "profile");
+	if (!st && !r.o.model)
+		st = fail(&f->err, FETTLE_INVALID, "cannot profile: need a model");
 	if (!st)
-		st = model_load(&m, o.model, &f->err);
+		st = model_load(&m, r.o.model, &f->err);
 	if (!st)
-		st = session_open(&s, f->rt, o.model, &so, &f->err);
+		st = session_open(&s, f->rt, r.o.model, &so, &f->err);
 	if (st)
 		goto out;
 	inputs = xcalloc(session_n_inputs(s), sizeof(*inputs));
 	out = xcalloc(session_n_outputs(s), sizeof(*out));
-	st = fake_inputs(s, o.batch ? o.batch : 1, 1, true, inputs, &f->err);
+	st = fake_inputs(s, r.o.batch ? r.o.batch : 1, 1, true, inputs, &f->err);
 	for (i = 0; i < RUNS && !st; i++)
 		st = session_run(s, inputs, out, &f->err);
 	if (!st)
@@ -140,5 +142,6 @@ out:
 	free(out);
 	free(path);
 	free(prefix);
+	request_release(&r);
 	return st;
 }

@@ -36,7 +36,8 @@ static enum fettle_status run_calibration(struct fettle *f, const struct request
 	if (!st)
 		st = session_new(&shape, f->rt, s->m, &so, &f->err);
 	if (!st)
-		st = request_source(&data, &r->c->calibration.dataloader, "calibration", shape, &fo, &f->err);
+		st = request_source(&data, r, &r->c->calibration.dataloader, "calibration", shape, &fo,
+				    &f->err);
 	if (!st) {
 		n = quantizer_values(&s->g, &s->ops, plan, &values);
 		st = calibrate(&out->c, f->rt, s->m, values, n, data.feed, &co, &f->err);
@@ -104,7 +105,7 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 	out->seconds_prepare = clock_now() - t;
 	t = clock_now();
 	if (plan_is_static(&plan, &s->ops)) {
-		if (!request_has_data(&r.c->calibration.dataloader)) {
+		if (!request_has_data(&r, &r.c->calibration.dataloader)) {
 			st = fail(&f->err, FETTLE_INVALID,
 				  "cannot quantize %s: static quantization needs calibration data (--calib), "
 				  "or choose the dynamic approach",

@@ -1,9 +1,13 @@
 #include "api/request.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "api/own.h"
 #include "base/str.h"
 
 /* options that are settings of the configuration too */
@@ -64,6 +68,53 @@ static enum fettle_status set_texts(struct request *r, struct err *err)
 	return st ? st : set_settings(r, err);
 }
 
+/* a model in memory goes to a file, for the runtime and evaluators read files */
+static enum fettle_status write_model(struct request *r, struct err *err)
+{
+	const char *dir = getenv("TMPDIR");
+	FILE *f;
+	int fd;
+
+	if (r->o.model || !r->o.model_size)
+		return fail(err, FETTLE_INVALID, "cannot use a model of %zu bytes in memory: need %s",
+			    r->o.model_size, r->o.model ? "either a path or bytes" : "its size");
+	r->temp = xstrfmt("%s/fettle-XXXXXX.onnx", dir && *dir ? dir : "/tmp");
+	fd = mkostemps(r->temp, 5, O_CLOEXEC);
+	f = fd < 0 ? NULL : fdopen(fd, "wb");
+	if (!f)
+		return fail(err, FETTLE_SYSTEM, "cannot write %s: %s", r->temp, strerror(errno));
+	fwrite(r->o.model_bytes, 1, r->o.model_size, f);
+	if (ferror(f) | fclose(f))
+		return fail(err, FETTLE_SYSTEM, "cannot write %s: %s", r->temp, strerror(errno));
+	r->o.model = r->temp;
+	return FETTLE_OK;
+}
+
+static enum fettle_status check_source(const struct fettle_data_source *s, const char *path, const char *what,
+				       struct err *err)
+{
+	if (!s)
+		return FETTLE_OK;
+	if (path)
+		return fail(err, FETTLE_INVALID,
+			    "cannot read the %s data: %s and a source are given, need one of them", what,
+			    path);
+	if (s->size != sizeof(*s)) /* the first version: there is no older one */
+		return fail(err, FETTLE_INVALID, "cannot read the %s data: a source of size %zu, need %zu",
+			    what, s->size, sizeof(*s));
+	return FETTLE_OK;
+}
+
+static enum fettle_status open_config(struct request *r, const struct fettle *f, struct err *err)
+{
+	size_t i;
+
+	r->metrics.v = xcalloc(f->metrics.n, sizeof(*r->metrics.v));
+	for (i = 0; i < f->metrics.n; i++)
+		r->metrics.v[r->metrics.n++] = f->metrics.v[i]->def.name;
+	return config_open(&r->c, r->o.config, &r->metrics, err);
+}
+
 enum fettle_status request_begin(struct request *r, struct fettle *f, const struct fettle_options *in)
 {
 	enum fettle_status st;
@@ -72,10 +123,14 @@ enum fettle_status request_begin(struct request *r, struct fettle *f, const stru
 
 	memset(r, 0, sizeof(*r));
 	st = api_begin(f, in, &r->o);
-	if (!st && r->o.config)
-		st = config_load(&r->c, r->o.config, &f->err);
-	else if (!st)
-		r->c = config_new();
+	if (!st)
+		st = check_source(r->o.calib_source, r->o.calib, "calibration", &f->err);
+	if (!st)
+		st = check_source(r->o.eval_source, r->o.eval, "evaluation", &f->err);
+	if (!st && r->o.model_bytes)
+		st = write_model(r, &f->err);
+	if (!st)
+		st = open_config(r, f, &f->err);
 	if (!st)
 		st = set_texts(r, &f->err);
 	if (!st && r->o.calib_samples) {
@@ -93,11 +148,25 @@ void request_release(struct request *r)
 {
 	config_free(r->c);
 	r->c = NULL;
+	free(r->metrics.v);
+	r->metrics = (struct config_strings){ NULL, 0 };
+	if (r->temp)
+		unlink(r->temp);
+	free(r->temp);
+	r->temp = NULL;
 }
 
-bool request_has_data(const struct config_dataloader *d)
+/* the caller's own data, over what the configuration says; NULL: none */
+static const struct fettle_data_source *source_of(const struct request *r, const struct config_dataloader *d)
 {
-	return d->dataset.root != NULL;
+	return d == &r->c->calibration.dataloader  ? r->o.calib_source
+	       : d == &r->c->evaluation.dataloader ? r->o.eval_source
+						   : NULL;
+}
+
+bool request_has_data(const struct request *r, const struct config_dataloader *d)
+{
+	return source_of(r, d) || d->dataset.root != NULL;
 }
 
 static enum fettle_status check_kind(const struct config_dataset *d, const char *what, struct err *err)
@@ -135,25 +204,53 @@ static int image_channels(const struct input_spec *specs, size_t n)
 	return grey && !colour ? 1 : 0;
 }
 
-enum fettle_status request_source(struct source *s, const struct config_dataloader *d, const char *what,
-				  const struct session *session, const struct feed_options *o,
-				  struct err *err)
+static enum fettle_status open_data(struct dataset **out, const struct request *r,
+				    const struct config_dataloader *d, const char *what, int channels,
+				    struct err *err)
 {
-	struct dataset_options opt = { .transforms = d->transforms.v, .n_transforms = d->transforms.n };
-	struct input_spec *specs;
+	struct dataset_options opt = { .transforms = d->transforms.v,
+				       .n_transforms = d->transforms.n,
+				       .channels = channels };
+	const struct fettle_data_source *source = source_of(r, d);
 	enum fettle_status st;
 
+	if (source)
+		return dataset_open_source(out, source, &opt, err);
 	st = check_kind(&d->dataset, what, err);
 	if (!st && !d->dataset.root)
 		st = fail(err, FETTLE_INVALID, "cannot read the %s data: no path is given", what);
-	if (st)
-		return st;
-	specs = xcalloc(session_n_inputs(session) + 1, sizeof(*specs));
-	session_specs(session, specs);
-	opt.channels = image_channels(specs, session_n_inputs(session));
-	st = dataset_open(&s->data, d->dataset.root, &opt, err);
+	return st ? st : dataset_open(out, d->dataset.root, &opt, err);
+}
+
+enum fettle_status request_fingerprint(const struct request *r, const struct config_dataloader *d,
+				       char out[FINGERPRINT_LEN], struct err *err)
+{
+	struct dataset *data = NULL;
+	enum fettle_status st;
+
+	out[0] = '\0';
+	if (!source_of(r, d))
+		return d->dataset.root ? fingerprint_file(d->dataset.root, out, err) : FETTLE_OK;
+	st = open_data(&data, r, d, "", 0, err);
 	if (!st)
-		st = feed_open(&s->feed, s->data, specs, session_n_inputs(session), o, err);
+		st = dataset_fingerprint(data, out, err);
+	dataset_free(data);
+	return st;
+}
+
+enum fettle_status request_source(struct source *s, const struct request *r,
+				  const struct config_dataloader *d, const char *what,
+				  const struct session *session, const struct feed_options *o,
+				  struct err *err)
+{
+	size_t n = session_n_inputs(session);
+	struct input_spec *specs = xcalloc(n + 1, sizeof(*specs));
+	enum fettle_status st;
+
+	session_specs(session, specs);
+	st = open_data(&s->data, r, d, what, image_channels(specs, n), err);
+	if (!st)
+		st = feed_open(&s->feed, s->data, specs, n, o, err);
 	free(specs);
 	return st;
 }

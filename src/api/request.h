@@ -12,6 +12,8 @@ struct request {
 	struct config *c;
 	int threads;    /* 0: all cores */
 	size_t samples; /* to calibrate on, by the plan that was read; 0: by the configuration */
+	struct config_strings metrics; /* names of those that are registered */
+	char *temp;                    /* file of a model that was given in memory */
 };
 
 /* Each call of the interface begins with this; request_release() ends it, also after a failure. */
@@ -19,14 +21,18 @@ enum fettle_status request_begin(struct request *r, struct fettle *f, const stru
 void request_release(struct request *r);
 
 /* The data a dataloader describes, bound to a session's inputs. `what` names it in messages: "calibration". */
-enum fettle_status request_source(struct source *s, const struct config_dataloader *d, const char *what,
+enum fettle_status request_source(struct source *s, const struct request *r,
+				  const struct config_dataloader *d, const char *what,
 				  const struct session *session, const struct feed_options *o,
 				  struct err *err);
+/* Which data that is, for a history to compare; "" when there is none. */
+enum fettle_status request_fingerprint(const struct request *r, const struct config_dataloader *d,
+				       char out[FINGERPRINT_LEN], struct err *err);
 /* How the evaluation data is read. */
 struct feed_options request_eval_options(const struct request *r);
 const char *default_metric(const struct feed *feed);
 /* Is there any? */
-bool request_has_data(const struct config_dataloader *d);
+bool request_has_data(const struct request *r, const struct config_dataloader *d);
 
 /* The plan that options and configuration describe, without a search. */
 enum fettle_status request_plan(struct request *r, const struct subject *s, struct qplan *out,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/own.h"
 #include "base/file.h"
 
 static bool is_cancelled(void *self)
@@ -37,23 +38,23 @@ static enum fettle_status open_data(struct run *u, bool need_eval)
 	struct feed_options fe = request_eval_options(&u->r), f1 = { .batch = 1, .limit = 1 };
 	enum fettle_status st;
 
-	if (!request_has_data(calib) && c->quantization.approach != APPROACH_DYNAMIC)
+	if (!request_has_data(&u->r, calib) && c->quantization.approach != APPROACH_DYNAMIC)
 		return fail(&u->f->err, FETTLE_INVALID,
 			    "cannot tune %s: static quantization needs calibration data (--calib), or choose "
 			    "--approach dynamic",
 			    u->r.o.model);
-	if (need_eval && !request_has_data(eval) && !evaluator)
+	if (need_eval && !request_has_data(&u->r, eval) && !evaluator)
 		return fail(&u->f->err, FETTLE_INVALID,
 			    "cannot tune %s: need data to evaluate on (--eval), or an evaluator (--eval-cmd)",
 			    u->r.o.model);
 	st = session_new(&u->shape, u->f->rt, u->lab.s->m, &so, &u->f->err);
-	if (!st && request_has_data(calib))
-		st = request_source(&u->calib, calib, "calibration", u->shape, &fc, &u->f->err);
-	if (!st && request_has_data(eval))
-		st = request_source(&u->eval, eval, "evaluation", u->shape, &fe, &u->f->err);
-	if (!st && (request_has_data(eval) || request_has_data(calib)))
-		st = request_source(&u->one, request_has_data(eval) ? eval : calib, "timing", u->shape, &f1,
-				    &u->f->err);
+	if (!st && request_has_data(&u->r, calib))
+		st = request_source(&u->calib, &u->r, calib, "calibration", u->shape, &fc, &u->f->err);
+	if (!st && request_has_data(&u->r, eval))
+		st = request_source(&u->eval, &u->r, eval, "evaluation", u->shape, &fe, &u->f->err);
+	if (!st && (request_has_data(&u->r, eval) || request_has_data(&u->r, calib)))
+		st = request_source(&u->one, &u->r, request_has_data(&u->r, eval) ? eval : calib, "timing",
+				    u->shape, &f1, &u->f->err);
 	u->lab.calib = u->calib.feed;
 	u->lab.eval = u->eval.feed;
 	u->lab.one = u->one.feed;
@@ -72,9 +73,8 @@ static enum fettle_status open_metric(struct run *u)
 	}
 	if (!u->eval.feed)
 		return FETTLE_OK;
-	st = metric_new(&u->lab.metric,
-			c->evaluation.metric ? c->evaluation.metric : default_metric(u->eval.feed),
-			&u->f->err);
+	st = own_metric_open(u->f, c->evaluation.metric ? c->evaluation.metric : default_metric(u->eval.feed),
+			     &u->lab.metric, &u->f->err);
 	if (st)
 		return st;
 	/* the metric knows which way is up, unless the user says otherwise */

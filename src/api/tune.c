@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "api/own.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
 #include "base/str.h"
@@ -16,6 +17,7 @@
 struct tune_run {
 	struct run base;
 	const struct strategy *strategy;
+	struct own_strategy *own; /* the same, if it was registered */
 	struct history *history;
 	struct search *search;
 	struct accuracy baseline;
@@ -95,17 +97,21 @@ static enum fettle_status choose_strategy(struct tune_run *u)
 	const char *name = c->tuning.quant_level == QUANT_LEVEL_0      ? "conservative"
 			   : c->tuning.quant_level == QUANT_LEVEL_AUTO ? "auto"
 								       : c->tuning.strategy;
-	const char *names[64], *near;
-	size_t n = 0;
+	const struct fettle *f = u->base.f;
+	VEC(const char *) names = { 0 };
+	const char *near;
+	size_t i;
 
-	u->strategy = strategy_find(name);
+	u->own = own_strategy_find(f, name);
+	u->strategy = u->own ? &u->own->type : strategy_find(name);
 	if (u->strategy)
 		return FETTLE_OK;
-	while (n < ARRAY_LEN(names) && strategy_at(n)) {
-		names[n] = strategy_at(n)->name;
-		n++;
-	}
-	near = str_nearest(name, names, n);
+	for (i = 0; i < f->strategies.n; i++)
+		VEC_PUSH(&names, f->strategies.v[i]->def.name);
+	for (i = 0; strategy_at(i); i++)
+		VEC_PUSH(&names, strategy_at(i)->name);
+	near = str_nearest(name, names.v, names.n);
+	VEC_RELEASE(&names);
 	return config_fail(config_origin(c, &c->tuning.strategy), FETTLE_INVALID, &u->base.f->err,
 			   "unknown strategy '%s'%s%s%s", name,
 			   near ? ", did you mean '" : "; 'fettle strategies' lists them", near ? near : "",
@@ -173,10 +179,15 @@ static char *default_workspace(const char *model)
 	return xstrfmt("fettle_workspace/%.*s-%s", (int)(dot ? dot - base : (long)strlen(base)), base, when);
 }
 
-static enum fettle_status fingerprint(const char *path, char *out, struct err *err)
+static enum fettle_status write_bytes(const char *path, const void *p, size_t n, struct err *err)
 {
-	out[0] = '\0';
-	return path ? fingerprint_file(path, out, err) : FETTLE_OK;
+	struct file_out o = FILE_OUT_INIT;
+	enum fettle_status st = file_create(&o, path, err);
+
+	if (st)
+		return st;
+	fwrite(p, 1, n, o.f); /* file_commit() reports a failure */
+	return file_commit(&o, err);
 }
 
 static enum fettle_status open_history(struct tune_run *u)
@@ -186,8 +197,10 @@ static enum fettle_status open_history(struct tune_run *u)
 	char model[FINGERPRINT_LEN], calib[FINGERPRINT_LEN], eval[FINGERPRINT_LEN], conf[FINGERPRINT_LEN],
 		started[64];
 	char *text = deciding_config(&u->base.r);
+	/* a model from memory stays in the workspace, so that trials can be recovered */
+	char *kept = u->base.r.temp ? xstrfmt("%s/model.onnx", u->base.workspace) : NULL;
 	struct run_info info = {
-		.model_path = u->base.r.o.model,
+		.model_path = kept ? kept : u->base.r.o.model,
 		.model_fingerprint = model,
 		.calib_fingerprint = calib,
 		.eval_fingerprint = eval,
@@ -208,16 +221,19 @@ static enum fettle_status open_history(struct tune_run *u)
 
 	clock_utc(started);
 	fingerprint_bytes(text, strlen(text), conf);
-	st = fingerprint(u->base.r.o.model, model, err);
-	st = st ? st : fingerprint(c->calibration.dataloader.dataset.root, calib, err);
-	st = st ? st : fingerprint(c->evaluation.dataloader.dataset.root, eval, err);
+	st = fingerprint_file(u->base.r.o.model, model, err);
+	st = st ? st : request_fingerprint(&u->base.r, &c->calibration.dataloader, calib, err);
+	st = st ? st : request_fingerprint(&u->base.r, &c->evaluation.dataloader, eval, err);
 	if (!st && u->base.r.o.resume) {
 		st = history_open(&u->history, u->base.workspace, false, err);
 		if (!st)
 			st = history_check_same(u->history, &info, err);
 	} else if (!st) {
 		st = history_create(&u->history, u->base.workspace, &info, err);
+		if (!st && kept)
+			st = write_bytes(kept, u->base.r.o.model_bytes, u->base.r.o.model_size, err);
 	}
+	free(kept);
 	u->base.lab.history = u->history;
 	free(text);
 	return st;
@@ -264,7 +280,8 @@ static enum fettle_status run_search(struct tune_run *u)
 			     .n_ei_candidates = c->tuning.n_ei_candidates,
 			     .gamma = c->tuning.gamma,
 			     .prior_weight = c->tuning.prior_weight,
-			     .seed = (uint64_t)c->tuning.random_seed },
+			     .seed = (uint64_t)c->tuning.random_seed,
+			     .self = u->own },
 		.baseline = u->baseline.value,
 		.higher_is_better = u->base.higher_is_better,
 		.relative = c->tuning.criterion == CRITERION_RELATIVE,
@@ -318,17 +335,6 @@ static void describe(struct tune_run *u, const struct plan *p, struct fettle_mea
 	t->pub.n_fallen_back = n;
 }
 
-static enum fettle_status write_text(const char *path, const char *text, struct err *err)
-{
-	struct file_out o = FILE_OUT_INIT;
-	enum fettle_status st = file_create(&o, path, err);
-
-	if (st)
-		return st;
-	fprintf(o.f, "%s\n", text); /* file_commit() reports a failure */
-	return file_commit(&o, err);
-}
-
 /* the best model and its plan, to where they belong */
 static enum fettle_status write_best(struct tune_run *u, const struct trial *best)
 {
@@ -337,7 +343,7 @@ static enum fettle_status write_best(struct tune_run *u, const struct trial *bes
 	double fp32 = NAN, latency = NAN;
 	struct qplan q = QPLAN_INIT;
 	struct model *m;
-	char *json;
+	char *json, *text;
 	enum fettle_status st;
 
 	st = lab_model(&u->base.lab, &best->plan, &m, err);
@@ -349,7 +355,9 @@ static enum fettle_status write_best(struct tune_run *u, const struct trial *bes
 	json = qplan_to_json(&q, &u->base.lab.s->ops, tuning_samples(u->base.lab.t, &best->plan));
 	qplan_release(&q);
 	t->plan = arena_strfmt(&u->out->arena, "%s/best_plan.json", u->base.workspace);
-	st = write_text(t->plan, json, err);
+	text = xstrfmt("%s\n", json);
+	st = write_bytes(t->plan, text, strlen(text), err);
+	free(text);
 	free(json);
 	if (!st)
 		st = lab_latency(&u->base.lab, &best->plan, 1, &fp32, &latency, err);
@@ -482,7 +490,7 @@ static enum fettle_status choose_workspace(struct tune_run *u)
 
 	if (!given && o->resume)
 		return fail(&u->base.f->err, FETTLE_INVALID, "cannot resume: say which run, --workspace DIR");
-	u->base.workspace = given ? xstrdup(given) : default_workspace(o->model);
+	u->base.workspace = given ? xstrdup(given) : default_workspace(u->base.r.temp ? "model" : o->model);
 	u->output = o->output ? xstrdup(o->output) : xstrfmt("%s/best_model.onnx", u->base.workspace);
 	return FETTLE_OK;
 }
@@ -498,7 +506,7 @@ static enum fettle_status open_holdout(struct tune_run *u)
 		return FETTLE_OK;
 	d.dataset.root = b->r.o.holdout;
 	d.dataset.kind = NULL;
-	return request_source(&u->hold, &d, "holdout", b->shape, &fo, &b->f->err);
+	return request_source(&u->hold, &b->r, &d, "holdout", b->shape, &fo, &b->f->err);
 }
 
 /* likewise, that the result can be written where it is to go */
@@ -528,7 +536,7 @@ static void note_unused(struct tune_run *u)
 		api_note(b->f, "the metric has no effect: the evaluator measures the accuracy");
 	if (b->r.o.holdout)
 		api_note(b->f, "the holdout data has no effect: the evaluator measures the accuracy");
-	if (request_has_data(&b->r.c->evaluation.dataloader))
+	if (request_has_data(&b->r, &b->r.c->evaluation.dataloader))
 		api_note(b->f, "the evaluation data serves only to measure time: the evaluator measures the "
 			       "accuracy");
 }

@@ -22,6 +22,7 @@ static void metric_help(char *buf, size_t n)
 static int run(int argc, char **argv)
 {
 	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	const char *plugin = NULL;
 	bool json = false, quiet = false;
 	const struct option options[] = {
 		{ "data", "DATA", "samples, with labels unless --reference is given", .text = &o.eval },
@@ -33,6 +34,7 @@ static int run(int argc, char **argv)
 		{ "config", "YAML", "configuration; options override it", .text = &o.config, .letter = 'c' },
 		{ "samples", "N", "only the first N samples", .number = &o.eval_samples },
 		{ "batch", "N", "samples per run of the model (32)", .number = &o.batch },
+		{ "plugin", "FILE", "shared library with further metrics", .text = &plugin },
 		{ "threads", "N", "threads for the runtime (all cores)", .integer = &o.threads },
 		{ "json", NULL, "print the result as JSON", .flag = &json },
 		{ "quiet", NULL, "no progress", .flag = &quiet },
@@ -58,7 +60,9 @@ static int run(int argc, char **argv)
 	o.model = rest[0];
 	f = fettle_new();
 	progress_begin(&p, f, quiet);
-	st = fettle_eval(f, &o, &score);
+	st = plugin ? fettle_load_plugin(f, plugin) : FETTLE_OK;
+	if (!st)
+		st = fettle_eval(f, &o, &score);
 	progress_end(&p);
 	if (st)
 		code = library_error(f, st);

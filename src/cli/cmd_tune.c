@@ -208,13 +208,15 @@ static void show_result(const struct fettle_tuned *t, const char *model)
 		printf("next: fettle bench %s %s; fettle history %s\n", model, t->output, t->workspace);
 }
 
-static int print_config(const struct fettle_options *o)
+static int print_config(const struct fettle_options *o, const char *plugin)
 {
 	struct fettle *f = fettle_new();
 	char *text = NULL;
-	enum fettle_status st = fettle_print_config(f, o, &text);
+	enum fettle_status st = plugin ? fettle_load_plugin(f, plugin) : FETTLE_OK;
 	int code = 0;
 
+	if (!st)
+		st = fettle_print_config(f, o, &text);
 	if (st)
 		code = library_error(f, st);
 	else
@@ -224,7 +226,7 @@ static int print_config(const struct fettle_options *o)
 	return code;
 }
 
-static int tune(struct fettle_options *o, bool json, bool quiet)
+static int tune(struct fettle_options *o, const char *plugin, bool json, bool quiet)
 {
 	struct fettle *f = fettle_new();
 	struct fettle_tuned *t = NULL;
@@ -234,7 +236,9 @@ static int tune(struct fettle_options *o, bool json, bool quiet)
 
 	progress_begin(&p, f, quiet);
 	fettle_on_trial(f, show_trial, &p);
-	st = fettle_tune(f, o, &t);
+	st = plugin ? fettle_load_plugin(f, plugin) : FETTLE_OK;
+	if (!st)
+		st = fettle_tune(f, o, &t);
 	progress_end(&p);
 	if (st) {
 		code = library_error(f, st);
@@ -253,6 +257,7 @@ static int tune(struct fettle_options *o, bool json, bool quiet)
 static int run(int argc, char **argv)
 {
 	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	const char *plugin = NULL;
 	bool json = false, quiet = false, show_config = false;
 	struct flag flags[] = {
 		{ "--strategy", "tuning.strategy", NULL },
@@ -283,6 +288,7 @@ static int run(int argc, char **argv)
 		  .text = &o.output, .letter = 'o' },
 		{ "strategy", "S", "auto, basic, mse_v2, …: 'fettle strategies' lists them",
 		  .text = &flags[0].value },
+		{ "plugin", "FILE", "shared library with further strategies and metrics", .text = &plugin },
 		{ "quant-level", "L", "auto; 0: conservative; 1: the strategy (auto)",
 		  .text = &flags[1].value },
 		{ "approach", "A", "static, dynamic, auto (static)", .text = &o.approach },
@@ -331,5 +337,5 @@ static int run(int argc, char **argv)
 	o.n_settings = n_settings;
 	o.model = n ? rest[0] : NULL;
 	o.helper = "/proc/self/exe";
-	return show_config ? print_config(&o) : tune(&o, json, quiet);
+	return show_config ? print_config(&o, plugin) : tune(&o, plugin, json, quiet);
 }

@@ -217,6 +217,9 @@ struct config {
 
 struct config *config_new(void); /* the defaults; never fails */
 enum fettle_status config_load(struct config **out, const char *path, struct err *err);
+/* Either, by whether there is a path; and `metrics` (which outlive it) may be named beside those of the list. */
+enum fettle_status config_open(struct config **out, const char *path, const struct config_strings *metrics,
+			       struct err *err);
 /* `name` stands for the file in messages, and its folder is where relative paths start. */
 enum fettle_status config_parse(struct config **out, const char *text, const char *name, struct err *err);
 void config_free(struct config *c); /* NULL does nothing */

@@ -237,6 +237,16 @@ static enum fettle_status metric_param(struct reader *r, const struct yaml *y, c
 	return read_text(r, y, param);
 }
 
+static const char *registered_metric(const struct config_strings *names, const char *text)
+{
+	size_t i;
+
+	for (i = 0; i < names->n; i++)
+		if (strcasecmp(names->v[i], text) == 0)
+			return names->v[i];
+	return NULL;
+}
+
 static enum fettle_status read_metric(struct reader *r, const struct key *k, const struct yaml *y,
 				      void *field)
 {
@@ -265,6 +275,9 @@ static enum fettle_status read_metric(struct reader *r, const struct key *k, con
 	}
 	if (!strncasecmp(text, "multi_metrics", strlen("multi_metrics")))
 		return fail_value(r, name, "several metrics are not supported, name one");
+	*(const char **)field = registered_metric(&r->c->state->metrics, text);
+	if (*(const char **)field)
+		return FETTLE_OK;
 	st = metric_new(&m, text, r->err);
 	if (st)
 		return fail_here(r, name, st);

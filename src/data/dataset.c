@@ -58,6 +58,18 @@ const struct field *dataset_field(const struct dataset *d, const char *name)
 	return NULL;
 }
 
+void dataset_find_labels(struct dataset *d)
+{
+	static const char *const names[] = { "y", "label", "labels" };
+	const struct field *f = NULL;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(names) && !f; i++)
+		f = dataset_field(d, names[i]);
+	if (f)
+		d->fields[f - d->fields].role = FIELD_LABEL;
+}
+
 const struct field *dataset_labels(const struct dataset *d)
 {
 	size_t i;
@@ -114,25 +126,16 @@ static enum fettle_status add_transforms(struct dataset *d, const struct dataset
 	return FETTLE_OK;
 }
 
-enum fettle_status dataset_open(struct dataset **out, const char *path, const struct dataset_options *opt,
-				struct err *err)
+/* takes over `state` */
+static enum fettle_status open_as(struct dataset **out, const struct dataset_kind *kind, const char *path,
+				  void *state, const struct dataset_options *opt, struct err *err)
 {
-	static const struct dataset_options defaults = { .channels = 3 };
-	const struct dataset_kind *kind = NULL;
-	struct dataset *d = NULL;
+	struct dataset *d = xcalloc(1, sizeof(*d));
 	enum fettle_status st;
 
-	if (!opt)
-		opt = &defaults;
-	if (opt->channels != 0 && opt->channels != 1 && opt->channels != 3)
-		return fail(err, FETTLE_INVALID, "cannot read data %s: %d channels, need 1 or 3", path,
-			    opt->channels);
-	st = choose_kind(path, &kind, err);
-	if (st)
-		return st;
-	d = xcalloc(1, sizeof(*d));
 	d->kind = kind;
 	d->path = xstrdup(path);
+	d->state = state;
 	d->channels = opt->channels ? opt->channels : 3;
 	d->memory_max = opt->memory_max ? opt->memory_max : MEMORY_MAX;
 	st = kind->open(d, err);
@@ -146,6 +149,31 @@ enum fettle_status dataset_open(struct dataset **out, const char *path, const st
 out:
 	dataset_free(d);
 	return st;
+}
+
+enum fettle_status dataset_open(struct dataset **out, const char *path, const struct dataset_options *opt,
+				struct err *err)
+{
+	static const struct dataset_options defaults = { .channels = 3 };
+	const struct dataset_kind *kind = NULL;
+	enum fettle_status st;
+
+	if (!opt)
+		opt = &defaults;
+	if (opt->channels != 0 && opt->channels != 1 && opt->channels != 3)
+		return fail(err, FETTLE_INVALID, "cannot read data %s: %d channels, need 1 or 3", path,
+			    opt->channels);
+	st = choose_kind(path, &kind, err);
+	return st ? st : open_as(out, kind, path, NULL, opt, err);
+}
+
+enum fettle_status dataset_open_source(struct dataset **out, const struct fettle_data_source *source,
+				       const struct dataset_options *opt, struct err *err)
+{
+	struct fettle_data_source *copy = xcalloc(1, sizeof(*copy));
+
+	*copy = *source;
+	return open_as(out, &dataset_callback, source->name ? source->name : "callback", copy, opt, err);
 }
 
 void dataset_free(struct dataset *d)

@@ -22,6 +22,7 @@
 #ifndef DATA_DATASET_H
 #define DATA_DATASET_H
 
+#include "base/fingerprint.h"
 #include "data/buffer.h"
 #include "data/transform.h"
 
@@ -69,7 +70,13 @@ struct dataset_options {
 /* opt may be NULL. */
 enum fettle_status dataset_open(struct dataset **out, const char *path, const struct dataset_options *opt,
 				struct err *err);
+/* Data from callbacks; what the source points to must outlive the dataset. One thread at a time. */
+enum fettle_status dataset_open_source(struct dataset **out, const struct fettle_data_source *source,
+				       const struct dataset_options *opt, struct err *err);
 void dataset_free(struct dataset *d);
+
+/* Of its description and of some samples spread over all of it: reading everything may cost too much. */
+enum fettle_status dataset_fingerprint(const struct dataset *d, char out[FINGERPRINT_LEN], struct err *err);
 
 /* The field of that name, or NULL. */
 const struct field *dataset_field(const struct dataset *d, const char *name);

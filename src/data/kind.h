@@ -21,6 +21,10 @@ struct dataset_kind {
 #include "data/list.h"
 #undef DATASET
 
+extern const struct dataset_kind dataset_callback;
+
+/* The field called `y`, `label` or `labels` (the first of these that exists) holds the labels. */
+void dataset_find_labels(struct dataset *d);
 /* Appends a field, its name copied; the pointer holds until the next one is added. */
 struct field *dataset_add_field(struct dataset *d, const char *name, enum field_role role, enum dtype dtype,
 				int rank, const int64_t *dims);

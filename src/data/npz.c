@@ -223,18 +223,6 @@ out:
 	return st;
 }
 
-static void find_labels(struct dataset *d)
-{
-	static const char *const names[] = { "y", "label", "labels" };
-	const struct field *f = NULL;
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(names) && !f; i++)
-		f = dataset_field(d, names[i]);
-	if (f)
-		d->fields[f - d->fields].role = FIELD_LABEL;
-}
-
 static enum fettle_status npz_open(struct dataset *d, struct err *err)
 {
 	struct npz *z = xcalloc(1, sizeof(*z));
@@ -257,7 +245,7 @@ static enum fettle_status npz_open(struct dataset *d, struct err *err)
 			    d->path);
 	st = open_archive(d, err);
 	if (!st)
-		find_labels(d);
+		dataset_find_labels(d);
 	return st;
 }
 

@@ -61,6 +61,17 @@ static enum fettle_status unknown(const char *name, struct err *err)
 	return st;
 }
 
+struct metric *metric_new_of(const struct metric_type *type)
+{
+	struct metric *m = xcalloc(1, sizeof(*m));
+
+	m->type = type;
+	m->param = type->param;
+	memcpy(m->name, type->name, strlen(type->name) + 1);
+	m->state = xcalloc(1, type->state_size);
+	return m;
+}
+
 enum fettle_status metric_new(struct metric **out, const char *name, struct err *err)
 {
 	const char *colon = strchr(name, ':'), *param = colon ? colon + 1 : NULL;
@@ -73,11 +84,7 @@ enum fettle_status metric_new(struct metric **out, const char *name, struct err 
 	if (param && !type->parse)
 		return fail(err, FETTLE_INVALID, "cannot use metric '%s': %s takes no parameter", name,
 			    type->name);
-	m = xcalloc(1, sizeof(*m));
-	m->type = type;
-	m->param = type->param;
-	memcpy(m->name, type->name, strlen(type->name) + 1);
-	m->state = xcalloc(1, type->state_size);
+	m = metric_new_of(type);
 	if (type->parse)
 		st = type->parse(m, param ? param : type->default_param, err);
 	if (st)
@@ -156,7 +163,7 @@ static enum fettle_status choose_target(const struct metric *m, struct metric_ba
 	if (by_reference && !b->reference)
 		return fail(err, FETTLE_INVALID, "cannot compute %s: no %sfp32 outputs to compare with",
 			    m->name, m->type->needs == METRIC_EITHER ? "labels and no " : "");
-	if (!by_reference && !b->labels)
+	if (!by_reference && !b->labels && m->type->needs != METRIC_NOTHING)
 		return fail(err, FETTLE_INVALID,
 			    "cannot compute %s: the data has no labels; agreement or mse need none", m->name);
 	if (m->target && m->target != b->target)

@@ -50,7 +50,10 @@
 struct metric;
 struct metric_batch;
 
+enum { METRIC_NAME_LEN = 32 }; /* with the NUL */
+
 enum metric_needs {
+	METRIC_NOTHING = 0, /* looks at labels where there are any */
 	METRIC_LABELS = 1,
 	METRIC_REFERENCE = 2,
 	METRIC_EITHER = METRIC_LABELS | METRIC_REFERENCE,
@@ -87,6 +90,8 @@ const struct metric_type *metric_type_at(size_t i); /* the i-th of the list, NUL
 
 /* By name, whatever its case; "NAME:PARAM" for those that take one. metric_free(NULL) does nothing. */
 enum fettle_status metric_new(struct metric **out, const char *name, struct err *err);
+/* Of a type that is not in the list, has no parse(), and outlives it. */
+struct metric *metric_new_of(const struct metric_type *type);
 void metric_free(struct metric *m);
 void metric_reset(struct metric *m); /* forgets the samples, to start again */
 

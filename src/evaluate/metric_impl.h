@@ -14,7 +14,7 @@
 
 struct metric {
 	const struct metric_type *type;
-	char name[32];
+	char name[METRIC_NAME_LEN];
 	long param;
 	size_t n;                 /* samples added */
 	enum metric_needs target; /* what they were compared with; 0 before the first */

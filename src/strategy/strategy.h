@@ -42,6 +42,7 @@ struct strategy_options {
 	int n_startup_trials, n_ei_candidates; /* tpe: 10, 24 */
 	double gamma, prior_weight;            /* tpe: 0.1, 1 */
 	uint64_t seed;
+	void *self; /* of a strategy that was registered through the C API */
 };
 
 struct strategy {
