@@ -199,6 +199,9 @@ static void show_result(const struct fettle_tuned *t, const char *model)
 		       t->trials ? "every trial failed" : "no trial came to its end");
 	if (strcmp(t->stop, "interrupted") == 0)
 		printf("next: go on with the same command and --resume --workspace %s\n", t->workspace);
+	else if (!t->trials)
+		printf("next: go on with the same command, --resume --workspace %s and more time\n",
+		       t->workspace);
 	else if (!t->output)
 		printf("next: fettle history %s tells why\n", t->workspace);
 	else if (t->output)

@@ -303,7 +303,7 @@ static enum fettle_status evaluate_file(struct lab *l, const char *path, double 
 	enum fettle_status st = FETTLE_OK;
 
 	if (l->o.eval_cmd) {
-		st = evaluate_command(l->o.eval_cmd, path, value, err);
+		st = evaluate_command(l->o.eval_cmd, path, go_on, l, value, err);
 	} else {
 		*value = l->o.evaluate(l->o.evaluate_self, path);
 		if (isnan(*value))

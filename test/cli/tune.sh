@@ -105,7 +105,11 @@ tune 0 'Target met' --approach dynamic --eval-cmd 'echo 1 {model}' --max-trials 
 tune 0 'note: the metric has no effect' $data --eval-cmd 'echo 1 {model}' --metric f1 --holdout $e --max-trials 1
 grep -q 'note: the holdout data has no effect' "$dir/out" && ok || bad "--holdout was ignored silently"
 
-# budgets
+# budgets; a trial under way is broken off, an evaluator with all it has started
+start=$(date +%s)
+tune 1 'no trial came to its end' --calib $c --timeout 1 --eval-cmd 'case {model} in *trial*) sleep 35.25 & wait ;; esac; echo 1'
+is "$(($(date +%s) - start)) < 6" "seconds with an evaluator that hangs"
+pgrep -f '^sleep 35.25' >/dev/null && bad "the evaluator was left running" || ok
 start=$(date +%s)
 tune 1 'the time is used up' $data --strategy random --tolerance 0 --max-trials 0 --timeout 1.5
 is "$(($(date +%s) - start)) < 6" "seconds with --timeout 1.5"
