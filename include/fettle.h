@@ -257,6 +257,7 @@ struct fettle_tuned {
 	const char *output, *workspace, *plan; /* plan: best_plan.json */
 	const char *const *fallen_back;        /* names of ops that could be int8 and are in fp32 */
 	size_t n_fallen_back;
+	const double *fallen_back_share; /* of the multiply-adds, each */
 	bool has_holdout;
 	double holdout, holdout_low, holdout_high, holdout_baseline; /* with a 95 % confidence interval */
 	size_t holdout_samples;

@@ -102,8 +102,9 @@ static enum fettle_status read_settings(const struct fettle_options *o, const st
 	return FETTLE_OK;
 }
 
-static enum fettle_status apply_selection(const char *list, const struct subject *s, struct qplan *p,
-					  bool quantize, struct err *err)
+/* ops that are not quantized by default, for those who name them */
+static enum fettle_status quantize_too(const char *list, const struct subject *s, struct qplan *p,
+				       struct err *err)
 {
 	bool *selected = xcalloc(s->ops.n, sizeof(*selected));
 	enum fettle_status st;
@@ -113,13 +114,9 @@ static enum fettle_status apply_selection(const char *list, const struct subject
 	for (i = 0; i < s->ops.n && !st; i++) {
 		const struct op *op = &s->ops.v[i];
 
-		if (!selected[i])
-			continue;
-		if (!quantize)
-			p->ops[i].mode = OP_FP32;
-		else if (!op->modes)
+		if (selected[i] && !op->modes)
 			st = fail(err, FETTLE_INVALID, "cannot quantize op '%s': %s", op->name, op->why);
-		else if (p->ops[i].mode == OP_FP32)
+		else if (selected[i] && p->ops[i].mode == OP_FP32)
 			p->ops[i].mode = op->modes & MODE_STATIC ? OP_STATIC : OP_DYNAMIC;
 	}
 	free(selected);
@@ -154,6 +151,20 @@ static enum fettle_status apply_capability(const char *path, const struct subjec
 	return FETTLE_OK;
 }
 
+static enum fettle_status keep_fp32(const char *list, const struct subject *s, struct op_mask *masks,
+				    struct err *err)
+{
+	bool *selected = xcalloc(s->ops.n, sizeof(*selected));
+	enum fettle_status st = select_ops(list, &s->ops, s->m, selected, err);
+	size_t i;
+
+	for (i = 0; i < s->ops.n && !st; i++)
+		if (selected[i])
+			masks[i].act.dtype = masks[i].weight.dtype = MASK_FP32;
+	free(selected);
+	return st;
+}
+
 /* what is allowed for each op */
 static enum fettle_status read_masks(const struct request *r, const struct subject *s, struct op_mask **out,
 				     struct err *err)
@@ -170,6 +181,8 @@ static enum fettle_status read_masks(const struct request *r, const struct subje
 	arena_release(&a);
 	if (!st && r->o.capability)
 		st = apply_capability(r->o.capability, s, *out, err);
+	if (!st && r->o.keep_fp32)
+		st = keep_fp32(r->o.keep_fp32, s, *out, err);
 	return st;
 }
 
@@ -260,9 +273,7 @@ enum fettle_status request_plan(struct request *r, const struct subject *s, stru
 	qplan_default(out, &s->ops, &s->g, &d);
 	st = apply_config(r, s, out, err);
 	if (!st && r->o.quantize)
-		st = apply_selection(r->o.quantize, s, out, true, err);
-	if (!st && r->o.keep_fp32)
-		st = apply_selection(r->o.keep_fp32, s, out, false, err);
+		st = quantize_too(r->o.quantize, s, out, err);
 	if (st)
 		qplan_release(out);
 	return st;

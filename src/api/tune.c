@@ -315,6 +315,7 @@ static void describe(struct tune_run *u, const struct plan *p, struct fettle_mea
 	struct qplan q = QPLAN_INIT;
 	struct qplan_summary s;
 	const char **names = arena_alloc(&t->arena, (u->base.lab.t->space.n_ops + 1) * sizeof(*names));
+	double *shares = arena_alloc(&t->arena, (u->base.lab.t->space.n_ops + 1) * sizeof(*shares));
 	size_t i, n = 0;
 
 	tuning_qplan(u->base.lab.t, p, &q);
@@ -328,10 +329,15 @@ static void describe(struct tune_run *u, const struct plan *p, struct fettle_mea
 	for (i = 0; i < u->base.lab.t->space.n_ops; i++) {
 		const struct param *param = &u->base.lab.t->space.v[i];
 
-		if (!plan_is_quantized(p, &u->base.lab.t->space, i) && param->first != param->fallback)
-			names[n++] = arena_strdup(&t->arena, param->name);
+		const struct op *op = &u->base.lab.s->ops.v[u->base.lab.t->node[i]];
+
+		if (plan_is_quantized(p, &u->base.lab.t->space, i) || param->first == param->fallback)
+			continue;
+		shares[n] = u->base.lab.s->ops.total_macs > 0 ? op->macs / u->base.lab.s->ops.total_macs : 0;
+		names[n++] = arena_strdup(&t->arena, param->name);
 	}
 	t->pub.fallen_back = names;
+	t->pub.fallen_back_share = shares;
 	t->pub.n_fallen_back = n;
 }
 
@@ -483,6 +489,22 @@ static enum fettle_status finish(struct tune_run *u)
 	return st;
 }
 
+static enum fettle_status check_loss(struct tune_run *u)
+{
+	static const char *const losses[] = { "cross_entropy", "mse" };
+	const struct config *c = u->base.r.c;
+	const char *name = c->tuning.hawq_v2_loss;
+	size_t i;
+
+	for (i = 0; name && i < ARRAY_LEN(losses); i++)
+		if (strcmp(name, losses[i]) == 0)
+			u->base.lab.o.hawq_loss = name;
+	if (!name || u->base.lab.o.hawq_loss)
+		return FETTLE_OK;
+	return config_fail(config_origin(c, &c->tuning.hawq_v2_loss), FETTLE_INVALID, &u->base.f->err,
+			   "unknown hawq_v2_loss '%s', need cross_entropy or mse", name);
+}
+
 static enum fettle_status choose_workspace(struct tune_run *u)
 {
 	const struct fettle_options *o = &u->base.r.o;
@@ -552,6 +574,7 @@ static enum fettle_status begin(struct tune_run *u)
 	st = st ? st : choose_strategy(u);
 	st = st ? st : run_open(b, true);
 	st = st ? st : set_objective(u);
+	st = st ? st : check_loss(u);
 	st = st ? st : open_holdout(u);
 	st = st ? st : check_output(u);
 	if (st)

@@ -159,7 +159,7 @@ static void show_result(const struct fettle_tuned *t, const char *model)
 	const char *const head[] = { "model", t->metric,  "latency",  "speed-up",
 				     "size",  "int8 ops", "fp32 ops", "multiply-adds in int8" };
 	struct table table;
-	double pass = t->fp32_pass_s > 0 ? t->fp32_pass_s : 1;
+	double pass = t->fp32_pass_s > 0 ? t->fp32_pass_s : 1, kept = 0;
 	char target[32];
 	size_t i;
 
@@ -175,7 +175,9 @@ static void show_result(const struct fettle_tuned *t, const char *model)
 	if (t->met && t->best.speedup < 1.02)
 		printf("But it is no faster than fp32 on this CPU.\n");
 	if (t->n_fallen_back) {
-		printf("Kept in fp32 (%zu):", t->n_fallen_back);
+		for (i = 0; i < t->n_fallen_back; i++)
+			kept += t->fallen_back_share[i];
+		printf("Kept in fp32 (%zu, %.0f %% of the multiply-adds):", t->n_fallen_back, 100 * kept);
 		for (i = 0; i < t->n_fallen_back && i < 12; i++)
 			printf("%s %s", i ? "," : "", t->fallen_back[i]);
 		printf("%s\n", t->n_fallen_back > 12 ? ", … (see the plan)" : "");
@@ -280,6 +282,8 @@ static int run(int argc, char **argv)
 		{ "eval-cmd", "CMD", "any program as evaluator: 'cmd {model}' prints a number",
 		  .text = &o.eval_cmd },
 		{ "config", "YAML", "configuration; options override it", .text = &o.config, .letter = 'c' },
+		{ "keep-fp32", "OPS", "leave these ops alone: names, types or /regular expressions/",
+		  .text = &o.keep_fp32 },
 		{ "capability", "YAML",
 		  "what op types may be quantized to, instead of the built-in\ntable; 'fettle inspect "
 		  "--capability' prints that",
