@@ -18,7 +18,7 @@ static void help(FILE *f)
 	      f);
 	for (i = 0; i < N_COMMANDS; i++)
 		if (!commands[i]->hidden)
-			fprintf(f, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+			fprintf(f, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
 	fputs("\n'fettle COMMAND --help' tells a command's options; 'man fettle' tells the rest.\n"
 	      "Exit codes: 0 done, 1 finished but the target was not met, 2 bad usage or input, 3 the system "
 	      "failed.\n",
