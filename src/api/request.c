@@ -295,8 +295,7 @@ struct recipes request_recipes(const struct request *r)
 		.keep_ends = !c->recipes.pre_post_process,
 		.own_pool_scale = !c->recipes.scale_propagation_max_pooling,
 		.own_concat_scale = !c->recipes.scale_propagation_concat,
-		/* INC's default turns Gemm into MatMul; ours has an integer kernel, so only when asked for */
-		.gemm_to_matmul = config_is_set(c, &c->recipes.gemm_to_matmul) && c->recipes.gemm_to_matmul,
+		.gemm_to_matmul = c->recipes.gemm_to_matmul,
 		.dedicated_qdq_pair = c->recipes.dedicated_qdq_pair,
 		.qdq_pair_on_weights = c->recipes.add_qdq_pair_to_weight,
 		.fast_bias_correction = c->recipes.fast_bias_correction,

@@ -286,8 +286,10 @@ static enum fettle_status run_search(struct tune_run *u)
 		.higher_is_better = u->base.higher_is_better,
 		.relative = c->tuning.criterion == CRITERION_RELATIVE,
 		.tolerance = c->tuning.performance_only ? INFINITY : c->tuning.tolerable_loss,
-		/* two timings of one model differ by so much on a busy machine; sizes are exact */
-		.objective_noise = u->base.lab.o.weights[LAB_LATENCY] > 0 ? 0.1 : 0,
+		/* two measurements of one model differ by so much on a busy machine; sizes are exact */
+		.objective_noise = u->base.lab.o.weights[LAB_LATENCY] > 0     ? 0.1
+				   : u->base.lab.o.weights[LAB_FOOTPRINT] > 0 ? 0.03
+									      : 0,
 		.max_trials = (size_t)c->tuning.max_trials,
 		.timeout = c->tuning.timeout,
 		.backend = &lab_backend,
@@ -455,9 +457,14 @@ static enum fettle_status finish(struct tune_run *u)
 {
 	struct fettle_tuned *t = &u->out->pub;
 	const struct trial *best = search_best_trial(u->search);
+	struct trial unevaluated = { .score = { .accuracy = NAN } };
 	enum fettle_status st = FETTLE_OK;
 
-	t->met = best && best->score.met;
+	if (!best) { /* no trial came to an end: better the default plan, unevaluated, than nothing */
+		plan_init(&unevaluated.plan, &u->base.lab.t->space);
+		best = &unevaluated;
+	}
+	t->met = best->score.met;
 	t->higher_is_better = u->base.higher_is_better;
 	snprintf(t->metric, sizeof(t->metric), "%s", u->base.metric);
 	t->stop = stop_word(search_why(u->search));
@@ -472,20 +479,19 @@ static enum fettle_status finish(struct tune_run *u)
 					       .ops_fp32 = u->base.lab.t->space.n_ops };
 	t->workspace = arena_strdup(&u->out->arena, u->base.workspace);
 	t->best.accuracy = t->best.latency_ms = t->best.speedup = NAN;
-	if (best) {
-		t->output = arena_strdup(&u->out->arena, u->output);
-		st = write_best(u, best);
-	}
-	if (!st && best && u->hold.feed)
+	t->output = arena_strdup(&u->out->arena, u->output);
+	st = write_best(u, best);
+	if (!st && u->hold.feed)
 		st = measure_holdout(u, best);
 	fill_seconds(u);
 	if (!st)
 		st = history_set_result(u->history,
 					&(struct history_result){ .met = t->met,
 								  .stop = t->stop,
-								  .best_trial = best ? best->number : 0,
+								  .best_trial = best->number,
 								  .output = t->output },
 					&u->base.f->err);
+	plan_release(&unevaluated.plan);
 	return st;
 }
 

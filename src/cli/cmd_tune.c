@@ -166,7 +166,7 @@ static void show_result(const struct fettle_tuned *t, const char *model)
 	table_begin(&table, head, 8, 0xfe);
 	show_row(&table, "fp32", &t->baseline);
 	if (t->output)
-		show_row(&table, t->met ? "best" : "best seen", &t->best);
+		show_row(&table, t->met ? "best" : t->best.trial ? "best seen" : "default", &t->best);
 	table_print(&table);
 	printf("\n%s: %s %s %s after %zu trial%s of strategy %s (%s)\n",
 	       t->met ? "Target met" : "TARGET NOT MET", t->metric,
@@ -195,7 +195,10 @@ static void show_result(const struct fettle_tuned *t, const char *model)
 	       t->seconds.calibrate, t->seconds.rank, t->seconds.quantize, t->seconds.session,
 	       t->seconds.evaluate, t->seconds.latency);
 	if (t->output)
-		printf("\nwrote %s%s\n", t->output, t->met ? "" : " (the best seen, short of the target)");
+		printf("\nwrote %s%s\n", t->output,
+		       t->met          ? ""
+		       : t->best.trial ? " (the best seen, short of the target)"
+				       : " (the default plan, not evaluated: no trial came to an end)");
 	else
 		printf("\nNo model is written: %s\n",
 		       t->trials ? "every trial failed" : "no trial came to its end");

@@ -157,7 +157,7 @@ struct config {
 		bool pre_post_process;              /* true, …_quantization */
 		bool scale_propagation_max_pooling; /* true */
 		bool scale_propagation_concat;      /* true */
-		bool gemm_to_matmul;                /* true */
+		bool gemm_to_matmul;                /* false: Gemm has an integer kernel of its own */
 		bool add_qdq_pair_to_weight;        /* false */
 		bool dedicated_qdq_pair;            /* false */
 		struct config_strings optypes_to_exclude_output_quant; /* empty */

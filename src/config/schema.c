@@ -343,7 +343,6 @@ void config_defaults(struct config *c, struct arena *arena)
 	c->recipes.pre_post_process = true;
 	c->recipes.scale_propagation_max_pooling = true;
 	c->recipes.scale_propagation_concat = true;
-	c->recipes.gemm_to_matmul = true;
 	c->calibration.sampling_size = (struct config_ints){ arena_alloc(arena, sizeof(int64_t)), 1 };
 	c->calibration.sampling_size.v[0] = 100;
 	c->calibration.dataloader = loader;

@@ -7,11 +7,16 @@
 #include "sampler/sampler.h"
 #include "strategy/stages.h"
 
-/* The space as the sampler sees it: ops only, fp32 only where there is nothing else, the default as option 0. */
+/*
+ * The space as the sampler sees it: ops (fp32 only where there is nothing else) and calibration sizes, no recipes; the
+ * default as option 0.
+ */
 struct sampled {
 	struct search *s;
 	struct sampler *sampler;
-	uint8_t (*option)[SPACE_OPTIONS_MAX]; /* [n_ops]: what the sampler's numbers stand for */
+	size_t *param; /* [n]: which of the space's */
+	size_t n;
+	uint8_t (*option)[SPACE_OPTIONS_MAX]; /* [n]: what the sampler's numbers stand for */
 	struct sampler_param *params;
 	unsigned *point;
 };
@@ -19,8 +24,16 @@ struct sampled {
 static unsigned list_options(const struct param *op, uint8_t *out)
 {
 	unsigned k, n = 0;
-	bool quantized = op->options[op->first].mode != OPTION_FP32;
+	bool quantized;
 
+	if (op->kind != PARAM_OP) { /* all of them, the default first */
+		out[n++] = op->first;
+		for (k = 0; k < op->n_options; k++)
+			if (k != op->first)
+				out[n++] = (uint8_t)k;
+		return n;
+	}
+	quantized = op->options[op->first].mode != OPTION_FP32;
 	if (quantized)
 		out[n++] = op->first;
 	for (k = 0; k < op->n_options; k++)
@@ -34,6 +47,7 @@ static unsigned list_options(const struct param *op, uint8_t *out)
 static void sampled_release(struct sampled *x)
 {
 	sampler_free(x->sampler);
+	free(x->param);
 	free(x->option);
 	free(x->params);
 	free(x->point);
@@ -43,8 +57,7 @@ static enum fettle_status sampled_init(struct sampled *x, struct search *s, cons
 {
 	const struct space *space = search_space(s);
 	const struct strategy_options *o = search_options(s);
-	struct sampler_options opt = { .n_params = space->n_ops,
-				       .seed = o->seed,
+	struct sampler_options opt = { .seed = o->seed,
 				       .tpe = { .startup = (unsigned)o->n_startup_trials,
 						.candidates = (unsigned)o->n_ei_candidates,
 						.gamma = o->gamma,
@@ -52,13 +65,21 @@ static enum fettle_status sampled_init(struct sampled *x, struct search *s, cons
 	size_t i;
 
 	*x = (struct sampled){ .s = s };
-	x->option = xcalloc(space->n_ops, sizeof(*x->option));
-	x->params = xcalloc(space->n_ops, sizeof(*x->params));
-	x->point = xcalloc(space->n_ops, sizeof(*x->point));
-	for (i = 0; i < space->n_ops; i++)
-		x->params[i] = (struct sampler_param){ .kind = SAMPLER_CATEGORICAL,
-						       .options = list_options(&space->v[i], x->option[i]) };
+	x->param = xcalloc(space->n, sizeof(*x->param));
+	x->option = xcalloc(space->n, sizeof(*x->option));
+	x->params = xcalloc(space->n, sizeof(*x->params));
+	x->point = xcalloc(space->n, sizeof(*x->point));
+	for (i = 0; i < space->n; i++) {
+		if (space->v[i].kind == PARAM_RECIPE)
+			continue;
+		x->param[x->n] = i;
+		x->params[x->n] =
+			(struct sampler_param){ .kind = SAMPLER_CATEGORICAL,
+						.options = list_options(&space->v[i], x->option[x->n]) };
+		x->n++;
+	}
 	opt.params = x->params;
+	opt.n_params = x->n;
 	return sampler_new(&x->sampler, name, &opt, search_err(s));
 }
 
@@ -72,8 +93,8 @@ static enum fettle_status try_point(struct sampled *x)
 	size_t i;
 
 	plan_init(&p, space);
-	for (i = 0; i < space->n_ops; i++)
-		p.choice[i] = x->option[i][x->point[i]];
+	for (i = 0; i < x->n; i++)
+		p.choice[x->param[i]] = x->option[i][x->point[i]];
 	st = search_try(x->s, &p, &score);
 	plan_release(&p);
 	return st ? st : sampler_tell(x->sampler, x->point, score.loss, search_err(x->s));

@@ -86,12 +86,13 @@ enum fettle_status stage_recipes(struct search *s)
 	size_t leave = stage_leave(s, 75);
 	enum fettle_status st;
 
-	search_stage(s, "recipes");
-	st = try_params(s, PARAM_RECIPE, leave);
+	search_stage(s,
+		     "samples"); /* few, and asked for by the user: before what the search thinks of itself */
+	st = try_params(s, PARAM_SAMPLES, leave);
 	if (st)
 		return st;
-	search_stage(s, "samples");
-	return try_params(s, PARAM_SAMPLES, leave);
+	search_stage(s, "recipes");
+	return try_params(s, PARAM_RECIPE, leave);
 }
 
 void fall_back_all(struct plan *p, const struct space *space)

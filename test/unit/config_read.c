@@ -133,7 +133,7 @@ static void test_defaults(void **state)
 	assert_null(c->tuning.workspace);
 	assert_int_equal(c->calibration.sampling_size.n, 1);
 	assert_int_equal(c->calibration.sampling_size.v[0], 100);
-	assert_true(c->recipes.gemm_to_matmul && c->recipes.first_conv_or_matmul);
+	assert_true(!c->recipes.gemm_to_matmul && c->recipes.first_conv_or_matmul);
 	assert_false(c->recipes.smooth_quant);
 	assert_null(config_origin(c, &c->tuning.timeout));
 	assert_int_equal(c->n_notes, 0);
