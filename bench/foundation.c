@@ -29,7 +29,7 @@ static void open_source(struct source *s, const char *path, struct session *sess
 	struct config_dataloader d = { .dataset = { .root = path } };
 	struct feed_options o = { .batch = batch, .limit = limit };
 
-	must(request_source(s, &d, "bench", session, &o, &err));
+	must(request_source(s, &(struct request){ .threads = 1 }, &d, "bench", session, &o, &err));
 }
 
 static double least(double a, double b)

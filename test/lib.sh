@@ -1,6 +1,7 @@
 # What every CLI test starts with: . test/lib.sh
 set -u
 fettle=${BUILD:-build}/fettle
+[ -x "$fettle" ] || { echo "no $fettle: build first" >&2; exit 1; }
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 passed=0 failed=0

@@ -108,6 +108,7 @@ struct stored {
 	struct map index; /* "value\tsetting" */
 	struct arena arena;
 	struct history *h;
+	size_t samples; /* that they are of */
 };
 
 static enum fettle_status stored_get(void *self, const char *value, const struct qsetting *s,
@@ -130,7 +131,7 @@ static enum fettle_status stored_means(void *self, const char *value, int axis, 
 				       struct err *err)
 {
 	struct stored *r = self;
-	char *key = mean_key(value, axis), *text = NULL, *p;
+	char *key = mean_key(value, axis, r->samples), *text = NULL, *p;
 	enum fettle_status st;
 	size_t i;
 
@@ -150,16 +151,22 @@ static enum fettle_status stored_means(void *self, const char *value, int axis, 
 	return st;
 }
 
-static enum fettle_status stored_open(struct stored *r, struct history *h, struct err *err)
+/* The ranges of a plan that asks for `samples`; of all there were, when there were not so many. */
+static enum fettle_status stored_open(struct stored *r, struct history *h, size_t samples, struct err *err)
 {
 	enum fettle_status st = history_ranges(h, 0, &r->ranges, err);
 	size_t i;
 
 	r->h = h;
-
 	for (i = 0; i < r->ranges.n && !st; i++)
-		map_set(&r->index,
-			arena_strfmt(&r->arena, "%s\t%s", r->ranges.v[i].value, r->ranges.v[i].setting), i);
+		if (r->ranges.v[i].samples <= samples && r->ranges.v[i].samples > r->samples)
+			r->samples = r->ranges.v[i].samples;
+	for (i = 0; i < r->ranges.n && !st; i++)
+		if (r->ranges.v[i].samples == r->samples)
+			map_set(&r->index,
+				arena_strfmt(&r->arena, "%s\t%s", r->ranges.v[i].value,
+					     r->ranges.v[i].setting),
+				i);
 	return st;
 }
 
@@ -183,6 +190,7 @@ enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options 
 	struct qplan plan = QPLAN_INIT;
 	struct model *q = NULL;
 	const char *model;
+	int64_t samples = 0;
 	enum fettle_status st;
 
 	st = request_begin(&r, f, in);
@@ -197,9 +205,9 @@ enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options 
 	model = r.o.model ? r.o.model : history_run(h)->model_path;
 	st = subject_open(&s, f->rt, model, &f->err);
 	if (!st)
-		st = stored_open(&stored, h, &f->err);
+		st = qplan_from_json(&plan, &samples, t.plan, "of the history", &s->ops, &f->err);
 	if (!st)
-		st = qplan_from_json(&plan, NULL, t.plan, "of the history", &s->ops, &f->err);
+		st = stored_open(&stored, h, (size_t)samples, &f->err);
 	if (st)
 		goto out;
 	z = quantizer_new(s->m, &s->g, &s->ops, &source);

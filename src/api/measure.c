@@ -37,7 +37,7 @@ static enum fettle_status eval_by_command(struct fettle *f, const struct fettle_
 	if (!st)
 		st = check_model(o->model, &f->err);
 	if (!st)
-		st = evaluate_command(o->eval_cmd, o->model, &out->value, &f->err);
+		st = evaluate_command(o->eval_cmd, o->model, api_progress, f, &out->value, &f->err);
 	snprintf(out->metric, sizeof(out->metric), "eval-cmd");
 	out->higher_is_better = true;
 	out->seconds = clock_now() - start;

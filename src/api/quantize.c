@@ -22,7 +22,8 @@ static enum fettle_status run_calibration(struct fettle *f, const struct request
 	struct calibrate_options co = { .threads = r->threads, .progress = api_progress, .self = f };
 	struct source data = { NULL, NULL };
 	struct feed_options fo = { .batch = r->o.batch ? r->o.batch : CALIB_BATCH,
-				   .limit = (size_t)r->c->calibration.sampling_size.v[0],
+				   .limit = r->samples ? r->samples
+						       : (size_t)r->c->calibration.sampling_size.v[0],
 				   .shuffle = r->o.seed || r->c->calibration.dataloader.shuffle,
 				   .seed = r->o.seed ? r->o.seed : (uint64_t)r->c->tuning.random_seed };
 	const char **values = NULL;

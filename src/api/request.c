@@ -26,6 +26,34 @@ static const struct {
 	TEXT(format, "quantization.quant_format", "--format"),
 };
 
+/* In any order: a value that only goes with another, such as a loss over 1 with an absolute criterion, is tried
+ * again after it. */
+static enum fettle_status set_settings(struct request *r, struct err *err)
+{
+	const struct fettle_setting *s = r->o.settings;
+	size_t i, n = r->o.n_settings, left = n, before;
+	bool *done = xcalloc(n, sizeof(*done));
+	enum fettle_status st;
+
+	do {
+		before = left;
+		st = FETTLE_OK;
+		for (i = 0; i < n; i++) {
+			enum fettle_status one;
+
+			if (done[i])
+				continue;
+			/* the message that is left is the first one's */
+			one = config_set(r->c, s[i].key, s[i].value, s[i].origin, st ? NULL : err);
+			done[i] = !one;
+			left -= !one;
+			st = st ? st : one;
+		}
+	} while (left && left < before);
+	free(done);
+	return st;
+}
+
 static enum fettle_status set_texts(struct request *r, struct err *err)
 {
 	enum fettle_status st = FETTLE_OK;
@@ -37,10 +65,7 @@ static enum fettle_status set_texts(struct request *r, struct err *err)
 		if (value)
 			st = config_set(r->c, texts[i].key, value, texts[i].origin, err);
 	}
-	for (i = 0; i < r->o.n_settings && !st; i++)
-		st = config_set(r->c, r->o.settings[i].key, r->o.settings[i].value, r->o.settings[i].origin,
-				err);
-	return st;
+	return st ? st : set_settings(r, err);
 }
 
 /* a model in memory goes to a file, for the runtime and evaluators read files */
@@ -151,8 +176,13 @@ static enum fettle_status check_kind(const struct config_dataset *d, const char 
 	size_t i;
 
 	for (i = 0; d->kind && i < ARRAY_LEN(kinds); i++)
-		if (strcmp(d->kind, kinds[i]) == 0)
-			return FETTLE_OK;
+		if (strcmp(d->kind, kinds[i]) == 0) {
+			if (!d->params.n)
+				return FETTLE_OK;
+			return config_fail(&d->params.v[0].at, FETTLE_INVALID, err,
+					   "unknown key '%s' of dataset %s, need only root",
+					   d->params.v[0].key, d->kind);
+		}
 	if (!d->kind)
 		return FETTLE_OK;
 	near = str_nearest(d->kind, kinds, ARRAY_LEN(kinds));
@@ -161,10 +191,26 @@ static enum fettle_status check_kind(const struct config_dataset *d, const char 
 		    d->kind, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 }
 
-static enum fettle_status open_data(struct dataset **out, const struct request *r,
-				    const struct config_dataloader *d, const char *what, struct err *err)
+/* Which images a model takes says the model: those with one channel are grey. */
+static int image_channels(const struct input_spec *specs, size_t n)
 {
-	struct dataset_options opt = { .transforms = d->transforms.v, .n_transforms = d->transforms.n };
+	const int64_t *dims = specs[0].dims;
+	bool colour, grey;
+
+	if (n != 1 || specs[0].rank != 4)
+		return 0;
+	colour = dims[1] == 3 || dims[3] == 3;
+	grey = dims[1] == 1 || dims[3] == 1;
+	return grey && !colour ? 1 : 0;
+}
+
+static enum fettle_status open_data(struct dataset **out, const struct request *r,
+				    const struct config_dataloader *d, const char *what, int channels,
+				    struct err *err)
+{
+	struct dataset_options opt = { .transforms = d->transforms.v,
+				       .n_transforms = d->transforms.n,
+				       .channels = channels };
 	const struct fettle_data_source *source = source_of(r, d);
 	enum fettle_status st;
 
@@ -185,7 +231,7 @@ enum fettle_status request_fingerprint(const struct request *r, const struct con
 	out[0] = '\0';
 	if (!source_of(r, d))
 		return d->dataset.root ? fingerprint_file(d->dataset.root, out, err) : FETTLE_OK;
-	st = open_data(&data, r, d, "", err);
+	st = open_data(&data, r, d, "", 0, err);
 	if (!st)
 		st = dataset_fingerprint(data, out, err);
 	dataset_free(data);
@@ -197,14 +243,14 @@ enum fettle_status request_source(struct source *s, const struct request *r,
 				  const struct session *session, const struct feed_options *o,
 				  struct err *err)
 {
-	struct input_spec *specs;
-	enum fettle_status st = open_data(&s->data, r, d, what, err);
+	size_t n = session_n_inputs(session);
+	struct input_spec *specs = xcalloc(n + 1, sizeof(*specs));
+	enum fettle_status st;
 
-	if (st)
-		return st;
-	specs = xcalloc(session_n_inputs(session), sizeof(*specs));
 	session_specs(session, specs);
-	st = feed_open(&s->feed, s->data, specs, session_n_inputs(session), o, err);
+	st = open_data(&s->data, r, d, what, image_channels(specs, n), err);
+	if (!st)
+		st = feed_open(&s->feed, s->data, specs, n, o, err);
 	free(specs);
 	return st;
 }

@@ -10,7 +10,8 @@
 struct request {
 	struct fettle_options o;
 	struct config *c;
-	int threads;                   /* 0: all cores */
+	int threads;    /* 0: all cores */
+	size_t samples; /* to calibrate on, by the plan that was read; 0: by the configuration */
 	struct config_strings metrics; /* names of those that are registered */
 	char *temp;                    /* file of a model that was given in memory */
 };
@@ -34,7 +35,7 @@ const char *default_metric(const struct feed *feed);
 bool request_has_data(const struct request *r, const struct config_dataloader *d);
 
 /* The plan that options and configuration describe, without a search. */
-enum fettle_status request_plan(const struct request *r, const struct subject *s, struct qplan *out,
+enum fettle_status request_plan(struct request *r, const struct subject *s, struct qplan *out,
 				struct err *err);
 /* What a search may vary: tuning_free() it. */
 enum fettle_status request_tuning(const struct request *r, const struct subject *s, struct tuning **out,

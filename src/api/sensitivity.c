@@ -37,7 +37,10 @@ static void fill(struct costs *c, const struct run *u, const struct op_sensitivi
 			.weight_share = rows[i].weight_share,
 			.clipping_share = rows[i].clipping_share,
 			.metric = rows[i].metric,
-			.macs_share = space->v[rows[i].op].gain,
+			.macs_share = u->lab.s->ops.total_macs > 0
+					      ? u->lab.s->ops.v[u->lab.t->node[rows[i].op]].macs /
+							u->lab.s->ops.total_macs
+					      : 0,
 		};
 	c->pub.ops = out;
 	c->pub.n = n;

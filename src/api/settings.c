@@ -223,7 +223,7 @@ static enum fettle_status apply_config(const struct request *r, const struct sub
 }
 
 static enum fettle_status read_plan(const char *path, const struct subject *s, struct qplan *out,
-				    struct err *err)
+				    int64_t *samples, struct err *err)
 {
 	struct bytes file = BYTES_INIT;
 	char *text;
@@ -233,20 +233,25 @@ static enum fettle_status read_plan(const char *path, const struct subject *s, s
 	if (st)
 		return st;
 	text = xstrfmt("%.*s", (int)(file.n < 1 << 28 ? file.n : 1 << 28), (const char *)file.p);
-	st = qplan_from_json(out, NULL, text, path, &s->ops, err);
+	st = qplan_from_json(out, samples, text, path, &s->ops, err);
 	free(text);
 	bytes_release(&file);
 	return st;
 }
 
-enum fettle_status request_plan(const struct request *r, const struct subject *s, struct qplan *out,
+enum fettle_status request_plan(struct request *r, const struct subject *s, struct qplan *out,
 				struct err *err)
 {
 	struct qplan_defaults d;
+	int64_t samples = 0;
 	enum fettle_status st;
 
-	if (r->o.plan)
-		return read_plan(r->o.plan, s, out, err);
+	if (r->o.plan) {
+		st = read_plan(r->o.plan, s, out, &samples, err);
+		if (!config_is_set(r->c, &r->c->calibration.sampling_size) && samples > 0)
+			r->samples = (size_t)samples;
+		return st;
+	}
 	st = read_settings(&r->o, &s->cpu, &d, err);
 	if (st)
 		return st;

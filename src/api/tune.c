@@ -21,6 +21,7 @@ struct tune_run {
 	struct history *history;
 	struct search *search;
 	struct accuracy baseline;
+	struct source hold;
 	char *output;
 	struct tuned *out;
 };
@@ -139,8 +140,9 @@ static enum fettle_status set_objective(struct tune_run *u)
 }
 
 /* lines of the configuration that decide what a run does: not where it is kept, nor how long it may take */
-static char *deciding_config(const struct config *c)
+static char *deciding_config(const struct request *r)
 {
+	const struct config *c = r->c;
 	struct str all = STR_INIT, out = STR_INIT;
 	char *line, *save;
 
@@ -157,6 +159,11 @@ static char *deciding_config(const struct config *c)
 		str_addf(&out, "%.*s\n", (int)n, line);
 	}
 	str_release(&all);
+	/* what the configuration has no key for */
+	if (r->o.eval_samples)
+		str_addf(&out, "eval_samples: %zu\n", r->o.eval_samples);
+	if (r->o.eval_cmd)
+		str_addf(&out, "eval_cmd: %s\n", r->o.eval_cmd);
 	return out.s ? out.s : xstrdup("");
 }
 
@@ -189,7 +196,7 @@ static enum fettle_status open_history(struct tune_run *u)
 	struct err *err = &u->base.f->err;
 	char model[FINGERPRINT_LEN], calib[FINGERPRINT_LEN], eval[FINGERPRINT_LEN], conf[FINGERPRINT_LEN],
 		started[64];
-	char *text = deciding_config(c);
+	char *text = deciding_config(&u->base.r);
 	/* a model from memory stays in the workspace, so that trials can be recovered */
 	char *kept = u->base.r.temp ? xstrfmt("%s/model.onnx", u->base.workspace) : NULL;
 	struct run_info info = {
@@ -289,6 +296,7 @@ static enum fettle_status run_search(struct tune_run *u)
 	enum fettle_status st;
 
 	u->base.lab.deadline = c->tuning.timeout > 0 ? clock_now() + c->tuning.timeout : INFINITY;
+	api_phase(u->base.f, "first trial"); /* whether to go on the search asks itself */
 	st = search_new(&u->search, &sc, &u->base.f->err);
 	if (!st)
 		st = search_run(u->search, u->strategy, &u->base.f->err);
@@ -351,7 +359,7 @@ static enum fettle_status write_best(struct tune_run *u, const struct trial *bes
 	st = write_bytes(t->plan, text, strlen(text), err);
 	free(text);
 	free(json);
-	if (!st && u->base.lab.one)
+	if (!st)
 		st = lab_latency(&u->base.lab, &best->plan, 1, &fp32, &latency, err);
 	t->best = (struct fettle_measure){
 		.trial = best->number,
@@ -410,26 +418,19 @@ static void wilson(double p, size_t n, double *low, double *high)
 static enum fettle_status measure_holdout(struct tune_run *u, const struct trial *best)
 {
 	struct fettle_tuned *t = &u->out->pub;
-	struct config_dataloader d = u->base.r.c->evaluation.dataloader;
-	struct feed_options fo = { .batch = DEFAULT_BATCH };
-	struct source hold = { NULL, NULL };
 	struct session *s;
 	struct accuracy a, b;
 	enum fettle_status st;
 
-	d.dataset.root = u->base.r.o.holdout;
-	d.dataset.kind = NULL;
-	st = request_source(&hold, &u->base.r, &d, "holdout", u->base.shape, &fo, &u->base.f->err);
-	if (!st)
-		st = lab_session(&u->base.lab, &best->plan, &s, &u->base.f->err);
+	st = lab_session(&u->base.lab, &best->plan, &s, &u->base.f->err);
 	if (!st) {
 		metric_reset(u->base.lab.metric);
-		st = evaluate_accuracy(s, u->base.lab.fp32, hold.feed, u->base.lab.metric, NULL, NULL, &a,
+		st = evaluate_accuracy(s, u->base.lab.fp32, u->hold.feed, u->base.lab.metric, NULL, NULL, &a,
 				       &u->base.f->err);
 	}
 	if (!st) {
 		metric_reset(u->base.lab.metric);
-		st = evaluate_accuracy(u->base.lab.fp32, u->base.lab.fp32, hold.feed, u->base.lab.metric,
+		st = evaluate_accuracy(u->base.lab.fp32, u->base.lab.fp32, u->hold.feed, u->base.lab.metric,
 				       NULL, NULL, &b, &u->base.f->err);
 	}
 	if (!st) {
@@ -441,7 +442,6 @@ static enum fettle_status measure_holdout(struct tune_run *u, const struct trial
 		if (metric_type(u->base.lab.metric)->bounded)
 			wilson(a.value, a.samples, &t->holdout_low, &t->holdout_high);
 	}
-	source_release(&hold);
 	return st;
 }
 
@@ -470,7 +470,7 @@ static enum fettle_status finish(struct tune_run *u)
 		t->output = arena_strdup(&u->out->arena, u->output);
 		st = write_best(u, best);
 	}
-	if (!st && best && u->base.r.o.holdout && u->base.lab.metric)
+	if (!st && best && u->hold.feed)
 		st = measure_holdout(u, best);
 	fill_seconds(u);
 	if (!st)
@@ -495,6 +495,52 @@ static enum fettle_status choose_workspace(struct tune_run *u)
 	return FETTLE_OK;
 }
 
+/* opened before the search: a run of hours must not end on a path that was mistyped */
+static enum fettle_status open_holdout(struct tune_run *u)
+{
+	struct run *b = &u->base;
+	struct config_dataloader d = b->r.c->evaluation.dataloader;
+	struct feed_options fo = { .batch = DEFAULT_BATCH };
+
+	if (!b->r.o.holdout || !b->lab.metric)
+		return FETTLE_OK;
+	d.dataset.root = b->r.o.holdout;
+	d.dataset.kind = NULL;
+	return request_source(&u->hold, &b->r, &d, "holdout", b->shape, &fo, &b->f->err);
+}
+
+/* likewise, that the result can be written where it is to go */
+static enum fettle_status check_output(struct tune_run *u)
+{
+	struct file_out o = FILE_OUT_INIT;
+	struct err *err = &u->base.f->err;
+	enum fettle_status st;
+
+	if (!u->base.r.o.output)
+		return FETTLE_OK; /* in the workspace */
+	if (path_is_dir(u->output))
+		return fail(err, FETTLE_INVALID, "cannot write %s: it is a folder", u->output);
+	st = file_create(&o, u->output, err);
+	file_abandon(&o);
+	return st;
+}
+
+/* what an evaluator of the user's makes useless is said */
+static void note_unused(struct tune_run *u)
+{
+	struct run *b = &u->base;
+
+	if (!b->r.o.eval_cmd && !b->r.o.evaluate)
+		return;
+	if (b->r.c->evaluation.metric)
+		api_note(b->f, "the metric has no effect: the evaluator measures the accuracy");
+	if (b->r.o.holdout)
+		api_note(b->f, "the holdout data has no effect: the evaluator measures the accuracy");
+	if (request_has_data(&b->r, &b->r.c->evaluation.dataloader))
+		api_note(b->f, "the evaluation data serves only to measure time: the evaluator measures the "
+			       "accuracy");
+}
+
 static enum fettle_status begin(struct tune_run *u)
 {
 	struct run *b = &u->base;
@@ -506,8 +552,11 @@ static enum fettle_status begin(struct tune_run *u)
 	st = st ? st : choose_strategy(u);
 	st = st ? st : run_open(b, true);
 	st = st ? st : set_objective(u);
+	st = st ? st : open_holdout(u);
+	st = st ? st : check_output(u);
 	if (st)
 		return st;
+	note_unused(u);
 	b->lab.on_trial = on_trial;
 	b->lab.on_trial_self = u;
 	st = open_history(u);
@@ -527,11 +576,17 @@ enum fettle_status fettle_tune(struct fettle *f, const struct fettle_options *in
 		st = run_search(&u);
 	if (!st)
 		st = finish(&u);
+	if (st == FETTLE_STOP && u.history)
+		fail(&f->err, st,
+		     "interrupted before the first trial, no model is written; go on with --resume "
+		     "--workspace %s",
+		     u.base.workspace);
 	if (st)
 		fettle_tuned_free(&u.out->pub);
 	else
 		*out = &u.out->pub;
 	search_free(u.search);
+	source_release(&u.hold);
 	run_release(&u.base);
 	history_close(u.history);
 	free(u.output);

@@ -197,12 +197,3 @@ int library_error(const struct fettle *f, enum fettle_status st)
 		return EXIT_FAILED;
 	}
 }
-
-void show_notes(const struct fettle *f, bool quiet)
-{
-	const char *note;
-	size_t i;
-
-	for (i = 0; !quiet && (note = fettle_note(f, i)); i++)
-		fprintf(stderr, "note: %s\n", note);
-}

@@ -46,13 +46,18 @@ const char *nearest_word(const char *word, const char *const *words, size_t n); 
 
 /* Progress on stderr: a live line on a terminal, else a plain line now and then. Ctrl-C cancels cleanly. */
 struct progress {
+	struct fettle *f;
 	bool quiet, live;
 	char phase[32];
-	double phase_start, last_shown;
-	bool shown; /* something is on the live line */
+	double begun, phase_start, last_shown;
+	char trial[512]; /* the last one, when tuning */
+	size_t n_notes;  /* notes that have been shown */
+	bool shown;      /* something is on the live line */
 };
 void progress_begin(struct progress *p, struct fettle *f, bool quiet);
-void progress_end(struct progress *p);
+/* A line of its own, or on a terminal the one line, cut to fit. */
+void progress_show(struct progress *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void progress_end(struct progress *p); /* and shows the notes that have not been shown yet */
 
 /* Results on stdout. */
 struct table {
@@ -68,8 +73,8 @@ void table_print(struct table *t);                    /* and frees it */
 const char *bold(const char *s, char *buf, size_t n); /* where stdout is a terminal and NO_COLOR is not set */
 char *human_bytes(double bytes, char *buf, size_t n);
 char *human_count(double count, char *buf, size_t n);
-int print_json(json_t *j);                           /* and frees it */
-void show_notes(const struct fettle *f, bool quiet); /* remarks on the last call, on stderr */
+char *human_score(double x, char *buf, size_t n); /* 0.9433; 1.2e-05 rather than 0.0000; - for none */
+int print_json(json_t *j);                        /* and frees it */
 
 #define COMMAND(id) extern const struct command cmd_##id;
 #include "cli/list.h"

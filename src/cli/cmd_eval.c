@@ -64,7 +64,6 @@ static int run(int argc, char **argv)
 	if (!st)
 		st = fettle_eval(f, &o, &score);
 	progress_end(&p);
-	show_notes(f, quiet);
 	if (st)
 		code = library_error(f, st);
 	else if (json)

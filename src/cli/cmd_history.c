@@ -64,22 +64,22 @@ static void show_run(const struct fettle_run *r)
 	char buf[32];
 	size_t i;
 
-	printf("%s: strategy %s, started %s, %s %s\n", r->model, r->strategy, r->started,
-	       r->stop ? "ended:" : "not ended", r->stop ? r->stop : "");
-	printf("fp32 %s %.6g\n\n", r->metric, r->baseline);
+	printf("%s: strategy %s, started %s, %s%s\n", r->model, r->strategy, r->started,
+	       r->stop ? "ended: " : "going on, or cut off", r->stop ? r->stop : "");
+	printf("fp32 %s %s\n\n", r->metric, human_score(r->baseline, buf, sizeof(buf)));
 	table_begin(&t, head, 8, 0x7d);
 	for (i = 0; i < r->n_trials; i++) {
 		const struct fettle_trial *x = &r->trials[i];
 
 		table_cell(&t, "%zu", x->number);
 		table_cell(&t, "%s", x->stage);
-		table_cell(&t, x->failed ? "-" : "%.4f", x->accuracy);
-		table_cell(&t, x->failed ? "-" : "%.4f", x->loss);
+		table_cell(&t, "%s", human_score(x->failed ? NAN : x->accuracy, buf, sizeof(buf)));
+		table_cell(&t, "%s", human_score(x->failed ? NAN : x->loss, buf, sizeof(buf)));
 		table_cell(&t, isfinite(x->latency_ms) ? "%.3f ms" : "-", x->latency_ms);
 		table_cell(&t, "%s", human_bytes((double)x->size_bytes, buf, sizeof(buf)));
 		table_cell(&t, "%.2f", x->seconds);
-		table_cell(&t, "%s%s%.60s", x->number == r->best ? "best" : "", x->met ? " met" : "",
-			   x->failed ? x->why : "");
+		table_cell(&t, "%s%s%s%s", x->met ? "met" : "", x->number == r->best && x->met ? ", " : "",
+			   x->number == r->best ? "best" : "", x->failed ? x->why : "");
 	}
 	table_print(&t);
 }

@@ -104,7 +104,6 @@ static int run(int argc, char **argv)
 	progress_begin(&p, f, quiet);
 	st = fettle_quantize(f, &o, &q);
 	progress_end(&p);
-	show_notes(f, quiet);
 	code = st ? library_error(f, st) : report(&o, &q, json);
 	fettle_free(f);
 	return code;

@@ -98,7 +98,6 @@ static int run(int argc, char **argv)
 	progress_begin(&p, f, quiet);
 	st = fettle_sensitivity(f, &o, &s);
 	progress_end(&p);
-	show_notes(f, quiet);
 	if (st)
 		code = library_error(f, st);
 	else if (json)

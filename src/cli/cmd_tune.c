@@ -25,31 +25,53 @@ struct flag {
 	const char *name, *key, *value;
 };
 
+/* what the live line says until the next trial; least important last, for it may be cut off */
+static void keep_trial(struct progress *p, const struct fettle_progress_info *i)
+{
+	const struct fettle_trial *t = i->trial;
+	char limit[32] = "", left[32] = "", result[80] = "failed", best[64] = "", a[32], b[32];
+
+	if (i->max_trials)
+		snprintf(limit, sizeof(limit), " of %zu", i->max_trials);
+	if (isfinite(i->seconds_left))
+		snprintf(left, sizeof(left), "<%.0f s left, ", ceil(i->seconds_left));
+	if (!t->failed)
+		snprintf(result, sizeof(result), "%s %s %s", human_score(t->accuracy, a, sizeof(a)),
+			 t->met ? "meets" : "misses", human_score(i->target, b, sizeof(b)));
+	if (i->best)
+		snprintf(best, sizeof(best), ", best %s%s", human_score(i->best_accuracy, a, sizeof(a)),
+			 i->best_met ? " met" : "");
+	snprintf(p->trial, sizeof(p->trial), "%strial %zu%s: %s%s, %.200s", left, t->number, limit, result,
+		 best, t->stage);
+}
+
 static void show_trial(void *self, const struct fettle_progress_info *i)
 {
 	struct progress *p = self;
 	const struct fettle_trial *t = i->trial;
-	char limit[48] = "", left[64] = "", best[96] = "";
+	char limit[48] = "", left[64] = "", best[96] = "", value[32], target[32], top[32];
 
 	if (p->quiet)
 		return;
+	keep_trial(p, i);
+	if (p->live) {
+		progress_show(p, "%.0f s, %s", i->seconds_used, p->trial);
+		return;
+	}
 	if (i->max_trials)
 		snprintf(limit, sizeof(limit), " of at most %zu", i->max_trials);
 	if (isfinite(i->seconds_left))
 		snprintf(left, sizeof(left), ", at most %.0f s left", i->seconds_left);
 	if (i->best)
-		snprintf(best, sizeof(best), ", best %.4g (trial %zu%s)", i->best_accuracy, i->best,
+		snprintf(best, sizeof(best), ", best %s (trial %zu%s)",
+			 human_score(i->best_accuracy, top, sizeof(top)), i->best,
 			 i->best_met ? ", met" : "");
-	if (p->live)
-		fputs("\r\033[K", stderr);
 	if (t->failed)
-		fprintf(stderr, "trial %zu%s, %s: failed, %.60s", t->number, limit, t->stage, t->why);
+		progress_show(p, "trial %zu%s, %s: failed: %s", t->number, limit, t->stage, t->why);
 	else
-		fprintf(stderr, "trial %zu%s, %s: %.4g %s %.4g%s, %.0f s used%s", t->number, limit, t->stage,
-			t->accuracy, t->met ? "meets" : "misses", i->target, best, i->seconds_used, left);
-	fputs(p->live ? "" : "\n", stderr);
-	p->shown = p->live;
-	fflush(stderr);
+		progress_show(p, "trial %zu%s, %s: %s %s %s%s, %.0f s used%s", t->number, limit, t->stage,
+			      human_score(t->accuracy, value, sizeof(value)), t->met ? "meets" : "misses",
+			      human_score(i->target, target, sizeof(target)), best, i->seconds_used, left);
 }
 
 static json_t *number(double x)
@@ -106,7 +128,7 @@ static void show_row(struct table *table, const char *name, const struct fettle_
 	char buf[32];
 
 	table_cell(table, "%s", name);
-	table_cell(table, "%.4f", m->accuracy);
+	table_cell(table, "%s", human_score(m->accuracy, buf, sizeof(buf)));
 	table_cell(table, isfinite(m->latency_ms) ? "%.3f ms" : "-", m->latency_ms);
 	table_cell(table, isfinite(m->speedup) ? "%.2fx" : "-", m->speedup);
 	table_cell(table, "%s", human_bytes((double)m->size_bytes, buf, sizeof(buf)));
@@ -138,6 +160,7 @@ static void show_result(const struct fettle_tuned *t, const char *model)
 				     "size",  "int8 ops", "fp32 ops", "multiply-adds in int8" };
 	struct table table;
 	double pass = t->fp32_pass_s > 0 ? t->fp32_pass_s : 1;
+	char target[32];
 	size_t i;
 
 	table_begin(&table, head, 8, 0xfe);
@@ -145,10 +168,12 @@ static void show_result(const struct fettle_tuned *t, const char *model)
 	if (t->output)
 		show_row(&table, t->met ? "best" : "best seen", &t->best);
 	table_print(&table);
-	printf("\n%s: %s %s %.4f after %zu trials of strategy %s (%s)\n",
+	printf("\n%s: %s %s %s after %zu trial%s of strategy %s (%s)\n",
 	       t->met ? "Target met" : "TARGET NOT MET", t->metric,
-	       t->higher_is_better ? "at least" : "at most", t->target, t->trials, t->strategy,
-	       why_stopped(t));
+	       t->higher_is_better ? "at least" : "at most", human_score(t->target, target, sizeof(target)),
+	       t->trials, t->trials == 1 ? "" : "s", t->strategy, why_stopped(t));
+	if (t->met && t->best.speedup < 1.02)
+		printf("But it is no faster than fp32 on this CPU.\n");
 	if (t->n_fallen_back) {
 		printf("Kept in fp32 (%zu):", t->n_fallen_back);
 		for (i = 0; i < t->n_fallen_back && i < 12; i++)
@@ -161,7 +186,7 @@ static void show_result(const struct fettle_tuned *t, const char *model)
 	else if (t->has_holdout)
 		printf("On %zu held-out samples: %.6g, fp32 %.6g\n", t->holdout_samples, t->holdout,
 		       t->holdout_baseline);
-	printf("Time: %.1f s, or %.1f fp32 passes of %.2f s: prepare %.1f, calibrate %.1f, rank %.1f, "
+	printf("Time: %.1f s, or %.1f fp32 passes of %.2g s: prepare %.1f, calibrate %.1f, rank %.1f, "
 	       "quantize %.1f, sessions %.1f, "
 	       "evaluate %.1f, latency %.1f\n",
 	       t->seconds.total, t->seconds.total / pass, t->fp32_pass_s, t->seconds.prepare,
@@ -169,8 +194,16 @@ static void show_result(const struct fettle_tuned *t, const char *model)
 	       t->seconds.evaluate, t->seconds.latency);
 	if (t->output)
 		printf("\nwrote %s%s\n", t->output, t->met ? "" : " (the best seen, short of the target)");
+	else
+		printf("\nNo model is written: %s\n",
+		       t->trials ? "every trial failed" : "no trial came to its end");
 	if (strcmp(t->stop, "interrupted") == 0)
-		printf("next: go on with --resume --workspace %s\n", t->workspace);
+		printf("next: go on with the same command and --resume --workspace %s\n", t->workspace);
+	else if (!t->trials)
+		printf("next: go on with the same command, --resume --workspace %s and more time\n",
+		       t->workspace);
+	else if (!t->output)
+		printf("next: fettle history %s tells why\n", t->workspace);
 	else if (t->output)
 		printf("next: fettle bench %s %s; fettle history %s\n", model, t->output, t->workspace);
 }
@@ -207,7 +240,6 @@ static int tune(struct fettle_options *o, const char *plugin, bool json, bool qu
 	if (!st)
 		st = fettle_tune(f, o, &t);
 	progress_end(&p);
-	show_notes(f, quiet);
 	if (st) {
 		code = library_error(f, st);
 	} else {

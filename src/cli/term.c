@@ -1,9 +1,11 @@
 #include "cli/cli.h"
 
+#include <math.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,6 +34,56 @@ static void clear_line(struct progress *p)
 	p->shown = false;
 }
 
+/* as soon as they are there: a setting without effect is better known before a long run than after it */
+static void show_notes(struct progress *p)
+{
+	const char *note;
+
+	while ((note = fettle_note(p->f, p->n_notes))) {
+		p->n_notes++;
+		if (p->quiet)
+			continue;
+		clear_line(p);
+		fprintf(stderr, "note: %s\n", note);
+	}
+}
+
+static size_t columns(void)
+{
+	struct winsize w = { .ws_col = 0 };
+
+	return ioctl(STDERR_FILENO, TIOCGWINSZ, &w) == 0 && w.ws_col > 1 ? w.ws_col : 80;
+}
+
+/* so that it fits: a line that wraps cannot be cleared */
+static void cut(char *line, size_t most)
+{
+	size_t n = 0;
+
+	for (; *line; line++)
+		if ((*line & 0xc0) != 0x80 && n++ == most) {
+			*line = '\0';
+			return;
+		}
+}
+
+void progress_show(struct progress *p, const char *fmt, ...)
+{
+	char line[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	clear_line(p);
+	if (p->live)
+		cut(line, columns() - 1);
+	fprintf(stderr, "%s%s", line, p->live ? "" : "\n");
+	p->shown = p->live;
+	p->last_shown = now();
+	fflush(stderr);
+}
+
 /* quick things show nothing; the rest a line with the time left */
 static bool on_progress(void *self, const char *phase, size_t done, size_t total)
 {
@@ -43,20 +95,20 @@ static bool on_progress(void *self, const char *phase, size_t done, size_t total
 		p->phase_start = t;
 		p->last_shown = t;
 	}
+	show_notes(p);
 	if (p->quiet || t - p->last_shown < (p->live ? 0.2 : 5))
 		return !interrupted;
-	p->last_shown = t;
 	used = t - p->phase_start;
-	if (p->live)
-		clear_line(p);
 	if (total && done)
-		fprintf(stderr, "%s: %zu of %zu (%.0f %%), %.0f s used, %.0f s left%s", phase, done, total,
-			100.0 * (double)done / (double)total, used,
-			used * (double)(total - done) / (double)done, p->live ? "" : "\n");
+		progress_show(p, "%s: %zu of %zu (%.0f %%), %.0f s used, %.0f s left", phase, done, total,
+			      100.0 * (double)done / (double)total, used,
+			      used * (double)(total - done) / (double)done);
+	else if (p->trial[0] && p->live)
+		progress_show(p, "%.0f s, %s", t - p->begun, p->trial);
+	else if (p->trial[0])
+		progress_show(p, "next trial under way, %.0f s used", t - p->begun);
 	else
-		fprintf(stderr, "%s: %.0f s%s", phase, used, p->live ? "" : "\n");
-	p->shown = p->live;
-	fflush(stderr);
+		progress_show(p, "%s: %.0f s", phase, used);
 	return !interrupted;
 }
 
@@ -64,7 +116,7 @@ void progress_begin(struct progress *p, struct fettle *f, bool quiet)
 {
 	struct sigaction sa = { .sa_handler = on_interrupt };
 
-	*p = (struct progress){ .quiet = quiet, .live = isatty(STDERR_FILENO) };
+	*p = (struct progress){ .f = f, .quiet = quiet, .live = isatty(STDERR_FILENO), .begun = now() };
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	fettle_on_progress(f, on_progress, p);
@@ -73,6 +125,7 @@ void progress_begin(struct progress *p, struct fettle *f, bool quiet)
 void progress_end(struct progress *p)
 {
 	clear_line(p);
+	show_notes(p);
 }
 
 const char *bold(const char *s, char *buf, size_t n)
@@ -120,9 +173,11 @@ static int width(const char *s)
 
 static void print_row(const struct table *t, const char *const *cells, const int *widths, bool head)
 {
-	size_t i;
+	size_t i, n = t->columns;
 
-	for (i = 0; i < t->columns; i++) {
+	while (n > 1 && !cells[n - 1][0]) /* no spaces at the end of a line */
+		n--;
+	for (i = 0; i < n; i++) {
 		char buf[256];
 		int pad = widths[i] - width(cells[i]);
 		const char *text = head ? bold(cells[i], buf, sizeof(buf)) : cells[i];
@@ -130,8 +185,8 @@ static void print_row(const struct table *t, const char *const *cells, const int
 		if (t->right & 1u << i)
 			printf("%*s%s", pad, "", text);
 		else
-			printf("%s%*s", text, i + 1 < t->columns ? pad : 0, "");
-		fputs(i + 1 < t->columns ? "  " : "\n", stdout);
+			printf("%s%*s", text, i + 1 < n ? pad : 0, "");
+		fputs(i + 1 < n ? "  " : "\n", stdout);
 	}
 }
 
@@ -177,6 +232,17 @@ char *human_count(double count, char *buf, size_t n)
 	static const char *const units[] = { "", "K", "M", "G", "T" };
 
 	return human(count, 1000, units, buf, n);
+}
+
+char *human_score(double x, char *buf, size_t n)
+{
+	if (!isfinite(x))
+		snprintf(buf, n, "-");
+	else if (x == 0 || (fabs(x) >= 0.001 && fabs(x) < 1e6))
+		snprintf(buf, n, "%.4f", x);
+	else
+		snprintf(buf, n, "%.3g", x);
+	return buf;
 }
 
 int print_json(json_t *j)

@@ -2,6 +2,7 @@
 #include "evaluate/evaluate.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/str.h"
@@ -31,31 +33,79 @@ size_t peak_memory(void)
 	return kb * 1024;
 }
 
-/* runs argv, gives what it wrote to its standard output; a program that fails is an error naming `what` */
-static enum fettle_status run_program(const char *what, char *const *argv, struct str *out, struct err *err)
+/* Collects what comes out of fd until its end; false when `go_on`, asked ten times a second, says stop. */
+static bool read_all(int fd, struct str *out, progress_fn go_on, void *self)
 {
-	posix_spawn_file_actions_t actions;
-	int fds[2], status = 0, rc;
+	struct pollfd p = { .fd = fd, .events = POLLIN };
 	char buf[4096];
 	ssize_t n;
+
+	for (;;) {
+		int ready = poll(&p, 1, go_on ? 100 : -1);
+
+		if (go_on && !go_on(self, 0, 0))
+			return false;
+		if (ready <= 0)
+			continue; /* nothing yet, or a signal */
+		n = read(fd, buf, sizeof(buf));
+		if (n == 0 || (n < 0 && errno != EINTR))
+			return true;
+		if (n > 0 && out->n < 1 << 20)
+			str_add(out, buf, (size_t)n);
+	}
+}
+
+/* The program with all it has started; it may tidy up, but not take long over it. */
+static void end_group(pid_t pid, int *status)
+{
+	const struct timespec tick = { .tv_nsec = 10000000 };
+	int i;
+
+	kill(-pid, SIGTERM);
+	for (i = 0; i < 100; i++) {
+		if (waitpid(pid, status, WNOHANG) == pid)
+			break;
+		nanosleep(&tick, NULL);
+	}
+	kill(-pid, SIGKILL);
+	if (i == 100)
+		while (waitpid(pid, status, 0) < 0 && errno == EINTR)
+			;
+}
+
+/* Runs argv, gives what it wrote to its standard output. A program that fails is an error naming `what`; one that
+ * go_on (may be NULL) broke off is FETTLE_STOP. */
+static enum fettle_status run_program(const char *what, char *const *argv, struct str *out, progress_fn go_on,
+				      void *self, struct err *err)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
+	int fds[2], status = 0, rc;
 	pid_t pid;
 
 	if (pipe(fds) != 0)
 		return fail(err, FETTLE_SYSTEM, "cannot run %s: %s", what, strerror(errno));
 	posix_spawn_file_actions_init(&actions);
+	/* in the background it must not wait for a terminal */
+	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_addclose(&actions, fds[0]);
 	posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
 	posix_spawn_file_actions_addclose(&actions, fds[1]);
-	rc = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP); /* a group of its own, to end it as a whole */
+	rc = posix_spawnp(&pid, argv[0], &actions, &attr, argv, environ);
+	posix_spawnattr_destroy(&attr);
 	posix_spawn_file_actions_destroy(&actions);
 	close(fds[1]);
 	if (rc) {
 		close(fds[0]);
 		return fail(err, FETTLE_SYSTEM, "cannot run %s: %s", what, strerror(rc));
 	}
-	while ((n = read(fds[0], buf, sizeof(buf))) > 0 || (n < 0 && errno == EINTR))
-		if (n > 0 && out->n < 1 << 20)
-			str_add(out, buf, (size_t)n);
+	if (!read_all(fds[0], out, go_on, self)) {
+		close(fds[0]);
+		end_group(pid, &status);
+		return fail(err, FETTLE_STOP, "%s was stopped", what);
+	}
 	close(fds[0]);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
@@ -84,7 +134,7 @@ enum fettle_status evaluate_footprint(const char *helper, const char *model, con
 
 	snprintf(batch_text, sizeof(batch_text), "%zu", batch);
 	snprintf(threads_text, sizeof(threads_text), "%d", threads);
-	st = run_program("a process to measure memory in", argv, &out, err);
+	st = run_program("a process to measure memory in", argv, &out, NULL, NULL, err);
 	if (!st) {
 		*bytes = out.s ? strtoull(out.s, &end, 10) : 0;
 		if (!*bytes)
@@ -132,7 +182,8 @@ static bool last_number(const char *text, double *value)
 	return found;
 }
 
-enum fettle_status evaluate_command(const char *command, const char *model, double *value, struct err *err)
+enum fettle_status evaluate_command(const char *command, const char *model, progress_fn go_on, void *self,
+				    double *value, struct err *err)
 {
 	struct str script = STR_INIT, out = STR_INIT;
 	char *argv[] = { "/bin/sh", "-c", NULL, NULL };
@@ -148,7 +199,7 @@ enum fettle_status evaluate_command(const char *command, const char *model, doub
 	}
 	str_addf(&script, "%s", p);
 	argv[2] = script.s;
-	st = run_program(command, argv, &out, err);
+	st = run_program(command, argv, &out, go_on, self, err);
 	if (!st && (!out.s || !last_number(out.s, value)))
 		st = fail(err, FETTLE_INVALID, "cannot use evaluator '%s': it printed no number", command);
 	str_release(&script);

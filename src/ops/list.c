@@ -182,8 +182,11 @@ static void examine(struct op *op, const struct model *m, const struct node *n)
 		return;
 	}
 	w = n->n_in > 1 ? model_init(m, n->in[1]) : NULL;
+	op->speedup = op->rule->speedup;
 	op->depthwise =
 		node_is(n, "Conv") && w && w->t.rank >= 3 && w->t.dims[1] == 1 && node_int(n, "group", 1) > 1;
+	if (op->depthwise)
+		op->speedup = 1; /* the runtime's integer kernel gains nothing there */
 }
 
 /* can the value be there in integers: made by an op on offer, maybe through ops that only move it? */

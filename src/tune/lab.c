@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "runtime/probe.h"
 #include "space/plan_json.h"
 
 /* a calibration, and the ranges asked of it that the history does not have yet */
@@ -95,21 +96,21 @@ static enum fettle_status sweep_means(struct lab_ranges *r, struct err *err)
 	return st;
 }
 
-char *mean_key(const char *value, int axis)
+char *mean_key(const char *value, int axis, size_t samples)
 {
-	return xstrfmt("mean\t%s\t%d", value, axis);
+	return xstrfmt("mean\t%s\t%d\t%zu", value, axis, samples);
 }
 
-static void keep_means(struct lab *l, const char *value, int axis, size_t n, const double *means)
+static void keep_means(struct lab_ranges *r, const char *value, int axis, size_t n, const double *means)
 {
-	char *key = mean_key(value, axis);
+	char *key = mean_key(value, axis, r->samples);
 	struct str text = STR_INIT;
 	size_t i;
 
 	for (i = 0; i < n; i++)
 		str_addf(&text, "%a ", means[i]);
-	if (l->history)
-		history_set_meta(l->history, key, text.s ? text.s : "", NULL);
+	if (r->lab->history)
+		history_set_meta(r->lab->history, key, text.s ? text.s : "", NULL);
 	str_release(&text);
 	free(key);
 }
@@ -127,10 +128,10 @@ static enum fettle_status get_means(void *self, const char *value, int axis, siz
 		st = channel_means_get(r->means, value, axis, channels, out, err);
 	if (st)
 		return st;
-	key = mean_key(value, axis);
+	key = mean_key(value, axis, r->samples);
 	if (map_get(&r->seen, key) == MAP_NONE) {
 		map_set(&r->seen, arena_strdup(&r->arena, key), 1);
-		keep_means(r->lab, value, axis, channels, out);
+		keep_means(r, value, axis, channels, out);
 	}
 	free(key);
 	return FETTLE_OK;
@@ -302,7 +303,7 @@ static enum fettle_status evaluate_file(struct lab *l, const char *path, double 
 	enum fettle_status st = FETTLE_OK;
 
 	if (l->o.eval_cmd) {
-		st = evaluate_command(l->o.eval_cmd, path, value, err);
+		st = evaluate_command(l->o.eval_cmd, path, go_on, l, value, err);
 	} else {
 		*value = l->o.evaluate(l->o.evaluate_self, path);
 		if (isnan(*value))
@@ -343,28 +344,42 @@ enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err 
 	return st;
 }
 
+/* a sample, or what looks like one where there is no data */
+static enum fettle_status timing_inputs(struct lab *l, struct feed_batch *b, struct tensor **made_up,
+					struct err *err)
+{
+	if (l->one)
+		return feed_read(l->one, 0, b, err);
+	*made_up = xcalloc(session_n_inputs(l->fp32), sizeof(**made_up));
+	return fake_inputs(l->fp32, 1, 1, true, *made_up, err);
+}
+
 enum fettle_status lab_latency(struct lab *l, const struct plan *p, double seconds, double *fp32,
 			       double *plan, struct err *err)
 {
 	struct feed_batch b = FEED_BATCH_INIT;
 	struct session *pair[2] = { l->fp32, NULL };
-	struct tensor *inputs[2];
+	struct tensor *inputs[2], *made_up = NULL;
 	struct latency times[2];
+	size_t i;
 	double start;
 	enum fettle_status st;
 
 	st = lab_session(l, p, &pair[1], err);
 	start = clock_now();
 	if (!st)
-		st = feed_read(l->one, 0, &b, err);
+		st = timing_inputs(l, &b, &made_up, err);
 	if (!st) {
-		inputs[0] = inputs[1] = b.inputs;
+		inputs[0] = inputs[1] = made_up ? made_up : b.inputs;
 		st = evaluate_latency(pair, inputs, 2, seconds, go_on, l, times, err);
 	}
 	if (!st) {
 		*fp32 = times[0].median / (double)(b.n ? b.n : 1);
 		*plan = times[1].median / (double)(b.n ? b.n : 1);
 	}
+	for (i = 0; made_up && i < session_n_inputs(l->fp32); i++)
+		tensor_free(&made_up[i]);
+	free(made_up);
 	feed_batch_release(&b);
 	l->times.latency += clock_now() - start;
 	return st;

@@ -87,6 +87,6 @@ void lab_release(struct lab *l);       /* what is kept between trials; the rest 
 
 /* Ranges by name of value and setting, as the history keeps them. */
 char *range_key(const struct qsetting *s); /* free() it */
-char *mean_key(const char *value, int axis);
+char *mean_key(const char *value, int axis, size_t samples);
 
 #endif

@@ -1,0 +1,127 @@
+# A run that is killed again and again comes to the same end as one that is left alone.
+. test/lib.sh
+ex=examples
+m=$ex/fashion.onnx c=$ex/fashion_calib.npz e=$ex/fashion_eval.npz
+run="tune $m --calib $c --eval $e --eval-samples 300 --threads 1 --strategy basic --tolerance 0 --max-trials 40"
+# Latency is never twice the same, so which of the plans that meet the target is called best may differ; what was
+# tried, in which order, with which accuracy, may not.
+trials() { "$fettle" history "$1" --json | /usr/bin/python3 -c "
+import json, sys
+d = json.load(sys.stdin)
+print('baseline', d['baseline'], 'met', d['met'], 'stop', d['stop'])
+for t in d['trials']: print(t['trial'], t['stage'], t['accuracy'], t['met'], t['failed'], json.dumps(t['plan'], sort_keys=True))"; }
+# best_is_met WORKSPACE: the best is one of those that met the target, and its model is the one written
+best_is_met() {
+	"$fettle" history "$1" --json >"$dir/h.json"
+	best=$(/usr/bin/python3 -c "
+import json
+d = json.load(open('$dir/h.json'))
+assert d['best'] and d['trials'][d['best'] - 1]['met'] == d['met']
+print(d['best'])" 2>&1) || bad "$1: the best trial: $best"
+	expect 0 wrote recover "$1" --trial "$best" -o "$dir/r.onnx"
+	cmp -s "$dir/r.onnx" "$1/best_model.onnx" && ok || bad "$1: best_model.onnx is not trial $best"
+}
+
+start=$(date +%s.%N)
+# shellcheck disable=SC2086
+"$fettle" $run --workspace "$dir/whole" --quiet >"$dir/whole.txt"
+whole=$? took=$(awk "BEGIN { print $(date +%s.%N) - $start }")
+trials "$dir/whole" >"$dir/whole.trials"
+is "$(wc -l <"$dir/whole.trials") > 10" "lines of the whole run"
+best_is_met "$dir/whole"
+
+# twenty moments, spread over what the run takes: the fixed seed makes them the same each time
+moments=$(awk -v took="$took" 'BEGIN { srand(20); for (i = 0; i < 20; i++) printf "%.3f ", 0.03 + rand() * took / (i % 4 == 3 ? 2 : 8) }')
+kills=0 resume=
+for t in $moments; do
+	[ -e "$dir/cut/history.db" ] && "$fettle" history "$dir/cut" >/dev/null 2>&1 && resume=--resume
+	# shellcheck disable=SC2086
+	"$fettle" $run --workspace "$dir/cut" $resume --quiet >/dev/null 2>"$dir/err" &
+	pid=$!
+	sleep "$t"
+	kill -9 $pid 2>/dev/null && kills=$((kills + 1))
+	wait $pid 2>/dev/null
+	code=$?
+	[ $code -eq 137 ] || [ $code -eq $whole ] || bad "after a kill: exit $code: $(head -n 1 "$dir/err")"
+done
+is "$kills >= 12" "kills that hit a running process"
+[ -e "$dir/cut/history.db" ] && "$fettle" history "$dir/cut" >/dev/null 2>&1 && resume=--resume
+# shellcheck disable=SC2086
+expect $whole 'after [0-9]+ trials of strategy basic' $run --workspace "$dir/cut" $resume
+trials "$dir/cut" >"$dir/cut.trials"
+cmp -s "$dir/whole.trials" "$dir/cut.trials" && ok || bad "killed and resumed, other trials: $(diff "$dir/whole.trials" "$dir/cut.trials" | cut -c 1-150 | head -n 4)"
+best_is_met "$dir/cut"
+[ -z "$(find "$dir/cut" -name '*.tmp' -o -name 'trial.onnx')" ] && ok || bad "left behind: $(ls "$dir/cut")"
+
+# resumed when it has ended: the same at once, no trial anew
+before=$(date +%s%N)
+# shellcheck disable=SC2086
+expect $whole "after $(($(wc -l <"$dir/whole.trials") - 1)) trials" $run --workspace "$dir/whole" --resume
+is "$((($(date +%s%N) - before) / 1000000)) < 5000" "milliseconds to resume what has ended"
+grep -q '^trial ' "$dir/out" && bad "a trial of a finished run was run again" || ok
+trials "$dir/whole" | cmp -s - "$dir/whole.trials" && ok || bad "resuming a finished run changed its history"
+
+# Ctrl-C, and others in the same workspace meanwhile
+# shellcheck disable=SC2086
+"$fettle" $run --workspace "$dir/int" >"$dir/int.txt" 2>"$dir/int.err" &
+pid=$!
+for _ in $(seq 200); do
+	grep -q '^trial 2 ' "$dir/int.err" && break
+	sleep 0.05
+done
+expect 0 'going on' history "$dir/int"
+# shellcheck disable=SC2086
+expect 3 "process $pid is writing to it" $run --workspace "$dir/int" --resume
+kill -INT $pid
+wait $pid
+code=$?
+[ $code -le 1 ] && ok || bad "Ctrl-C: exit $code"
+grep -q 'it was interrupted' "$dir/int.txt" && grep -q -- "--resume --workspace $dir/int" "$dir/int.txt" && ok ||
+	bad "Ctrl-C: $(tail -n 3 "$dir/int.txt")"
+expect 0 top1 eval "$dir/int/best_model.onnx" --data $e --samples 50
+expect 0 'ended: interrupted' history "$dir/int"
+# shellcheck disable=SC2086
+expect $whole 'after [0-9]+ trials' $run --workspace "$dir/int" --resume
+trials "$dir/int" | cmp -s - "$dir/whole.trials" && ok || bad "interrupted and resumed, other trials"
+# shellcheck disable=SC2086
+"$fettle" $run --workspace "$dir/early" >"$dir/early.txt" 2>&1 &
+pid=$!
+for _ in $(seq 200); do
+	[ -e "$dir/early/history.db" ] && break
+	sleep 0.01
+done
+kill -INT $pid
+wait $pid
+code=$?
+[ $code -eq 1 ] && grep -q -- "--resume --workspace $dir/early" "$dir/early.txt" && ok || bad "an early Ctrl-C: exit $code: $(head -n 3 "$dir/early.txt")"
+
+# another run is not resumed
+cp $m "$dir/m.onnx" && cp $c "$dir/c.npz" && cp $e "$dir/e.npz"
+yaml() { printf 'quantization:\n  recipes:\n    weight_correction: %s\n' "$1" >"$dir/conf.yaml"; }
+yaml true
+own="tune $dir/m.onnx --calib $dir/c.npz --eval $dir/e.npz --eval-samples 100 --threads 1 --max-trials 1 -c $dir/conf.yaml --workspace $dir/own"
+# shellcheck disable=SC2086
+{
+	expect 1 'after 1 trial' $own --tolerance 0
+	own="$own --resume --tolerance 0"
+	refuses 'the seed is 1, was' $own --seed 1
+	refuses 'eval_samples: 90.* was .*eval_samples: 100' $own --eval-samples 90
+	refuses 'strategy is .mse., was .auto.' $own --strategy mse
+	refuses 'tolerance is 0.1, was 0' $own --tolerance 0.1
+	refuses 'metric is .f1., was .top1.' $own --metric f1
+	refuses 'max_trials: 2.* was .*max_trials: 1' $own --max-trials 2
+	yaml false
+	refuses 'the configuration changed: .weight_correction: false. was .weight_correction: true' $own
+	yaml true
+	cp $ex/fashion_plain.onnx "$dir/m.onnx"
+	refuses 'the model changed' $own
+	cp $m "$dir/m.onnx" && cp $e "$dir/c.npz"
+	refuses 'the calibration data changed' $own
+	cp $c "$dir/c.npz" && cp $c "$dir/e.npz"
+	refuses 'the evaluation data changed' $own
+	cp $e "$dir/e.npz"
+	expect 1 'after 1 trial' $own # all as it was
+	refuses 'say which run' tune $m --calib $c --eval $e --resume
+	refuses 'no such folder' tune $m --calib $c --eval $e --resume --workspace "$dir/none"
+}
+finish
