@@ -603,8 +603,14 @@ enum fettle_status fettle_tune(struct fettle *f, const struct fettle_options *in
 		st = begin(&u);
 	if (!st)
 		st = run_search(&u);
-	if (!st)
+	if (!st) {
 		st = finish(&u);
+	} else if (u.search && search_best_trial(u.search)) {
+		struct err why = f->err; /* what was found is written all the same */
+
+		finish(&u);
+		f->err = why;
+	}
 	if (st == FETTLE_STOP && u.history)
 		fail(&f->err, st,
 		     "interrupted before the first trial, no model is written; go on with --resume "
