@@ -173,10 +173,18 @@ static char *default_workspace(const char *model)
 	char when[32];
 	time_t t = time(NULL);
 	struct tm tm;
+	char *path;
+	int n;
 
 	gmtime_r(&t, &tm);
 	strftime(when, sizeof(when), "%Y%m%d-%H%M%S", &tm);
-	return xstrfmt("fettle_workspace/%.*s-%s", (int)(dot ? dot - base : (long)strlen(base)), base, when);
+	path = xstrfmt("fettle_workspace/%.*s-%s", (int)(dot ? dot - base : (long)strlen(base)), base, when);
+	for (n = 2; path_is_dir(path); n++) { /* another run began in the same second */
+		free(path);
+		path = xstrfmt("fettle_workspace/%.*s-%s-%d", (int)(dot ? dot - base : (long)strlen(base)),
+			       base, when, n);
+	}
+	return path;
 }
 
 static enum fettle_status write_bytes(const char *path, const void *p, size_t n, struct err *err)
