@@ -1,0 +1,312 @@
+/* The tuning space of a small model: what constraints leave, what plans mean, and plans as JSON. */
+#include "unit/unit.h"
+#include "unit/build.h"
+
+#include <unistd.h>
+
+#include "quantize/subject.h"
+#include "space/plan_json.h"
+#include "space/select.h"
+
+static struct runtime *rt;
+static struct subject *s;
+static char path[] = "/tmp/fettle-space.XXXXXX";
+
+static const char body[] = "w1 = 8x4x3x3; b1 = 8; a = Conv(x, w1, b1) pads=1,1,1,1; r = Relu(a); m = "
+			   "MaxPool(r) kernel_shape=2,2; "
+			   "w2 = 8x8x3x3; c = Conv(m, w2); f = Flatten(c); v = 968x10; y = Gemm(f, v)";
+
+static size_t op_named(const struct tuning *t, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < t->space.n_ops; i++)
+		if (strcmp(t->space.v[i].name, name) == 0)
+			return i;
+	return MAP_NONE;
+}
+
+static struct tuning *make(const struct constraint *v, size_t n, enum approach approach, bool saturates)
+{
+	static const int64_t samples[] = { 10, 20 };
+	bool fixed[16] = { false };
+	struct op_mask *masks = xcalloc(s->ops.n, sizeof(*masks));
+	struct cpu cpu = { "test", saturates };
+	struct tuning_options o = { .defaults = qplan_defaults(&cpu),
+				    .masks = masks,
+				    .recipe_fixed = fixed,
+				    .samples = samples,
+				    .n_samples = 2 };
+	struct err err = ERR_INIT;
+	struct tuning *t;
+
+	o.defaults.approach = approach;
+	fixed[0] = true; /* the user has decided on the first recipe */
+	assert_ok(constraints_apply(v, n, &s->ops, s->m, masks, &err), err);
+	t = tuning_new(&s->ops, &s->g, &o);
+	free(masks);
+	return t;
+}
+
+static void the_default_plan_comes_first(void **state)
+{
+	struct tuning *t = make(NULL, 0, APPROACH_STATIC, false);
+	struct plan p = PLAN_INIT;
+	struct qplan q = QPLAN_INIT, want = QPLAN_INIT;
+	struct qplan_defaults d = qplan_defaults(&(struct cpu){ "test", false });
+	size_t i;
+
+	(void)state;
+	assert_int_equal(t->space.n_ops, 3);
+	plan_init(&p, &t->space);
+	tuning_qplan(t, &p, &q);
+	qplan_default(&want, &s->ops, &s->g, &d);
+	for (i = 0; i < q.n; i++) {
+		assert_int_equal(q.ops[i].mode, want.ops[i].mode);
+		assert_true(qsetting_equal(&q.ops[i].act, &want.ops[i].act));
+		assert_true(qsetting_equal(&q.ops[i].weight, &want.ops[i].weight));
+	}
+	assert_int_equal(tuning_samples(t, &p), 10);
+	p.choice[p.n - 1] = 1;
+	assert_int_equal(tuning_samples(t, &p), 20);
+	/* fallback is the fp32 option, and no two options of an op are alike */
+	for (i = 0; i < t->space.n_ops; i++) {
+		const struct param *op = &t->space.v[i];
+		size_t k, m;
+
+		assert_int_equal(t->choices[i][op->fallback].mode, OP_FP32);
+		for (k = 0; k < op->n_options; k++)
+			for (m = 0; m < k; m++)
+				assert_true(
+					t->choices[i][k].mode != t->choices[i][m].mode ||
+					!qsetting_equal(&t->choices[i][k].act, &t->choices[i][m].act) ||
+					!qsetting_equal(&t->choices[i][k].weight, &t->choices[i][m].weight));
+	}
+	qplan_release(&q);
+	qplan_release(&want);
+	plan_release(&p);
+	tuning_free(t);
+}
+
+static void the_cpu_decides_on_narrow_weights(void **state)
+{
+	struct tuning *plain = make(NULL, 0, APPROACH_STATIC, false),
+		      *narrow = make(NULL, 0, APPROACH_STATIC, true);
+	size_t i, wide = 0, unsigned8 = 0;
+
+	(void)state;
+	assert_false(plain->choices[0][0].weight.narrow);
+	assert_true(narrow->choices[0][0].weight.narrow);
+	for (i = 0; i < narrow->space.v[0].n_options; i++) {
+		wide += !narrow->choices[0][i].weight.narrow;
+		unsigned8 += narrow->choices[0][i].weight.dtype == DT_U8;
+		assert_int_equal(narrow->choices[0][i].act.narrow, false); /* activations keep all bits */
+	}
+	assert_true(wide > 0 && unsigned8 > 0);
+	tuning_free(plain);
+	tuning_free(narrow);
+}
+
+static void the_narrower_constraint_wins(void **state)
+{
+	const struct constraint v[] = {
+		{ CONSTRAIN_OP, "Conv_0", "c:1", { .act = { .algorithm = 1u << RANGE_MINMAX } } },
+		{ CONSTRAIN_MODEL,
+		  NULL,
+		  "c:2",
+		  { .act = { .algorithm = 1u << RANGE_KL, .scheme = 1u << SCHEME_ASYM } } },
+		{ CONSTRAIN_TYPE,
+		  "Gemm",
+		  "c:3",
+		  { .act = { .dtype = MASK_FP32 }, .weight = { .dtype = MASK_FP32 } } },
+	};
+	struct tuning *t = make(v, ARRAY_LEN(v), APPROACH_STATIC, false);
+	size_t first = op_named(t, "Conv_0"), second = op_named(t, "Conv_3"), k;
+
+	(void)state;
+	assert_int_equal(op_named(t, "Gemm_5"), MAP_NONE); /* fp32 only: nothing to tune */
+	assert_int_equal(t->base.ops[s->ops.n - 1].mode, OP_FP32);
+	for (k = 0; k + 1 < t->space.v[first].n_options; k++) {
+		assert_int_equal(t->choices[first][k].act.algorithm, RANGE_MINMAX);
+		assert_int_equal(t->choices[first][k].act.scheme, SCHEME_ASYM); /* from the model */
+	}
+	for (k = 0; k + 1 < t->space.v[second].n_options; k++)
+		assert_int_equal(t->choices[second][k].act.algorithm, RANGE_KL);
+	tuning_free(t);
+}
+
+static void without_fp32_there_is_no_fallback(void **state)
+{
+	const struct constraint v[] = {
+		{ CONSTRAIN_MODEL, NULL, "c:1", { .act = { .dtype = T_S8 }, .weight = { .dtype = T_S8 } } }
+	};
+	struct tuning *t = make(v, 1, APPROACH_STATIC, false);
+	size_t k;
+
+	(void)state;
+	assert_int_equal(t->space.v[0].fallback, NO_OPTION);
+	for (k = 0; k < t->space.v[0].n_options; k++)
+		assert_int_equal(t->choices[0][k].act.dtype, DT_S8);
+	tuning_free(t);
+}
+
+static void constraints_on_nothing_are_errors(void **state)
+{
+	static const struct {
+		struct constraint c;
+		const char *message;
+	} rows[] = {
+		{ { CONSTRAIN_OP, "Conv_O", "c.yaml:3:5", { .act = { .dtype = T_U8 } } },
+		  "c.yaml:3:5: no op of the model has the name 'Conv_O', did you mean 'Conv_0'?" },
+		{ { CONSTRAIN_TYPE, "Cnov", "c.yaml:4:5", { .act = { .dtype = T_U8 } } },
+		  "c.yaml:4:5: no op of the model has the type 'Cnov', did you mean 'Conv'?" },
+	};
+	struct op_mask *masks = xcalloc(s->ops.n, sizeof(*masks));
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct err err = ERR_INIT;
+
+		assert_int_equal(constraints_apply(&rows[i].c, 1, &s->ops, s->m, masks, &err),
+				 FETTLE_INVALID);
+		assert_string_equal(err.msg, rows[i].message);
+	}
+	free(masks);
+}
+
+static void plans_survive_json(void **state)
+{
+	struct tuning *t = make(NULL, 0, APPROACH_AUTO, true);
+	struct err err = ERR_INIT;
+	struct rng rng;
+	int round;
+
+	(void)state;
+	rng_seed(&rng, 3);
+	for (round = 0; round < 300; round++) {
+		struct qplan a = QPLAN_INIT, b = QPLAN_INIT;
+		struct plan p = PLAN_INIT;
+		char *text, *again;
+		int64_t samples = 0;
+		size_t i;
+
+		plan_init(&p, &t->space);
+		for (i = 0; i < p.n; i++)
+			p.choice[i] = (uint8_t)rng_below(&rng, t->space.v[i].n_options);
+		tuning_qplan(t, &p, &a);
+		text = qplan_to_json(&a, &s->ops, tuning_samples(t, &p));
+		assert_ok(qplan_from_json(&b, &samples, text, "test", &s->ops, &err), err);
+		assert_int_equal(samples, tuning_samples(t, &p));
+		again = qplan_to_json(&b, &s->ops, samples);
+		assert_string_equal(text, again);
+		for (i = 0; i < a.n; i++)
+			assert_int_equal(a.ops[i].mode, b.ops[i].mode);
+		assert_memory_equal(&a.recipes, &b.recipes, offsetof(struct recipes, no_output));
+		free(text);
+		free(again);
+		qplan_release(&a);
+		qplan_release(&b);
+		plan_release(&p);
+	}
+	tuning_free(t);
+}
+
+static void bad_plans_are_refused(void **state)
+{
+	static const struct {
+		const char *text, *message;
+	} rows[] = {
+		{ "{", "cannot read plan p.json: line 1, " },
+		{ "{}", "cannot read plan p.json: need \"fettle_plan\": 1 and \"ops\"" },
+		{ "{\"fettle_plan\": 1, \"ops\": {\"Conv_9\": {}}}",
+		  "cannot read plan p.json: the model has no op 'Conv_9', did you mean 'Conv_" },
+		{ "{\"fettle_plan\": 1, \"ops\": {\"Conv_0\": {\"mode\": \"statik\"}}}",
+		  "cannot read plan p.json: op 'Conv_0', mode 'statik', did you mean 'static'?" },
+		{ "{\"fettle_plan\": 1, \"ops\": {\"Relu_1\": {\"mode\": \"static\"}}}",
+		  "cannot read plan p.json: op 'Relu_1' cannot be static: it becomes part of the op before "
+		  "it" },
+		{ "{\"fettle_plan\": 1, \"ops\": {\"Conv_0\": {\"mode\": \"static\", \"activation\": "
+		  "{\"algorithm\": \"kll\"}}}}",
+		  "cannot read plan p.json: op 'Conv_0': " },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct qplan q = QPLAN_INIT;
+		struct err err = ERR_INIT;
+
+		assert_int_equal(qplan_from_json(&q, NULL, rows[i].text, "p.json", &s->ops, &err),
+				 FETTLE_INVALID);
+		if (strncmp(err.msg, rows[i].message, strlen(rows[i].message)) != 0)
+			fail_msg("'%s', want '%s'", err.msg, rows[i].message);
+	}
+}
+
+static void ops_are_chosen_by_name_type_or_pattern(void **state)
+{
+	static const struct {
+		const char *list, *chosen; /* one digit per node */
+	} rows[] = {
+		{ "Conv_0", "100000" },
+		{ "Conv", "100100" },
+		{ "/Conv_[03]/", "100100" },
+		{ "/.*/", "111111" },
+		{ " Gemm_5 , Conv_0,", "100001" },
+		{ "MaxPool,Relu", "011000" },
+	};
+	size_t i, k;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		bool selected[6] = { false };
+		struct err err = ERR_INIT;
+
+		assert_int_equal(s->ops.n, 6);
+		assert_ok(select_ops(rows[i].list, &s->ops, s->m, selected, &err), err);
+		for (k = 0; k < 6; k++)
+			if (selected[k] != (rows[i].chosen[k] == '1'))
+				fail_msg("'%s': node %zu", rows[i].list, k);
+	}
+}
+
+static int begin(void **state)
+{
+	struct err err = ERR_INIT;
+	int fd = mkstemp(path);
+
+	(void)state;
+	if (fd < 0 || close(fd) != 0 || runtime_new(&rt, &err))
+		return 1;
+	build_model(path, 13, "x:?x4x14x14", body, "y");
+	if (subject_open(&s, rt, path, &err)) {
+		print_error("%s\n", err.msg);
+		return 1;
+	}
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	subject_free(s);
+	runtime_free(rt);
+	return unlink(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_default_plan_comes_first),
+		cmocka_unit_test(the_cpu_decides_on_narrow_weights),
+		cmocka_unit_test(the_narrower_constraint_wins),
+		cmocka_unit_test(without_fp32_there_is_no_fallback),
+		cmocka_unit_test(constraints_on_nothing_are_errors),
+		cmocka_unit_test(plans_survive_json),
+		cmocka_unit_test(bad_plans_are_refused),
+		cmocka_unit_test(ops_are_chosen_by_name_type_or_pattern),
+	};
+
+	return cmocka_run_group_tests(tests, begin, end);
+}
