@@ -124,7 +124,7 @@ struct fettle_options {
 	size_t batch;         /* 0: 8 for calibration, 32 for evaluation, 1 for timing */
 	uint64_t seed;        /* of the choice of calibration samples; 0: the first ones */
 
-	const char *metric;    /* top1, top5, topk:K, f1, mse, …; NULL: top1 with labels, else sqnr */
+	const char *metric;    /* top1, top5, topk:K, f1, mse, …; NULL: top1 with labels, else cosine */
 	const char *eval_cmd;  /* any program instead: "cmd {model}" prints a number */
 	const char *reference; /* model whose outputs stand in for labels */
 

@@ -47,7 +47,7 @@ static enum fettle_status eval_by_command(struct fettle *f, const struct fettle_
 /* with labels top1 is what people mean; without, how far the outputs are from the reference's */
 const char *default_metric(const struct feed *feed)
 {
-	return feed_has_labels(feed) ? "top1" : "sqnr";
+	return feed_has_labels(feed) ? "top1" : "cosine";
 }
 
 /* samples to evaluate: all, unless the options or the configuration say how many */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "api/own.h"
+#include "base/file.h"
 #include "base/str.h"
 
 /* options that are settings of the configuration too */
@@ -115,6 +116,31 @@ static enum fettle_status open_config(struct request *r, const struct fettle *f,
 	return config_open(&r->c, r->o.config, &r->metrics, err);
 }
 
+/* the result must not take the place of what it is made from */
+static enum fettle_status check_output(const struct request *r, struct err *err)
+{
+	const struct {
+		const char *path, *what;
+	} inputs[] = { { r->o.model, "the model it is made from" },
+		       { r->c->calibration.dataloader.dataset.root, "the calibration data" },
+		       { r->c->evaluation.dataloader.dataset.root, "the evaluation data" },
+		       { r->o.config, "the configuration" },
+		       { r->o.holdout, "the holdout data" },
+		       { r->o.plan, "the plan" } };
+	const char *name = r->o.output ? path_base(r->o.output) : "";
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(inputs); i++)
+		if (path_same(r->o.output, inputs[i].path))
+			return fail(err, FETTLE_INVALID, "cannot write %s: it is %s, choose another name",
+				    r->o.output, inputs[i].what);
+	if (str_starts(name, "history.") || strcmp(name, "best_plan.json") == 0)
+		return fail(err, FETTLE_INVALID,
+			    "cannot write %s: '%s' is a name of the workspace's own, choose another",
+			    r->o.output, name);
+	return FETTLE_OK;
+}
+
 enum fettle_status request_begin(struct request *r, struct fettle *f, const struct fettle_options *in)
 {
 	enum fettle_status st;
@@ -139,6 +165,8 @@ enum fettle_status request_begin(struct request *r, struct fettle *f, const stru
 	}
 	if (!st)
 		r->threads = r->o.threads ? r->o.threads : r->c->evaluation.threads;
+	if (!st)
+		st = check_output(r, &f->err);
 	for (i = 0; !st && i < r->c->n_notes; i++)
 		api_note(f, r->c->notes[i].text);
 	return st;

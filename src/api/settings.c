@@ -30,8 +30,9 @@ static enum fettle_status pick(const char *setting, const char *text, const stru
 			return FETTLE_OK;
 		}
 		names[i] = words[i].text;
-		str_addf(&all, "%s%s", i ? ", " : "", words[i].text);
 	}
+	for (i = 0; i < n; i++)
+		str_addf(&all, "%s%s", i ? ", " : "", words[i].text);
 	near = str_nearest(text, names, n);
 	fail(err, FETTLE_INVALID, "cannot set %s to '%s': need one of %s%s%s%s", setting, text, all.s,
 	     near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");

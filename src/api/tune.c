@@ -386,6 +386,7 @@ static enum fettle_status write_best(struct tune_run *u, const struct trial *bes
 	};
 	t->baseline.latency_ms = 1e3 * fp32;
 	describe(u, &best->plan, &t->best);
+	t->baseline.ops_fp32 = t->best.ops_int8 + t->best.ops_int16 + t->best.ops_dynamic + t->best.ops_fp32;
 	return st;
 }
 

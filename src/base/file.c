@@ -18,7 +18,7 @@ enum fettle_status file_map(const char *path, struct bytes *out, struct err *err
 	void *p;
 	int fd;
 
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not make us wait */
 	if (fd < 0)
 		return fail(err, FETTLE_INVALID, "cannot read %s: %s", path, strerror(errno));
 	if (fstat(fd, &sb) < 0) {
@@ -55,9 +55,16 @@ void bytes_release(struct bytes *b)
 enum fettle_status file_create(struct file_out *o, const char *path, struct err *err)
 {
 	enum fettle_status st;
+	struct stat sb;
 
-	o->path = xstrdup(path);
-	o->temp = xstrfmt("%s.%ld.tmp", path, (long)getpid());
+	/* a rename would put a file in the place of a device, or of a link */
+	if (stat(path, &sb) == 0 && !S_ISREG(sb.st_mode))
+		return fail(err, FETTLE_INVALID, "cannot write %s: %s, need a file", path,
+			    S_ISDIR(sb.st_mode) ? "a folder" : "not a regular file");
+	o->path = realpath(path, NULL); /* what a link points to, if there is anything */
+	if (!o->path)
+		o->path = xstrdup(path);
+	o->temp = xstrfmt("%s.%ld.tmp", o->path, (long)getpid());
 	o->f = fopen(o->temp, "wbe");
 	if (o->f)
 		return FETTLE_OK;
@@ -102,6 +109,13 @@ enum fettle_status file_commit(struct file_out *o, struct err *err)
 	o->f = NULL;
 	file_abandon(o);
 	return FETTLE_OK;
+}
+
+bool path_same(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return a && b && stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 char *path_beside(const char *path, const char *name)

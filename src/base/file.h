@@ -42,6 +42,7 @@ void file_abandon(struct file_out *o);
 char *path_beside(const char *path, const char *name);
 const char *path_base(const char *path); /* what follows the last slash */
 bool path_is_dir(const char *path);
+bool path_same(const char *a, const char *b);                   /* both exist and are one file */
 enum fettle_status dir_make(const char *path, struct err *err); /* with the folders above it; it may exist */
 
 double clock_now(void); /* seconds, monotonic */

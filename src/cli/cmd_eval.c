@@ -1,5 +1,7 @@
 #include "cli/cli.h"
 
+#include <math.h>
+
 static int run(int argc, char **argv);
 
 const struct command cmd_eval = {
@@ -26,7 +28,7 @@ static int run(int argc, char **argv)
 	bool json = false, quiet = false;
 	const struct option options[] = {
 		{ "data", "DATA", "samples, with labels unless --reference is given", .text = &o.eval },
-		{ "metric", "M", "top1 when the data has labels, else sqnr; see below", .text = &o.metric },
+		{ "metric", "M", "top1 when the data has labels, else cosine; see below", .text = &o.metric },
 		{ "reference", "MODEL", "compare with this model's outputs instead of labels",
 		  .text = &o.reference },
 		{ "eval-cmd", "CMD", "any program as evaluator: 'cmd {model}' prints a number",
@@ -67,9 +69,9 @@ static int run(int argc, char **argv)
 	if (st)
 		code = library_error(f, st);
 	else if (json)
-		code = print_json(json_pack("{s:s, s:f, s:I, s:f}", "metric", score.metric, "value",
-					    score.value, "samples", (json_int_t)score.samples, "seconds",
-					    score.seconds));
+		code = print_json(json_pack("{s:s, s:o, s:I, s:f}", "metric", score.metric, "value",
+					    isfinite(score.value) ? json_real(score.value) : json_null(),
+					    "samples", (json_int_t)score.samples, "seconds", score.seconds));
 	else if (score.samples)
 		printf("%s %.6g on %zu samples, %.2f s\n", score.metric, score.value, score.samples,
 		       score.seconds);

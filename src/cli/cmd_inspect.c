@@ -51,6 +51,13 @@ static json_t *as_json(const struct fettle_inspection *x)
 			 x->log10_plans, "ops", ops);
 }
 
+static const char *reason(const struct fettle_op *o)
+{
+	if (o->why_not)
+		return o->why_not;
+	return strcmp(o->by_default, "fp32") == 0 ? "it could be, but would gain nothing (--quantize)" : "";
+}
+
 static void list_ops(const struct fettle_inspection *x)
 {
 	static const char *const head[] = { "op", "type", "default", "multiply-adds", "block", "why not" };
@@ -70,7 +77,7 @@ static void list_ops(const struct fettle_inspection *x)
 			table_cell(&t, "%d", o->block);
 		else
 			table_cell(&t, "%s", "");
-		table_cell(&t, "%s", o->why_not ? o->why_not : "");
+		table_cell(&t, "%s", reason(o));
 	}
 	table_print(&t);
 }
@@ -132,7 +139,7 @@ static void list_types(const struct fettle_inspection *x)
 		table_cell(&t, "%zu", dynamic);
 		table_cell(&t, "%zu", all - int8 - dynamic);
 		table_cell(&t, "%s", macs > 0 ? human_count(macs, buf, sizeof(buf)) : "");
-		table_cell(&t, "%s", o->why_not ? o->why_not : "");
+		table_cell(&t, "%s", int8 || dynamic ? "" : reason(o));
 	}
 	table_print(&t);
 }

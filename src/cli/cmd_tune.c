@@ -280,7 +280,7 @@ static int run(int argc, char **argv)
 	const struct option options[] = {
 		{ "calib", "DATA", "samples to calibrate on", .text = &o.calib },
 		{ "eval", "DATA", "labelled samples to evaluate on", .text = &o.eval },
-		{ "metric", "M", "top1 with labels, else sqnr; 'fettle eval --help' lists them",
+		{ "metric", "M", "top1 with labels, else cosine; 'fettle eval --help' lists them",
 		  .text = &o.metric },
 		{ "eval-cmd", "CMD", "any program as evaluator: 'cmd {model}' prints a number",
 		  .text = &o.eval_cmd },
@@ -313,7 +313,8 @@ static int run(int argc, char **argv)
 		{ "eval-samples", "N", "only the first N evaluation samples", .number = &o.eval_samples },
 		{ "holdout", "DATA", "samples nothing is chosen by, to measure the result on",
 		  .text = &o.holdout },
-		{ "seed", "N", "the same seed gives the same answer (9527)", .text = &flags[7].value },
+		{ "seed", "N", "the same seed gives the same sequence of plans (9527)",
+		  .text = &flags[7].value },
 		{ "confidence-batches", "N", "mse_v2: batches an op is scored on (2)",
 		  .text = &flags[8].value },
 		{ "threads", "N", "threads for the runtime (all cores)", .integer = &o.threads },

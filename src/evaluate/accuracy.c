@@ -28,7 +28,9 @@ static enum fettle_status one_batch(struct session *s, struct session *reference
 			    "cannot compute %s: the data has no labels for it, need a reference model to "
 			    "compare with",
 			    metric_name(metric));
-	if (use_reference)
+	if (use_reference && reference == s)
+		want = out; /* the reference against itself: a second run would overwrite the first one's outputs */
+	else if (use_reference)
 		st = session_run(reference, b->inputs, want, err);
 	if (!st)
 		st = metric_add(metric, out, n, labels, use_reference ? want : NULL, b->valid, err);

@@ -36,7 +36,7 @@ enum fettle_status evaluate_footprint(const char *helper, const char *model, con
 				      int threads, size_t *bytes, struct err *err);
 size_t peak_memory(void); /* of this process so far, in bytes */
 
-/* Runs `command` with {model} replaced by the path; the last number it prints is the score. When go_on (may be NULL)
+/* Runs `command` with {model} replaced by the path; the one number on the last line it prints is the score. When go_on (may be NULL)
  * says stop, the command is ended with all it has started, and the status is FETTLE_STOP. */
 enum fettle_status evaluate_command(const char *command, const char *model, progress_fn go_on, void *self,
 				    double *value, struct err *err);

@@ -157,25 +157,27 @@ static void add_quoted(struct str *b, const char *s)
 	str_addf(b, "'");
 }
 
-/* the last number in a text, written as a word of its own */
-static bool last_number(const char *text, double *value)
+/* The only number of the last line that says anything; how many it has. */
+static size_t last_number(char *text, double *value)
 {
-	const char *p = text;
-	bool found = false;
+	static const char separators[] = " \t\r\n,;:=()[]{}\"";
+	char *line, *p;
+	size_t found = 0, n = strlen(text);
 
-	while (*p) {
+	while (n && strchr("\r\n \t", text[n - 1]))
+		text[--n] = '\0';
+	line = strrchr(text, '\n');
+	for (p = line ? line + 1 : text; *p;) {
 		size_t word;
 		char *end;
 		double x;
 
-		p += strspn(p, " \t\r\n,;:=()[]{}");
-		word = strcspn(p, " \t\r\n,;:=()[]{}");
-		if (!word)
-			break;
+		p += strspn(p, separators);
+		word = strcspn(p, separators);
 		x = strtod(p, &end);
-		if (end != p && (end == p + word || (end + 1 == p + word && *end == '%'))) {
+		if (word && end != p && (end == p + word || (end + 1 == p + word && *end == '%'))) {
 			*value = x;
-			found = true;
+			found++;
 		}
 		p += word;
 	}
@@ -188,6 +190,7 @@ enum fettle_status evaluate_command(const char *command, const char *model, prog
 	struct str script = STR_INIT, out = STR_INIT;
 	char *argv[] = { "/bin/sh", "-c", NULL, NULL };
 	enum fettle_status st;
+	size_t n;
 	const char *p, *mark;
 
 	if (!strstr(command, "{model}"))
@@ -200,8 +203,11 @@ enum fettle_status evaluate_command(const char *command, const char *model, prog
 	str_addf(&script, "%s", p);
 	argv[2] = script.s;
 	st = run_program(command, argv, &out, go_on, self, err);
-	if (!st && (!out.s || !last_number(out.s, value)))
-		st = fail(err, FETTLE_INVALID, "cannot use evaluator '%s': it printed no number", command);
+	n = st || !out.s ? 0 : last_number(out.s, value);
+	if (!st && n != 1)
+		st = fail(err, FETTLE_INVALID,
+			  "cannot use evaluator '%s': it printed %s, need one on its last line", command,
+			  n ? "several numbers there" : "no number there");
 	str_release(&script);
 	str_release(&out);
 	return st;

@@ -49,7 +49,22 @@ done
 expect 0 'eval-cmd 42' eval $ex/fashion.onnx --eval-cmd 'test -s {model} && echo accuracy: 42'
 expect 3 'exit code 7' eval $ex/fashion.onnx --eval-cmd 'exit 7 {model}'
 refuses 'printed no number' eval $ex/fashion.onnx --eval-cmd 'echo none {model}'
+refuses 'several numbers' eval $ex/fashion.onnx --eval-cmd 'echo 1 of 2 {model}'
+expect 0 '"value": null' eval $ex/fashion.onnx --eval-cmd 'echo nan #{model}' --json
 refuses '\{model\}' eval $ex/fashion.onnx --eval-cmd 'echo 1'
+
+# without labels the fp32 model is compared with itself first, whatever the last batch's size
+if /usr/bin/python3 -c "import numpy as np; np.savez('$dir/x.npz', x=np.load('$ex/fashion_eval.npz')['x'][:100])" 2>/dev/null; then
+	for metric in "" "--metric agreement"; do
+		rm -rf "$dir/ws"
+		# shellcheck disable=SC2086
+		expect 0 '"met": true' tune $ex/fashion_plain.onnx --calib $ex/fashion_calib.npz --eval "$dir/x.npz" --workspace "$dir/ws" \
+			--json --quiet --threads 1 $metric
+		is "$(json accuracy "$dir/out") == 1" "the fp32 model against itself ($metric)"
+	done
+else
+	echo "SKIPPED: numpy is not installed" >&2
+fi
 
 # bench and inspect
 expect 0 '"speedup"' bench $ex/fashion.onnx "$dir/mixed.onnx" --json --seconds 0.2 --threads 1

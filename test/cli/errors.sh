@@ -64,6 +64,16 @@ refuses "not a valid number" quantize $m --calib $c -o "$o" --samples -5
 refuses "needs calibration" quantize $m -o "$o"
 refuses "threads" quantize $m --calib $c -o "$o" --threads 5000
 
+# where it must not be written
+cp $m "$dir/model.onnx"
+cp $c "$dir/calib.npz"
+refuses 'it is the model' quantize "$dir/model.onnx" --calib $c -o "$dir/model.onnx"
+refuses 'it is the calibration data' quantize $m --calib "$dir/calib.npz" -o "$dir/calib.npz"
+refuses 'not a regular file' quantize $m --calib $c -o /dev/null
+refuses "workspace's own" tune $m --calib $c --eval $e -o "$dir/history.db"
+cmp -s $m "$dir/model.onnx" && [ -c /dev/null ] && ok || bad "an input or a device was overwritten"
+mkfifo "$dir/fifo.onnx" && refuses 'not a regular file' inspect "$dir/fifo.onnx"
+
 # where it cannot be written
 refuses 'folder does not exist' quantize $m --calib $c -o "$dir/no/such/out.onnx"
 refuses 'cannot write' quantize $m --calib $c -o /dev/full/x
