@@ -165,8 +165,7 @@ static void show_result(const struct fettle_tuned *t, const char *model)
 
 	table_begin(&table, head, 8, 0xfe);
 	show_row(&table, "fp32", &t->baseline);
-	if (t->output)
-		show_row(&table, t->met ? "best" : t->best.trial ? "best seen" : "default", &t->best);
+	show_row(&table, t->met ? "best" : t->best.trial ? "best seen" : "default", &t->best);
 	table_print(&table);
 	printf("\n%s: %s %s %s after %zu trial%s of strategy %s (%s)\n",
 	       t->met ? "Target met" : "TARGET NOT MET", t->metric,
@@ -194,22 +193,17 @@ static void show_result(const struct fettle_tuned *t, const char *model)
 	       t->seconds.total, t->seconds.total / pass, t->fp32_pass_s, t->seconds.prepare,
 	       t->seconds.calibrate, t->seconds.rank, t->seconds.quantize, t->seconds.session,
 	       t->seconds.evaluate, t->seconds.latency);
-	if (t->output)
-		printf("\nwrote %s%s\n", t->output,
-		       t->met          ? ""
-		       : t->best.trial ? " (the best seen, short of the target)"
-				       : " (the default plan, not evaluated: no trial came to an end)");
-	else
-		printf("\nNo model is written: %s\n",
-		       t->trials ? "every trial failed" : "no trial came to its end");
+	printf("\nwrote %s%s\n", t->output,
+	       t->met          ? ""
+	       : t->best.trial ? " (the best seen, short of the target)"
+	       : t->trials     ? " (the default plan, not evaluated: every trial failed)"
+			       : " (the default plan, not evaluated: no trial came to its end)");
 	if (strcmp(t->stop, "interrupted") == 0)
 		printf("next: go on with the same command and --resume --workspace %s\n", t->workspace);
 	else if (!t->trials)
 		printf("next: go on with the same command, --resume --workspace %s and more time\n",
 		       t->workspace);
-	else if (!t->output)
-		printf("next: fettle history %s tells why\n", t->workspace);
-	else if (t->output)
+	else
 		printf("next: fettle bench %s %s; fettle history %s\n", model, t->output, t->workspace);
 }
 
