@@ -371,16 +371,6 @@ bool yaml_is_text(const struct yaml *y)
 	return y && y->type == YAML_SCALAR && !yaml_is_null(y);
 }
 
-struct yaml *yaml_get(const struct yaml *y, const char *key)
-{
-	size_t i;
-
-	for (i = 0; y && y->type == YAML_MAP && i < y->n; i++)
-		if (!strcmp(y->key[i]->text, key))
-			return y->v[i];
-	return NULL;
-}
-
 /* Plain where that is certain to be read back as the same text; words, numbers and paths are. */
 static bool is_plain(const char *s)
 {

@@ -35,9 +35,8 @@ enum fettle_status yaml_parse(struct yaml **out, struct arena *arena, const char
 
 struct yaml *yaml_scalar(struct arena *arena, const char *text, bool quoted);
 
-bool yaml_is_null(const struct yaml *y);                      /* empty, ~ or null; also y == NULL */
-bool yaml_is_text(const struct yaml *y);                      /* a scalar that is not null */
-struct yaml *yaml_get(const struct yaml *y, const char *key); /* of a map; NULL when it has none */
+bool yaml_is_null(const struct yaml *y); /* empty, ~ or null; also y == NULL */
+bool yaml_is_text(const struct yaml *y); /* a scalar that is not null */
 
 /* Writes it in flow style, on one line, so that it reads the same again. */
 void yaml_print(const struct yaml *y, struct str *out);

@@ -263,11 +263,6 @@ size_t feed_batches(const struct feed *f)
 	return f->n / f->batch + (f->n % f->batch != 0);
 }
 
-size_t feed_batch_size(const struct feed *f)
-{
-	return f->batch;
-}
-
 bool feed_has_labels(const struct feed *f)
 {
 	return f->label != NONE;

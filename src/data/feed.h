@@ -68,7 +68,6 @@ void feed_free(struct feed *f);
 
 size_t feed_samples(const struct feed *f); /* in one round */
 size_t feed_batches(const struct feed *f);
-size_t feed_batch_size(const struct feed *f); /* which the model may have fixed */
 bool feed_has_labels(const struct feed *f);
 
 enum fettle_status feed_next(struct feed *f, struct feed_batch *b, struct err *err);

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "model/index.h"
+#include "runtime/probe.h"
 
 /* ONNX Runtime writes its optimised graph only to a file: use a folder of our own that goes at once. */
 struct scratch {
@@ -91,34 +92,19 @@ enum fettle_status optimised_graph(struct model **out, struct runtime *rt, struc
  * every value one for a moment. */
 static enum fettle_status infer_types(struct model *m, struct runtime *rt, struct err *err)
 {
-	struct session_options so = { .threads = 1, .level = OPT_NONE };
-	struct model *all = model_derive(m);
-	VEC(const char *) names = { 0 };
-	struct session *s = NULL;
+	struct all_values all;
 	enum fettle_status st;
-	size_t i, j;
+	size_t i;
 
-	for (i = 0; i < m->nodes.n; i++)
-		for (j = 0; j < m->nodes.v[i]->n_out; j++)
-			if (*m->nodes.v[i]->out[j])
-				VEC_PUSH(&names, m->nodes.v[i]->out[j]);
-	if (!names.n) { /* everything was folded into constants */
-		st = FETTLE_OK;
-		goto out;
-	}
-	model_set_outputs(all, names.v, names.n);
-	st = session_new(&s, rt, all, &so, err);
-	for (i = 0; !st && i < names.n; i++) {
-		struct tensor type = session_output(s, i)->type;
+	st = all_values_open(&all, rt, m, err);
+	for (i = 0; !st && i < all.n; i++) {
+		struct tensor type = session_output(all.s, i)->type;
 
 		if (!type.rank) /* the runtime says 0 of a scalar and of an unknown shape alike */
 			type.rank = -1;
-		model_declare(m, names.v[i], &type);
+		model_declare(m, all.names[i], &type);
 	}
-out:
-	session_free(s);
-	VEC_RELEASE(&names);
-	model_free(all);
+	all_values_close(&all);
 	return st;
 }
 

@@ -59,24 +59,42 @@ static void collect(struct shapes *out, struct session *s, const char *const *na
 	free(results);
 }
 
-void probe_shapes(struct shapes *out, struct runtime *rt, struct model *m)
+enum fettle_status all_values_open(struct all_values *a, struct runtime *rt, const struct model *m,
+				   struct err *err)
 {
 	struct session_options so = { .threads = 1, .level = OPT_NONE };
-	struct model *all = model_derive(m);
 	VEC(const char *) names = { 0 };
-	struct session *s = NULL;
 	size_t i, j;
 
+	*a = (struct all_values){ .m = NULL };
 	for (i = 0; i < m->nodes.n; i++)
 		for (j = 0; j < m->nodes.v[i]->n_out; j++)
 			if (*m->nodes.v[i]->out[j])
 				VEC_PUSH(&names, m->nodes.v[i]->out[j]);
-	model_set_outputs(all, names.v, names.n);
-	if (!session_new(&s, rt, all, &so, NULL))
-		collect(out, s, names.v, names.n);
-	session_free(s);
-	VEC_RELEASE(&names);
-	model_free(all);
+	a->names = names.v;
+	a->n = names.n;
+	if (!a->n) /* everything was folded into constants */
+		return FETTLE_OK;
+	a->m = model_derive(m);
+	model_set_outputs(a->m, a->names, a->n);
+	return session_new(&a->s, rt, a->m, &so, err);
+}
+
+void all_values_close(struct all_values *a)
+{
+	session_free(a->s);
+	model_free(a->m);
+	free(a->names);
+	*a = (struct all_values){ .m = NULL };
+}
+
+void probe_shapes(struct shapes *out, struct runtime *rt, struct model *m)
+{
+	struct all_values all;
+
+	if (!all_values_open(&all, rt, m, NULL) && all.s)
+		collect(out, all.s, all.names, all.n);
+	all_values_close(&all);
 }
 
 void shapes_release(struct shapes *s)

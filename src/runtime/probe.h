@@ -5,6 +5,18 @@
 #include "model/shapes.h"
 #include "runtime/session.h"
 
+/* A session on m with every value that a node makes as an output. all_values_close() it, also after a failure. A model
+ * that was folded into constants has none, and no session. */
+struct all_values {
+	struct model *m;
+	struct session *s;
+	const char **names; /* m's own; parallel to the session's outputs */
+	size_t n;
+};
+enum fettle_status all_values_open(struct all_values *a, struct runtime *rt, const struct model *m,
+				   struct err *err);
+void all_values_close(struct all_values *a);
+
 /* Best effort: a model that cannot run on zeros leaves `out` empty. Open dimensions count as 1. */
 void probe_shapes(struct shapes *out, struct runtime *rt, struct model *m);
 void shapes_release(struct shapes *s);

@@ -249,3 +249,21 @@ enum fettle_status stage_accumulated(struct search *s, const struct plan *base, 
 	plan_release(&p);
 	return st ? st : search_release(s);
 }
+
+enum fettle_status stage_fall_back_by(struct search *s, enum rank by)
+{
+	struct plan base = PLAN_INIT;
+	struct op_order order = OP_ORDER_INIT;
+	enum fettle_status st = FETTLE_OK;
+
+	if (fallback_base(s, &base))
+		goto out;
+	st = fallback_order(s, &base, by, &order);
+	if (st)
+		goto out;
+	st = stage_accumulated(s, &base, &order);
+out:
+	op_order_release(&order);
+	plan_release(&base);
+	return st;
+}

@@ -47,6 +47,8 @@ enum fettle_status stage_single_ops(struct search *s, const struct plan *base, s
  * even all of them will do, single ops are quantized instead.
  */
 enum fettle_status stage_accumulated(struct search *s, const struct plan *base, const struct op_order *order);
+/* Accumulated fallback from the best plan so far, in the order of a rank; nothing when that plan meets the criterion. */
+enum fettle_status stage_fall_back_by(struct search *s, enum rank by);
 
 /*
  * Requantizes as `base` has it what `plan` has in fp32, cheapest predicted loss per gain first, as long as the criterion
