@@ -83,8 +83,15 @@ enum fettle_status lab_latency(struct lab *l, const struct plan *p, double secon
 			       double *plan, struct err *err);
 enum fettle_status lab_rank(void *lab, const struct plan *p, enum rank by, int batches, struct op_order *out,
 			    struct err *err);
-bool lab_stopped(const struct lab *l); /* cancelled or out of time */
-void lab_release(struct lab *l);       /* what is kept between trials; the rest is the caller's */
+bool lab_stopped(const struct lab *l);                /* cancelled or out of time */
+bool lab_go_on(void *lab, size_t done, size_t total); /* the same, as a progress_fn */
+void lab_release(struct lab *l); /* what is kept between trials; the rest is the caller's */
+
+/* ranges.c: one calibration and one quantizer per number of calibration samples, made when a plan first asks */
+enum fettle_status lab_quantizer(struct lab *l, const struct plan *p, struct quantizer **out,
+				 struct err *err);
+void lab_flush_ranges(struct lab *l); /* to the history, before the trial: what is in it can be recovered */
+void lab_forget_ranges(struct lab *l);
 
 /* Ranges by name of value and setting, as the history keeps them. */
 char *range_key(const struct qsetting *s); /* free() it */
