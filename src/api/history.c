@@ -185,7 +185,8 @@ static enum fettle_status stored_variant(struct stored *r, struct subject *s, co
 	key = rewrite_key(r->variant, r->samples);
 	st = history_meta(r->h, key, &text, err);
 	if (!st && !text)
-		st = fail(err, FETTLE_INVALID, "cannot recover: the history does not say what %s did", r->variant);
+		st = fail(err, FETTLE_INVALID, "cannot recover: the history does not say what %s did",
+			  r->variant);
 	if (!st)
 		st = variant_read(out, s, text, err);
 	free(key);

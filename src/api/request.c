@@ -74,8 +74,8 @@ static enum fettle_status set_recipe(struct request *r, const char *text, struct
 		for (i = 0; i < n_recipe_infos; i++)
 			names[i] = recipe_infos[i].name;
 		near = str_nearest(name, names, n_recipe_infos);
-		st = fail(err, FETTLE_INVALID, "cannot apply recipe '%s': there is none of that name%s%s%s", name,
-			  near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+		st = fail(err, FETTLE_INVALID, "cannot apply recipe '%s': there is none of that name%s%s%s",
+			  name, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
 	} else if (!on && !off && !info->has_alpha) {
 		st = fail(err, FETTLE_INVALID, "cannot apply recipe '%s': value '%s', need on or off", name,
 			  value);
@@ -84,8 +84,8 @@ static enum fettle_status set_recipe(struct request *r, const char *text, struct
 		st = config_set(r->c, key, off ? "false" : "true", "--recipe", err);
 		free(key);
 		if (!st && !on && !off)
-			st = config_set(r->c, "quantization.recipes.smooth_quant_args.alpha", value, "--recipe",
-					err);
+			st = config_set(r->c, "quantization.recipes.smooth_quant_args.alpha", value,
+					"--recipe", err);
 	}
 	free(name);
 	return st;

@@ -202,14 +202,18 @@ enum fettle_status request_tuning(const struct request *r, struct subject *s, st
 				  struct err *err)
 {
 	const struct config *c = r->c;
-	const bool *settable[] = {
-		&c->recipes.first_conv_or_matmul,     &c->recipes.last_conv_or_matmul,
-		&c->recipes.pre_post_process,         &c->recipes.scale_propagation_max_pooling,
-		&c->recipes.scale_propagation_concat, &c->recipes.gemm_to_matmul,
-		&c->recipes.dedicated_qdq_pair,       &c->recipes.add_qdq_pair_to_weight,
-		&c->recipes.fast_bias_correction,     &c->recipes.weight_correction,
-		&c->recipes.cle,                      &c->recipes.smooth_quant
-	}; /* as in recipe_infos[] */
+	const bool *settable[] = { &c->recipes.first_conv_or_matmul,
+				   &c->recipes.last_conv_or_matmul,
+				   &c->recipes.pre_post_process,
+				   &c->recipes.scale_propagation_max_pooling,
+				   &c->recipes.scale_propagation_concat,
+				   &c->recipes.gemm_to_matmul,
+				   &c->recipes.dedicated_qdq_pair,
+				   &c->recipes.add_qdq_pair_to_weight,
+				   &c->recipes.fast_bias_correction,
+				   &c->recipes.weight_correction,
+				   &c->recipes.cle,
+				   &c->recipes.smooth_quant }; /* as in recipe_infos[] */
 	static const double alphas[] = { SMOOTH_AUTO, 0.5 };
 	bool fixed[ARRAY_LEN(settable)];
 	struct tuning_options o = { .recipes = request_recipes(r),

@@ -336,8 +336,10 @@ static bool visit_move(struct channels *c, const struct node *n)
 /* ops f with f(s x) = s f(x) for each channel and s > 0, which leave channels where they are */
 static bool visit_channelwise(struct channels *c, const struct node *n)
 {
-	static const char *const any[] = { "Relu", "LeakyRelu", "Identity", "Dropout", "Slice", "Pad", "Resize" };
-	static const char *const second[] = { "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool" };
+	static const char *const any[] = { "Relu",  "LeakyRelu", "Identity", "Dropout",
+					   "Slice", "Pad",       "Resize" };
+	static const char *const second[] = { "MaxPool", "AveragePool", "GlobalAveragePool",
+					      "GlobalMaxPool" };
 	const struct tensor *in = shape_of(c, n->in[0]), *out = shape_of(c, n->out[0]);
 	const struct lane *l = lane_of(c, n->in[0]);
 	const char *mode = node_str(n, "mode");

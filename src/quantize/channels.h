@@ -48,7 +48,8 @@ struct channels {
 
 void channels_find(struct channels *c, struct subject *s);
 void channels_release(struct channels *c);
-size_t channels_class(const struct channels *c, size_t value); /* the merged one; NO_CLASS when there is none */
+size_t channels_class(const struct channels *c,
+		      size_t value); /* the merged one; NO_CLASS when there is none */
 size_t channels_root(const struct channels *c, size_t class);
 
 /* Does the op multiply with a constant matrix or kernel? */

@@ -92,31 +92,43 @@ enum fettle_status rewrite_observe(struct rewrite *w, struct runtime *rt, struct
 		l = layout_of(n, &model_init(g->m, n->in[1])->t);
 		want(&list, n->in[0], -1, layout_inputs(&l));
 	}
-	st = calibrate_means(&w->seen, rt, w->base->m, list.v.v, list.v.n, feed, o, err);
+	st = calibrate_extremes(&w->seen, rt, w->base->m, list.v.v, list.v.n, feed, o, err);
 	VEC_RELEASE(&list.v);
 	return st;
 }
 
-enum fettle_status rewrite_absmax(struct rewrite *w, size_t value, double *out, struct err *err)
+enum fettle_status rewrite_spread(struct rewrite *w, size_t value, struct spread *out, struct err *err)
 {
 	const struct lane *l = &w->c.lanes[value];
-	const size_t class = channels_class(&w->c, value), n = lane_length(w, value);
-	float *min = xcalloc(n, sizeof(*min)), *max = xcalloc(n, sizeof(*max));
+	const size_t class = channels_class(&w->c, value), n = lane_length(w, value), size = w->c.size[class];
+	struct channel_extremes x;
 	enum fettle_status st;
 	size_t i;
 
-	st = channel_extremes_get(w->seen, w->base->g.names[value], l->axis, n, min, max, err);
-	memset(out, 0, w->c.size[class] * sizeof(*out));
-	for (i = 0; i < n && !st; i++) {
-		size_t k = i / l->repeat;
+	out->min = xcalloc(size, sizeof(*out->min));
+	out->max = xcalloc(size, sizeof(*out->max));
+	out->power = xcalloc(size, sizeof(*out->power));
+	st = channel_extremes_get(w->seen, w->base->g.names[value], l->axis, n, &x, err);
+	if (st)
+		return st;
+	for (i = 0; i < n; i++) {
+		const size_t k = i / l->repeat;
+		const double f = w->factor[class] ? w->factor[class][k] : 1;
 
-		out[k] = fmax(out[k], fmaxf(fabsf(min[i]), fabsf(max[i])));
+		out->min[k] = fmin(out->min[k], f * x.min[i]); /* ranges hold 0 */
+		out->max[k] = fmax(out->max[k], f * x.max[i]);
+		out->power[k] += f * f * x.power[i] / (double)l->repeat;
 	}
-	for (i = 0; i < w->c.size[class] && w->factor[class]; i++)
-		out[i] *= w->factor[class][i];
-	free(min);
-	free(max);
-	return st;
+	out->count = (double)x.count * (double)l->repeat;
+	out->samples = (double)x.samples;
+	return FETTLE_OK;
+}
+
+void spread_release(struct spread *s)
+{
+	free(s->min);
+	free(s->max);
+	free(s->power);
 }
 
 /* the constant as m's own, to be written to; others that read it keep theirs */
@@ -174,8 +186,8 @@ static enum fettle_status scale_vector(struct rewrite *w, struct node *n, size_t
 }
 
 /* a linear op's weight, on the side of its outputs, or (divided) of its inputs */
-static enum fettle_status scale_weight(struct rewrite *w, struct node *n, const double *factors, size_t repeat,
-				       bool inputs, struct err *err)
+static enum fettle_status scale_weight(struct rewrite *w, struct node *n, const double *factors,
+				       size_t repeat, bool inputs, struct err *err)
 {
 	struct tensor *t;
 	enum fettle_status st = own(w, n, 1, &t, err);
@@ -236,7 +248,8 @@ static enum fettle_status scale_added(struct rewrite *w, struct node *n, const s
 		size_t channel = i / inner % length;
 		size_t from = old->dims[d] == 1 ? i / inner / length * inner + i % inner : i;
 
-		((float *)t.data)[i] = (float)(((const float *)old->data)[from] * factors[channel / l->repeat]);
+		((float *)t.data)[i] =
+			(float)(((const float *)old->data)[from] * factors[channel / l->repeat]);
 	}
 	*old = t;
 	return FETTLE_OK;
@@ -452,8 +465,8 @@ void rewrite_end(struct rewrite *w, size_t *node)
 			if (!is_matrix_op(w->m, now) || strcmp(now->in[0], name) != 0)
 				continue;
 			/* the first of its readers: all of them are given what the Mul makes */
-			mul = model_new_node(w->m, "Mul", "",
-					     arena_strfmt(&w->m->arena, "%s_smooth", name), 2, 1);
+			mul = model_new_node(w->m, "Mul", "", arena_strfmt(&w->m->arena, "%s_smooth", name),
+					     2, 1);
 			mul->in[0] = name;
 			mul->in[1] = model_add_init(w->m,
 						    model_fresh(w->m, arena_strfmt(&w->m->arena,

@@ -86,8 +86,9 @@ static bool can_fold(const struct rewrite *w, size_t class)
 		const struct part *p = &w->c.parts.v[i];
 		const struct node *n = w->m->nodes.v[p->node];
 
-		if (p->class == class && (p->role == PART_CLIPS || (p->role == PART_READS && is_linear(w->m, n) &&
-								    !is_matrix_op(w->m, n))))
+		if (p->class == class &&
+		    (p->role == PART_CLIPS ||
+		     (p->role == PART_READS && is_linear(w->m, n) && !is_matrix_op(w->m, n))))
 			return false;
 	}
 	return true;
@@ -113,10 +114,10 @@ static size_t find_groups(const struct rewrite *w, struct group **out)
 					      : groups[k].class == class)
 				break;
 		if (k == n)
-			groups[n++] = (struct group){ .class = class,
-						      .value = value,
-						      .n = class == NO_CLASS ? op_inputs(w, i)
-									     : w->c.size[class] };
+			groups[n++] =
+				(struct group){ .class = class,
+						.value = value,
+						.n = class == NO_CLASS ? op_inputs(w, i) : w->c.size[class] };
 		VEC_PUSH(&groups[k].readers, i);
 	}
 	*out = groups;
@@ -143,12 +144,15 @@ static enum fettle_status input_extremes(struct rewrite *w, size_t node, float *
 {
 	size_t n = op_inputs(w, node), repeat, i;
 	const double *factor = factor_of(w, node, &repeat);
+	struct channel_extremes x;
 	enum fettle_status st;
 
-	st = channel_extremes_get(w->seen, w->base->g.names[input_of(w, node)], -1, n, min, max, err);
-	for (i = 0; i < n && factor && !st; i++) {
-		min[i] = (float)(min[i] * factor[i / repeat]);
-		max[i] = (float)(max[i] * factor[i / repeat]);
+	st = channel_extremes_get(w->seen, w->base->g.names[input_of(w, node)], -1, n, &x, err);
+	for (i = 0; i < n && !st; i++) {
+		const double f = factor ? factor[i / repeat] : 1;
+
+		min[i] = (float)(x.min[i] * f);
+		max[i] = (float)(x.max[i] * f);
 	}
 	return st;
 }
@@ -184,8 +188,10 @@ static enum fettle_status group_extremes(struct rewrite *w, const struct group *
 	size_t r, i, o;
 
 	for (r = 0; r < g->readers.n && !st; r++) {
-		const size_t node = g->readers.v[r], inputs = op_inputs(w, node), repeat = repeat_of(w, g, node);
-		float *min = xcalloc(inputs, sizeof(*min)), *max = xcalloc(inputs, sizeof(*max)), *matrix = NULL;
+		const size_t node = g->readers.v[r], inputs = op_inputs(w, node),
+			     repeat = repeat_of(w, g, node);
+		float *min = xcalloc(inputs, sizeof(*min)), *max = xcalloc(inputs, sizeof(*max)),
+		      *matrix = NULL;
 		size_t outputs = 0;
 
 		st = input_extremes(w, node, min, max, err);
@@ -218,7 +224,8 @@ static void smoothing(const double *x, const double *y, size_t n, double alpha, 
 
 /* ---- alpha auto ---- */
 
-static float *fake_quant(const float *x, size_t n, struct qparams q, struct qlimits lim, size_t stride, float *out)
+static float *fake_quant(const float *x, size_t n, struct qparams q, struct qlimits lim, size_t stride,
+			 float *out)
 {
 	size_t i;
 
@@ -265,11 +272,11 @@ static double op_error(const struct trial_op *t, const double *f)
 			lo = fminf(lo, m[i * t->outputs + o]);
 			hi = fmaxf(hi, m[i * t->outputs + o]);
 		}
-		fake_quant(m + o, t->inputs, quant_params(lo, hi, DT_S8, SCHEME_SYM, t->narrow), s8, t->outputs,
-			   m + o);
+		fake_quant(m + o, t->inputs, quant_params(lo, hi, DT_S8, SCHEME_SYM, t->narrow), s8,
+			   t->outputs, m + o);
 	}
-	cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)t->rows, (int)t->outputs, (int)t->inputs, 1,
-		    x, (int)t->inputs, m, (int)t->outputs, 0, y, (int)t->outputs);
+	cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)t->rows, (int)t->outputs, (int)t->inputs,
+		    1, x, (int)t->inputs, m, (int)t->outputs, 0, y, (int)t->outputs);
 	for (i = 0; i < t->rows * t->outputs; i++) {
 		double d = (double)y[i] - t->exact[i];
 
@@ -283,15 +290,17 @@ static double op_error(const struct trial_op *t, const double *f)
 }
 
 /* adds, to error[k], what one op of a group loses with candidate k */
-static enum fettle_status add_errors(struct rewrite *w, const struct group *g, size_t node, const struct rows *seen,
-				     double *const *candidates, size_t n, double *error, struct err *err)
+static enum fettle_status add_errors(struct rewrite *w, const struct group *g, size_t node,
+				     const struct rows *seen, double *const *candidates, size_t n,
+				     double *error, struct err *err)
 {
 	const size_t inputs = op_inputs(w, node);
 	struct trial_op t = { .rows = seen->n,
 			      .inputs = inputs,
 			      .repeat = repeat_of(w, g, node),
 			      .narrow = w->base->cpu.saturates };
-	float *min = xcalloc(inputs, sizeof(*min)), *max = xcalloc(inputs, sizeof(*max)), *matrix = NULL, *exact;
+	float *min = xcalloc(inputs, sizeof(*min)), *max = xcalloc(inputs, sizeof(*max)), *matrix = NULL,
+	      *exact;
 	float *x = xcalloc(seen->n * inputs, sizeof(*x));
 	size_t repeat, i, r;
 	const double *factor = factor_of(w, node, &repeat);
@@ -341,7 +350,8 @@ static enum fettle_status choose(struct rewrite *w, const struct group *g, const
 			smoothing(x, y, g->n, (double)(k - 1) / STEPS, candidates[k]);
 	}
 	for (i = 0; i < g->readers.n && !st; i++)
-		st = add_errors(w, g, g->readers.v[i], &seen[g->readers.v[i]], candidates, STEPS + 2, error, err);
+		st = add_errors(w, g, g->readers.v[i], &seen[g->readers.v[i]], candidates, STEPS + 2, error,
+				err);
 	for (k = 1; k < STEPS + 2; k++)
 		if (error[k] < error[at])
 			at = k;

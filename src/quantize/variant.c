@@ -78,8 +78,7 @@ enum fettle_status variant_new(struct variant **out, struct runtime *rt, struct 
 	return st;
 }
 
-enum fettle_status variant_read(struct variant **out, struct subject *base, const char *text,
-				struct err *err)
+enum fettle_status variant_read(struct variant **out, struct subject *base, const char *text, struct err *err)
 {
 	struct variant *v = new_variant(base);
 	struct rewrite w;

@@ -7,18 +7,27 @@
 #define USUAL(f) .offset = offsetof(struct recipes, f), .first = true
 #define SPECIAL(f) .offset = offsetof(struct recipes, f), .on_is_field = true, .apply = true
 const struct recipe_info recipe_infos[] = {
-	{ "first_conv_or_matmul_quantization", "the first Conv or MatMul is quantized", USUAL(keep_first), .tuned = true },
-	{ "last_conv_or_matmul_quantization", "the last Conv or MatMul is quantized", USUAL(keep_last), .tuned = true },
-	{ "pre_post_process_quantization", "what comes before the first and behind the last is quantized", USUAL(keep_ends), .tuned = true },
-	{ "scale_propagation_max_pooling", "MaxPool's output shares its input's scale", USUAL(own_pool_scale) },
-	{ "scale_propagation_concat", "Concat's inputs share its output's scale", USUAL(own_concat_scale), .tuned = true },
+	{ "first_conv_or_matmul_quantization", "the first Conv or MatMul is quantized", USUAL(keep_first),
+	  .tuned = true },
+	{ "last_conv_or_matmul_quantization", "the last Conv or MatMul is quantized", USUAL(keep_last),
+	  .tuned = true },
+	{ "pre_post_process_quantization", "what comes before the first and behind the last is quantized",
+	  USUAL(keep_ends), .tuned = true },
+	{ "scale_propagation_max_pooling", "MaxPool's output shares its input's scale",
+	  USUAL(own_pool_scale) },
+	{ "scale_propagation_concat", "Concat's inputs share its output's scale", USUAL(own_concat_scale),
+	  .tuned = true },
 	{ "gemm_to_matmul", "Gemm becomes MatMul and Add", SPECIAL(gemm_to_matmul) },
-	{ "dedicated_qdq_pair", "every reader of a value gets a Q/DQ pair of its own", SPECIAL(dedicated_qdq_pair) },
+	{ "dedicated_qdq_pair", "every reader of a value gets a Q/DQ pair of its own",
+	  SPECIAL(dedicated_qdq_pair) },
 	{ "add_qdq_pair_to_weight", "weights stay float, with a Q/DQ pair", SPECIAL(qdq_pair_on_weights) },
-	{ "fast_bias_correction", "biases take up the mean error of the quantized weights", SPECIAL(fast_bias_correction), .tuned = true },
-	{ "weight_correction", "quantized weights keep each channel's mean and variance", SPECIAL(weight_correction), .tuned = true },
+	{ "fast_bias_correction", "biases take up the mean error of the quantized weights",
+	  SPECIAL(fast_bias_correction), .tuned = true },
+	{ "weight_correction", "quantized weights keep each channel's mean and variance",
+	  SPECIAL(weight_correction), .tuned = true },
 	{ "cle", "channels of activations are equalised across layers", SPECIAL(cle), .tuned = true },
-	{ "smooth_quant", "outliers in what MatMul and Gemm read move into their weights", SPECIAL(smooth_quant), .tuned = true, .has_alpha = true },
+	{ "smooth_quant", "outliers in what MatMul and Gemm read move into their weights",
+	  SPECIAL(smooth_quant), .tuned = true, .has_alpha = true },
 };
 const size_t n_recipe_infos = ARRAY_LEN(recipe_infos);
 

@@ -32,9 +32,9 @@ struct tuning {
 	struct space space;
 	struct arena arena;
 	const struct op_list *ops;
-	size_t *node;               /* parameter -> node, for the first space.n_ops */
-	struct op_choice **choices; /* parameter -> its options */
-	size_t *recipe;             /* parameter - n_ops -> recipe_infos[] */
+	size_t *node;                          /* parameter -> node, for the first space.n_ops */
+	struct op_choice **choices;            /* parameter -> its options */
+	size_t *recipe;                        /* parameter - n_ops -> recipe_infos[] */
 	struct recipe_option **recipe_options; /* likewise */
 	size_t n_recipes;
 	int64_t *samples; /* options of the last parameter, if there are several */
@@ -49,7 +49,7 @@ struct tuning_options {
 	const bool *recipe_fixed;    /* per recipe_infos[]: the user has set it, or it would do nothing */
 	const double *alphas;        /* of smooth_quant, to be tuned; the first is the one to try first */
 	size_t n_alphas;
-	const int64_t *samples;      /* calibration sizes, ascending order not needed */
+	const int64_t *samples; /* calibration sizes, ascending order not needed */
 	size_t n_samples;
 };
 
