@@ -4,80 +4,23 @@
  * arXiv:1906.04721, who balance the weights on both sides and repeat until nothing changes).
  *
  * Weights are quantized per output channel nowadays, so what makes a channel can take any factor. What reads it
- * gains and loses: with channel i scaled by s_i, the noise of output o from rounding is, in units of what it puts out,
- *
- *	( D^2 sum_i w_oi^2 / s_i^2  +  D_o^2 sum_i E[x_i^2] s_i^2 ) / sum_i w_oi^2 E[x_i^2]
- *
- * where D, the step of the activation, is that of its widest channel after scaling, and D_o, the step of the
- * weights, that of the largest |w_oi| / s_i. Were D and D_o fixed, the best s_i would be the fourth root of a_i / q_i,
- * with a_i the sum over all readers' outputs of w_oi^2 in the same units and q_i = E[x_i^2]. Some channels are cut
- * down from there, to make D smaller; how far, is tried, and the least noise decides, against the model as it is.
- * None of that depends on how channels are scaled at the outset, here or in the next layer: nothing is to be repeated.
+ * gains and loses, as noise.h has it. Were steps fixed, the factors that noise_ideal() gives would be best. Some
+ * channels are cut down from there, to make the activation's step smaller; how far, is tried, and the least noise
+ * decides, against the model as it is. None of that depends on how channels are scaled at the outset, here or in the
+ * next layer: there is nothing to repeat.
  *
  * With bias absorption: what a channel always has before its Relu (the least that was calibrated, if above 0) is
  * taken out of it and put into the next bias, where the next layer sees no padding.
  */
-#include "quantize/rewrite.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "quantize/internal.h"
+#include "quantize/noise.h"
 
 enum { CUTS = 24 };                  /* of the widest channel, each by 2^(1/4) */
 static const double worth_it = 0.95; /* of the noise without */
-
-/* What reads a class, as far as noise goes. */
-struct reader {
-	struct spread x;        /* of what it reads */
-	size_t inputs, outputs; /* channels; each input is one of the class */
-	float *largest,
-		*energy;  /* [outputs][inputs]: max |w|, sum of w^2 over kernel positions; NULL: no weights */
-	double positions; /* of the kernel */
-	bool passes;      /* no reader at all, but a sum or mean that the readers get to see */
-};
-struct readers {
-	VEC(struct reader) v;
-	double *weight; /* a_i */
-	double levels;  /* of weights, on either side of 0 */
-};
-
-static void readers_release(struct readers *l)
-{
-	size_t i;
-
-	for (i = 0; i < l->v.n; i++) {
-		spread_release(&l->v.v[i].x);
-		free(l->v.v[i].largest);
-		free(l->v.v[i].energy);
-	}
-	VEC_RELEASE(&l->v);
-	free(l->weight);
-}
-
-/* the weights of a linear op, one entry per pair of channels; inputs that are the same channel fall together */
-static void read_weights(struct reader *r, const struct layout *l, const float *x, size_t repeat)
-{
-	size_t g, a, b, k;
-
-	r->outputs = layout_outputs(l);
-	r->positions = (double)(l->inner * repeat) * l->share;
-	r->largest = xcalloc(r->outputs * r->inputs, sizeof(*r->largest));
-	r->energy = xcalloc(r->outputs * r->inputs, sizeof(*r->energy));
-	for (g = 0; g < l->groups; g++)
-		for (a = 0; a < l->first; a++)
-			for (b = 0; b < l->second; b++) {
-				size_t i = l->inputs_first ? g * l->first + a : g * l->second + b;
-				size_t o = l->inputs_first ? g * l->second + b : g * l->first + a;
-				size_t at = o * r->inputs + i / repeat;
-
-				for (k = 0; k < l->inner; k++, x++) {
-					r->largest[at] = fmaxf(r->largest[at], fabsf(*x));
-					r->energy[at] += *x * *x;
-				}
-			}
-}
 
 /* is it read, in integers, by an op that passes channels on? */
 static bool is_summand(const struct rewrite *w, size_t value)
@@ -94,148 +37,29 @@ static bool is_summand(const struct rewrite *w, size_t value)
 	return false;
 }
 
-static enum fettle_status find_readers(struct rewrite *w, size_t class, struct readers *out, struct err *err)
+static enum fettle_status find_noise(struct rewrite *w, size_t class, struct noise *out, struct err *err)
 {
 	enum fettle_status st = FETTLE_OK;
+	struct spread x;
 	size_t i;
 
 	for (i = 0; i < w->c.parts.n && !st; i++) {
 		const struct part *p = &w->c.parts.v[i];
-		const struct node *n = w->m->nodes.v[p->node];
-		struct reader r = { .inputs = w->c.size[class], .outputs = w->c.size[class] };
-		const struct tensor *t;
-		struct layout l;
 
 		if (p->class != class || p->role != PART_READS)
 			continue;
-		st = rewrite_spread(w, p->value, &r.x, err);
-		if (!st && is_linear(w->m, n)) {
-			st = rewrite_weight(w, p->node, &t, err);
-			if (!st) {
-				l = layout_of(n, t);
-				read_weights(&r, &l, t->data, w->c.lanes[p->value].repeat);
-			}
-		}
-		VEC_PUSH(&out->v, r);
+		st = rewrite_spread(w, p->value, &x, err);
+		if (!st)
+			st = noise_add_op(out, w, p->node, x, w->c.lanes[p->value].repeat, err);
 	}
 	for (i = 0; i < w->base->g.n && !st; i++) {
-		struct reader r = { .inputs = w->c.size[class], .passes = true };
-
 		if (channels_class(&w->c, i) != class || !w->quantized[i] || !is_summand(w, i))
 			continue;
-		st = rewrite_spread(w, i, &r.x, err);
-		VEC_PUSH(&out->v, r);
+		st = rewrite_spread(w, i, &x, err);
+		if (!st)
+			noise_add_value(out, x);
 	}
 	return st;
-}
-
-/* what output o of a reader puts out: its power, inputs taken to be independent */
-static double output_power(const struct reader *r, size_t o)
-{
-	double sum = 0;
-	size_t i;
-
-	if (!r->energy)
-		return r->x.power[o];
-	for (i = 0; i < r->inputs; i++)
-		sum += r->energy[o * r->inputs + i] * r->x.power[i];
-	return sum;
-}
-
-/*
- * The noise of each channel of what a reader gets, in the channel's own units. Rounding; and what data not seen has
- * beyond the range: of as many values one, by a tail that fell to one sample over the width that was seen.
- */
-static void input_noise(const struct reader *r, const double *s, double *out)
-{
-	const double tail = log(fmax(r->x.samples, 3));
-	double lo = 0, hi = 0, range;
-	size_t i;
-
-	for (i = 0; i < r->inputs; i++) {
-		lo = fmin(lo, r->x.min[i] * s[i]);
-		hi = fmax(hi, r->x.max[i] * s[i]);
-	}
-	range = fmax(hi, -lo);
-	for (i = 0; i < r->inputs; i++) {
-		const double width = fmax(r->x.max[i], -r->x.min[i]) * s[i], beyond = width / tail;
-
-		out[i] = (hi - lo) / 255 * ((hi - lo) / 255);
-		if (width > 0 && r->x.count > 0)
-			out[i] += 24 / r->x.count * beyond * beyond * exp(-(range - width) / beyond);
-		out[i] /= s[i] * s[i];
-	}
-}
-
-/* the noise of a reader under these factors, averaged over its outputs */
-static double reader_noise(const struct readers *l, const struct reader *r, const double *s)
-{
-	double *noise = xcalloc(r->inputs, sizeof(*noise)), x_power = 0, sum = 0;
-	size_t i, o;
-
-	input_noise(r, s, noise);
-	for (i = 0; i < r->inputs; i++) {
-		x_power += r->x.power[i] * s[i] * s[i];
-		if (r->passes)
-			sum += noise[i] * l->weight[i];
-	}
-	for (o = 0; o < r->outputs; o++) {
-		const double power = output_power(r, o) * (double)r->outputs;
-		double largest = 0, all = 0;
-
-		if (!(power > 0))
-			continue;
-		for (i = 0; i < r->inputs && r->energy; i++) {
-			largest = fmax(largest, r->largest[o * r->inputs + i] / s[i]);
-			all += r->energy[o * r->inputs + i] * noise[i];
-		}
-		if (!r->energy)
-			all = noise[o];
-		largest /= l->levels;
-		sum += (all + largest * largest * x_power * r->positions) / power;
-	}
-	free(noise);
-	return sum;
-}
-
-static double total_noise(const struct readers *l, const double *s)
-{
-	double sum = 0;
-	size_t i;
-
-	for (i = 0; i < l->v.n; i++)
-		sum += reader_noise(l, &l->v.v[i], s);
-	return sum;
-}
-
-/* fourth root of a_i / q_i; and the width that channel i has */
-static void ideal_factors(struct readers *l, size_t n, double *s, double *width)
-{
-	double *a = xcalloc(n, sizeof(*a)), *q = xcalloc(n, sizeof(*q));
-	size_t k, i, o;
-
-	memset(width, 0, n * sizeof(*width));
-	for (k = 0; k < l->v.n; k++) {
-		const struct reader *r = &l->v.v[k];
-
-		for (o = 0; o < r->outputs; o++) {
-			const double power = output_power(r, o) * (double)r->outputs;
-
-			for (i = 0; i < n && power > 0 && r->energy; i++)
-				a[i] += r->energy[o * n + i] / power;
-			if (!r->energy && power > 0)
-				a[o] += 1 / power;
-		}
-		for (i = 0; i < n; i++) {
-			q[i] += r->x.power[i];
-			width[i] = fmax(width[i], fmax(r->x.max[i], -r->x.min[i]));
-		}
-	}
-	for (i = 0; i < n; i++)
-		s[i] = a[i] > 0 && q[i] > 0 ? pow(a[i] / q[i], 0.25)
-					    : 0; /* 0: it never did, or does, anything */
-	l->weight = a;
-	free(q);
 }
 
 /* no channel wider than `limit`; one that does nothing is as wide or as heavy as the others, to be in nobody's way */
@@ -314,7 +138,9 @@ static enum fettle_status reaches_bound(struct rewrite *w, size_t class, bool *o
 		if (p->class != class || p->role != PART_CLIPS)
 			continue;
 		st = rewrite_spread(w, p->value, &x, err); /* nothing has been scaled yet */
-		for (k = 0; k < w->c.size[class] && !st; k++)
+		if (st)
+			break;
+		for (k = 0; k < w->c.size[class]; k++)
 			*out |= x.max[k] >= p->bound;
 		spread_release(&x);
 	}
@@ -326,31 +152,32 @@ static enum fettle_status equalise_class(struct rewrite *w, size_t class, struct
 	const size_t n = w->c.size[class];
 	double *ideal = xcalloc(n, sizeof(*ideal)), *width = xcalloc(n, sizeof(*width));
 	double *s = xcalloc(n, sizeof(*s)), *best = xcalloc(n, sizeof(*best));
-	struct readers readers = { .levels = w->base->cpu.saturates ? 63 : 127 };
+	struct noise noise;
 	double least, widest = 0;
 	enum fettle_status st;
 	bool reached, found = false;
 	size_t i, k;
 
+	noise_init(&noise, w->base, n);
 	st = reaches_bound(w, class, &reached, err);
 	if (st || reached)
 		goto out;
-	st = find_readers(w, class, &readers, err);
+	st = find_noise(w, class, &noise, err);
 	if (st)
 		goto out;
-	ideal_factors(&readers, n, ideal, width);
+	noise_ideal(&noise, ideal, width);
 	for (i = 0; i < n; i++)
 		s[i] = 1;
-	least = worth_it * total_noise(&readers, s);
+	least = worth_it * noise_total(&noise, s);
 	for (i = 0; i < n; i++)
 		widest = fmax(widest, ideal[i] * width[i]);
 	for (k = 0; k < CUTS && widest > 0; k++) {
-		double noise;
+		double now;
 
 		cut(ideal, width, n, widest * pow(2, -0.25 * (double)k), s);
-		noise = total_noise(&readers, s);
-		if (noise < least) {
-			least = noise;
+		now = noise_total(&noise, s);
+		if (now < least) {
+			least = now;
 			memcpy(best, s, n * sizeof(*best));
 			found = true;
 		}
@@ -358,7 +185,7 @@ static enum fettle_status equalise_class(struct rewrite *w, size_t class, struct
 	if (found)
 		st = rewrite_fold(w, class, best, err);
 out:
-	readers_release(&readers);
+	noise_release(&noise);
 	free(ideal);
 	free(width);
 	free(s);

@@ -97,31 +97,49 @@ enum fettle_status rewrite_observe(struct rewrite *w, struct runtime *rt, struct
 	return st;
 }
 
-enum fettle_status rewrite_spread(struct rewrite *w, size_t value, struct spread *out, struct err *err)
+/* n positions along an axis, `repeat` of them to a channel */
+static enum fettle_status see_spread(struct rewrite *w, size_t value, int axis, size_t n, size_t repeat,
+				     struct spread *out, struct err *err)
 {
-	const struct lane *l = &w->c.lanes[value];
-	const size_t class = channels_class(&w->c, value), n = lane_length(w, value), size = w->c.size[class];
+	const size_t class = channels_class(&w->c, value), channels = n / repeat;
+	const double *factor = class == NO_CLASS ? NULL : w->factor[class];
 	struct channel_extremes x;
 	enum fettle_status st;
 	size_t i;
 
-	out->min = xcalloc(size, sizeof(*out->min));
-	out->max = xcalloc(size, sizeof(*out->max));
-	out->power = xcalloc(size, sizeof(*out->power));
-	st = channel_extremes_get(w->seen, w->base->g.names[value], l->axis, n, &x, err);
+	st = channel_extremes_get(w->seen, w->base->g.names[value], axis, n, &x, err);
 	if (st)
 		return st;
+	out->min = xcalloc(channels, sizeof(*out->min));
+	out->max = xcalloc(channels, sizeof(*out->max));
+	out->power = xcalloc(channels, sizeof(*out->power));
 	for (i = 0; i < n; i++) {
-		const size_t k = i / l->repeat;
-		const double f = w->factor[class] ? w->factor[class][k] : 1;
+		const size_t k = i / repeat;
+		const double f = factor ? factor[i / w->c.lanes[value].repeat] : 1;
 
 		out->min[k] = fmin(out->min[k], f * x.min[i]); /* ranges hold 0 */
 		out->max[k] = fmax(out->max[k], f * x.max[i]);
-		out->power[k] += f * f * x.power[i] / (double)l->repeat;
+		out->power[k] += f * f * x.power[i] / (double)repeat;
 	}
-	out->count = (double)x.count * (double)l->repeat;
+	out->count = (double)x.count * (double)repeat;
 	out->samples = (double)x.samples;
 	return FETTLE_OK;
+}
+
+enum fettle_status rewrite_spread(struct rewrite *w, size_t value, struct spread *out, struct err *err)
+{
+	const struct lane *l = &w->c.lanes[value];
+
+	return see_spread(w, value, l->axis, lane_length(w, value), l->repeat, out, err);
+}
+
+enum fettle_status rewrite_input_spread(struct rewrite *w, size_t node, size_t repeat, struct spread *out,
+					struct err *err)
+{
+	const struct node *n = w->base->m->nodes.v[node];
+	struct layout l = layout_of(n, &model_init(w->base->m, n->in[1])->t);
+
+	return see_spread(w, graph_value(&w->base->g, n->in[0]), -1, layout_inputs(&l), repeat, out, err);
 }
 
 void spread_release(struct spread *s)
