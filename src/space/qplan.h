@@ -25,6 +25,8 @@ struct op_choice {
 enum quant_format { FORMAT_QDQ, FORMAT_QOPERATOR };
 enum approach { APPROACH_STATIC, APPROACH_DYNAMIC, APPROACH_AUTO };
 
+#define SMOOTH_AUTO (-1.0) /* each layer has an alpha of its own */
+
 /* Passes over the whole model. A zeroed struct is the default. */
 struct recipes {
 	bool keep_first; /* first_conv_or_matmul_quantization off: that op stays in fp32 */
@@ -37,6 +39,9 @@ struct recipes {
 	bool qdq_pair_on_weights; /* add_qdq_pair_to_weight: float weights with Q and DQ */
 	bool fast_bias_correction;    /* biases take up the mean error of the quantized weights */
 	bool weight_correction;       /* quantized weights keep each channel's mean and variance */
+	bool cle;                     /* channels of activations are equalised */
+	bool smooth_quant;            /* inputs of MatMul and Gemm are smoothed */
+	double smooth_alpha;          /* then: 0 to 1, or SMOOTH_AUTO */
 	const char *const *no_output; /* optypes_to_exclude_output_quant; borrowed */
 	size_t n_no_output;
 };

@@ -34,6 +34,22 @@ struct score {
 	double accuracy; /* as the metric gives it */
 	double loss; /* what it lost against the baseline, in units of the criterion; lower is better, NaN if failed */
 	double objective; /* latency (or size, memory) of those that meet the criterion; lower is better; else NaN */
+	/*
+	 * The evaluation ended as soon as what the strategy wants was certain. low..high holds the accuracy; `accuracy`
+	 * is the end of it that is nearer to the criterion: the worst it can be when met, otherwise the best.
+	 */
+	bool early;
+	double low, high;
+};
+
+/* What a strategy wants to know of the trials to come. The less it wants, the less they cost. */
+enum want {
+	WANT_VALUE, /* the accuracy itself, to compare trials by; what every strategy begins with */
+	/*
+	 * Whether the criterion is met, and which trial is the most accurate so far. Once there is a plan that meets it
+	 * and the search is not held, only which is the best: `met` of others may be false though nobody knows.
+	 */
+	WANT_VERDICT,
 };
 
 /* What a strategy can be told by the user; zero or NULL: its own default. */
@@ -68,6 +84,7 @@ enum fettle_status search_try(struct search *s, const struct plan *p, struct sco
 /* Trials that do not depend on each other; scores in the order of the plans. May end early with FETTLE_STOP:
  * those not tried have failed set. */
 enum fettle_status search_try_all(struct search *s, const struct plan *plans, size_t n, struct score *scores);
+void search_want(struct search *s, enum want what);
 /* Is there room for n more trials? (0 limit: always.) For choosing how to spend what is left. */
 size_t search_trials_left(const struct search *s); /* SIZE_MAX: no limit */
 
@@ -94,6 +111,7 @@ enum rank {
 	RANK_IMPACT,      /* error of the model's output that goes away when only this op falls back */
 	RANK_IMPACT_BACK, /* the same for ops in fp32: error that comes when it is quantized again */
 	RANK_HESSIAN,     /* average trace of the Hessian times squared weight error (HAWQ-V2) */
+	RANK_GAIN,        /* seconds that the op is faster in the plan than in fp32, by profiles of both */
 };
 /* Ops (parameter numbers) with their scores, highest first. Only ops the rank speaks of are in it. */
 struct op_order {
@@ -109,5 +127,7 @@ struct op_order {
 enum fettle_status search_rank_ops(struct search *s, const struct plan *p, enum rank by,
 				   struct op_order *out);
 void op_order_release(struct op_order *o);
+/* The error of the model's output under a plan, as a share of the output, on a few batches. Costs no trial. */
+enum fettle_status search_estimate(struct search *s, const struct plan *p, double *error);
 
 #endif
