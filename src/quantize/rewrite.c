@@ -249,6 +249,7 @@ enum fettle_status rewrite_insert(struct rewrite *w, size_t value, const double 
 	struct insertion in = { .value = value,
 				.scale = { .dtype = DT_F32, .rank = 1, .dims = { (int64_t)n } } };
 	enum fettle_status st = FETTLE_OK;
+	bool found = false;
 	size_t i;
 
 	in.scale.data = arena_alloc(&w->m->arena, n * sizeof(float));
@@ -256,10 +257,22 @@ enum fettle_status rewrite_insert(struct rewrite *w, size_t value, const double 
 		((float *)in.scale.data)[i] = (float)factors[i];
 	for (i = g->first[value]; i < g->first[value + 1] && !st; i++) {
 		struct node *node = w->m->nodes.v[g->uses[i]];
+		struct layout l;
 
-		if (is_matrix_op(w->m, node) && strcmp(node->in[0], g->names[value]) == 0)
-			st = scale_weight(w, node, factors, 1, true, err);
+		if (!is_matrix_op(w->m, node) || strcmp(node->in[0], g->names[value]) != 0)
+			continue;
+		l = layout_of(node, &model_init(w->m, node->in[1])->t);
+		if (layout_inputs(&l) != n)
+			return fail(err, FETTLE_INVALID, "cannot smooth value '%s': %zu factors, need %zu",
+				    g->names[value], n, layout_inputs(&l));
+		st = scale_weight(w, node, factors, 1, true, err);
+		found = true;
 	}
+	if (!st && !found)
+		st = fail(err, FETTLE_INVALID, "cannot smooth value '%s': no MatMul or Gemm reads it",
+			  g->names[value]);
+	if (st)
+		return st;
 	VEC_PUSH(&w->insertions, in);
 	note(w, "insert", factors, n, value);
 	return st;
