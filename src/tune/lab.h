@@ -69,10 +69,8 @@ struct lab {
 
 	/* kept between trials */
 	struct session *fp32;
-	struct lab_ranges **ranges; /* per number of calibration samples */
-	struct quantizer **quantizers;
-	size_t n_sizes;
-	int64_t *sizes;
+	struct lab_ranges **ranges; /* per number of calibration samples and variant of the model */
+	size_t n_ranges;
 	struct stand *stands; /* where trials run, side by side */
 	pthread_mutex_t lock; /* what they share: quantizers, and the cache */
 	struct order *order;  /* of the evaluation samples; NULL before the baseline */
@@ -128,14 +126,19 @@ void lab_learn(struct lab *l,
 void lab_forget_stands(struct lab *l);
 enum fettle_status lab_size(struct model *m, size_t *bytes, struct err *err);
 
-/* ranges.c: one calibration and one quantizer per number of calibration samples, made when a plan first asks */
+/* ranges.c: one calibration and one quantizer per number of calibration samples and per variant of the model (that is
+ * what cle and smooth_quant make of it), made when a plan first asks */
 enum fettle_status lab_quantizer(struct lab *l, const struct plan *p, struct quantizer **out,
 				 struct err *err);
 void lab_flush_ranges(struct lab *l); /* to the history, before the trial: what is in it can be recovered */
 void lab_forget_ranges(struct lab *l);
 
-/* Ranges by name of value and setting, as the history keeps them. */
-char *range_key(const struct qsetting *s); /* free() it */
-char *mean_key(const char *value, int axis, size_t samples);
+enum fettle_status lab_quantizer_for(struct lab *l, int64_t samples, const struct recipes *r,
+				     struct quantizer **out, struct err *err);
+
+/* What the history keeps of each variant of the model, by the names of these; free() them. */
+char *range_key(const struct qsetting *s, const char *variant); /* its ranges: value and this setting */
+char *mean_key(const char *value, int axis, size_t samples, const char *variant);
+char *rewrite_key(const char *variant, size_t samples); /* what variant_read() wants */
 
 #endif
