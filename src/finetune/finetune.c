@@ -7,6 +7,9 @@
 
 #include "finetune/method.h"
 
+/* what gram may have, however small the cache */
+static const size_t least_memory = (size_t)64 << 20;
+
 /* samples at a time for passes that only look */
 enum { LOOK = 32 };
 
@@ -165,6 +168,12 @@ static enum fettle_status tune_op(const struct finetune_source *s, const struct 
 	enum fettle_status st;
 
 	st = layer_open(&l, s->s, node, t, &plan->ops[node].weight, err);
+	if (!st && o->algorithm == FINETUNE_GRAM && gram_bytes(&l) > least_memory &&
+	    gram_bytes(&l) > s->cache && s->cache) {
+		r->left = "its Gram matrix does not fit the cache";
+		layer_release(&l);
+		return FETTLE_OK;
+	}
 	if (!st)
 		st = work_open(&w, s, node, quantized, t->input, err);
 	if (!st)

@@ -8,7 +8,11 @@
  *           programming", arXiv:2006.10518 (weights, scale and bias; inputs keep their scale)
  * gram      our own: coordinate descent on the Gram matrix of the inputs; see gram.c
  *
- * Left alone are ops that share their weight with another, convolutions in three dimensions, ConvTranspose.
+ * Left alone are ops that share their weight with another, convolutions in three dimensions, ConvTranspose, and
+ * (by gram) those whose Gram matrix is larger than both the cache and 64 MB.
+ *
+ * A layer's samples are kept under the cache's bytes. Where they do not fit, batches are run again: gram needs
+ * one pass; adaround and adaquant learn on one window of batches after the other, in up to eight rounds.
  */
 #ifndef FINETUNE_FINETUNE_H
 #define FINETUNE_FINETUNE_H

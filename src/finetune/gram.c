@@ -481,6 +481,14 @@ static void set_shift(struct layer *l, const struct sums *s, size_t out)
 	l->shift[out] = (mean - sum * (double)l->scale[out]) / s->count;
 }
 
+size_t gram_bytes(const struct layer *l)
+{
+	const size_t k = l->patch, outputs = layer_outputs(l);
+
+	return (2 * l->groups + 1) * k * k * sizeof(double) + 2 * k * k * sizeof(float) +
+	       4 * outputs * k * sizeof(double) + ROWS * k * sizeof(float);
+}
+
 enum fettle_status gram(struct work *w, struct err *err)
 {
 	struct layer *l = w->l;

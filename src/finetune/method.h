@@ -31,6 +31,7 @@ struct work {
 enum fettle_status adaround(struct work *w, struct err *err);
 enum fettle_status adaquant(struct work *w, struct err *err);
 enum fettle_status gram(struct work *w, struct err *err);
+size_t gram_bytes(const struct layer *l); /* that it needs beside the samples */
 
 /* The shift that takes the mean residual off, on the samples learned from. */
 enum fettle_status fit_shift(struct work *w, struct err *err);
