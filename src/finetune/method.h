@@ -1,0 +1,64 @@
+/* What the ways of rounding share. Each changes a layer's levels (adaquant: its scales, too). */
+#ifndef FINETUNE_METHOD_H
+#define FINETUNE_METHOD_H
+
+#include "finetune/capture.h"
+#include "finetune/math.h"
+
+/* Loops over all weights in each iteration: compiled for wider vectors, too, where the compiler chooses at load time. */
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+#define WIDE __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define WIDE
+#endif
+
+static inline float clampf(float x, float least, float most)
+{
+	x = x < least ? least : x;
+	return x > most ? most : x;
+}
+
+/* A layer at work. */
+struct work {
+	struct capture *c;
+	struct layer *l;
+	struct layer_math *m;
+	const struct finetune *o;
+	uint64_t seed; /* of this layer */
+	size_t run;    /* units that make up a sample */
+};
+
+enum fettle_status adaround(struct work *w, struct err *err);
+enum fettle_status adaquant(struct work *w, struct err *err);
+enum fettle_status gram(struct work *w, struct err *err);
+size_t gram_bytes(const struct layer *l); /* that it needs beside the samples */
+
+/* The shift that takes the mean residual off, on the samples learned from. */
+enum fettle_status fit_shift(struct work *w, struct err *err);
+/* Error on batches first..end-1 of the layer as it is. */
+enum fettle_status work_error(struct work *w, size_t first, size_t end, double *out, struct err *err);
+
+/* train.c: stochastic gradient descent, whatever is learned */
+struct learner {
+	void *self;
+	/* the real weights for the next iteration, outputs x patch */
+	enum fettle_status (*weights)(void *self, size_t iteration, float *w, struct err *err);
+	/* one step along the gradient with respect to those of the mean squared error, summed over outputs: that
+	 * is `factor` times what is given */
+	enum fettle_status (*step)(void *self, size_t iteration, const float *gradient, float factor,
+				   struct err *err);
+	/* writes what was learned to the layer */
+	void (*settle)(void *self);
+};
+enum fettle_status train(struct work *w, const struct learner *f, struct err *err);
+
+/* Adam (arXiv:1412.6980) for n numbers. */
+struct adam {
+	float *mean, *square;
+	size_t n, t;
+};
+void adam_init(struct adam *a, size_t n);
+void adam_release(struct adam *a);
+void adam_step(struct adam *a, float *x, const float *gradient, double rate);
+
+#endif

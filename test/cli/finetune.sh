@@ -1,0 +1,41 @@
+#!/bin/bash
+# The recipe finetune from the command: each algorithm gives a model, a trial with it is recovered bit for bit
+# without data, and what is wrong is said.
+. test/lib.sh
+ex=examples
+
+refuses "did you mean 'gram'" quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --recipe finetune=grm -o "$dir/x.onnx"
+refuses "cache" quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --recipe finetune --cache many -o "$dir/x.onnx"
+expect 0 'finetune .*gram, adaround, adaquant' inspect --recipes
+
+conf() {
+	cat >"$dir/c.yaml" <<-E
+		quantization:
+		  recipes:
+		    finetune: $1
+		    FastFinetune: { DataSize: 64, NumIterations: 20, BatchSize: 8, FixedSeed: 3, $2 }
+	E
+}
+for a in off gram adaround adaquant; do
+	conf $a 'EarlyStop: false'
+	expect 0 '' quantize $ex/fashion.onnx -c "$dir/c.yaml" --calib $ex/fashion_calib.npz -o "$dir/$a.onnx"
+	"$fettle" eval "$dir/$a.onnx" --data $ex/fashion_eval.npz --metric top1 --json >"$dir/$a.json"
+	is "$(json value "$dir/$a.json") > 0.7" "top1 with $a"
+done
+is "$(json value "$dir/gram.json") > $(json value "$dir/off.json") + 0.02" "top1 that gram gives back"
+cmp -s "$dir/off.onnx" "$dir/gram.onnx" && bad "gram changed nothing"
+expect 0 '' quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --samples 64 --recipe finetune --cache 1M -o "$dir/again.onnx"
+conf gram 'DropRatio: 0.5'
+refuses 'DropRatio 0.5' quantize $ex/fashion.onnx -c "$dir/c.yaml" --calib $ex/fashion_calib.npz -o "$dir/x.onnx"
+conf adaround 'BetaRange: [3]'
+refuses 'BetaRange' quantize $ex/fashion.onnx -c "$dir/c.yaml" --calib $ex/fashion_calib.npz -o "$dir/x.onnx"
+
+conf gram 'SelectiveUpdate: true'
+"$fettle" tune $ex/fashion.onnx -c "$dir/c.yaml" --calib $ex/fashion_calib.npz --eval $ex/fashion_eval.npz --max-trials 2 \
+	--workspace "$dir/ws" -o "$dir/best.onnx" --json --quiet >"$dir/tune.json" 2>&1
+trial=$(sed -n '/"best"/,/}/s/.*"trial": \([0-9]*\).*/\1/p' "$dir/tune.json" | head -n 1)
+expect 0 'wrote' recover "$dir/ws" --trial "$trial" -o "$dir/recovered.onnx"
+if cmp -s "$dir/best.onnx" "$dir/recovered.onnx"; then ok; else bad "the recovered model is another"; fi
+rm -f "$dir"/ws/rounding-*
+refuses 'rounding' recover "$dir/ws" --trial "$trial" -o "$dir/recovered2.onnx"
+finish
