@@ -134,7 +134,7 @@ struct fettle_options {
 	const char *act_scheme; /* asym (default), sym */
 	const char *
 		algorithm; /* minmax (default), kl, percentile[:P], mse, moving_average, nonoverflow, minmse */
-	const char *weight_dtype;  /* int8 (default), uint8, int16 */
+	const char *weight_dtype;  /* int8 (default), uint8, int16, uint16 */
 	const char *weight_scheme; /* sym (default), asym */
 	const char *granularity;   /* per_channel (default), per_tensor */
 	const char *reduce_range;  /* auto (default: on where the CPU saturates), on, off: 7-bit weights */

@@ -39,6 +39,7 @@ static enum fettle_status run_calibration(struct fettle *f, const struct request
 		st = request_source(&data, r, &r->c->calibration.dataloader, "calibration", shape, &fo,
 				    &f->err);
 	if (!st) {
+		qplan_averages(plan, co.averaging);
 		n = quantizer_values(&s->g, &s->ops, plan, &values);
 		st = calibrate(&out->c, f->rt, s->m, values, n, data.feed, &co, &f->err);
 	}

@@ -71,7 +71,8 @@ static enum fettle_status read_settings(const struct fettle_options *o, const st
 						 { "int16", DT_S16 } },
 				 weight_types[] = { { "int8", DT_S8 },
 						    { "uint8", DT_U8 },
-						    { "int16", DT_S16 } },
+						    { "int16", DT_S16 },
+						    { "uint16", DT_U16 } },
 				 schemes[] = { { "asym", SCHEME_ASYM }, { "sym", SCHEME_SYM } },
 				 grains[] = { { "per_channel", 1 }, { "per_tensor", 0 } },
 				 ranges[] = { { "auto", 2 }, { "on", 1 }, { "off", 0 } };
@@ -85,7 +86,7 @@ static enum fettle_status read_settings(const struct fettle_options *o, const st
 	PICK("activation type", act_dtype, act_types, &act);
 	PICK("weight type", weight_dtype, weight_types, &weight);
 	PICK("activation scheme", act_scheme, schemes, &act_scheme);
-	if (weight == DT_U8)
+	if (weight == DT_U8 || weight == DT_U16)
 		weight_scheme = SCHEME_ASYM;
 	PICK("weight scheme", weight_scheme, schemes, &weight_scheme);
 	PICK("granularity", granularity, grains, &grain);
@@ -98,6 +99,8 @@ static enum fettle_status read_settings(const struct fettle_options *o, const st
 	d->weight.dtype = (enum dtype)weight;
 	d->weight.scheme = (enum scheme)weight_scheme;
 	d->weight.per_channel = grain;
+	if (qsetting_is_pow2(&d->act)) /* what wants powers of two wants them throughout */
+		d->weight.algorithm = d->act.algorithm;
 	/* only products of u8 and s8 saturate */
 	d->weight.narrow = narrow == 2 ? cpu->saturates && weight == DT_S8 : narrow;
 	return FETTLE_OK;

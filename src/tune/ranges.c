@@ -20,7 +20,9 @@ char *range_key(const struct qsetting *s)
 {
 	return xstrfmt("%s %s %s %.10g", dtype_name(s->dtype), s->scheme == SCHEME_SYM ? "sym" : "asym",
 		       range_methods[s->algorithm]->name,
-		       s->algorithm == RANGE_PERCENTILE ? s->percentile : 0);
+		       s->algorithm == RANGE_PERCENTILE       ? s->percentile
+		       : s->algorithm == RANGE_MOVING_AVERAGE ? s->averaging
+							      : 0);
 }
 
 static enum fettle_status get_range(void *self, const char *value, const struct qsetting *s,
@@ -28,7 +30,7 @@ static enum fettle_status get_range(void *self, const char *value, const struct 
 {
 	struct lab_ranges *r = self;
 	const struct observer *o = calibration_find(r->c, value);
-	struct range_options ro = { s->algorithm, s->percentile, 0, s->dtype, s->scheme };
+	struct range_options ro = { s->algorithm, s->percentile, s->averaging, s->dtype, s->scheme };
 	enum fettle_status st;
 	char *key, *both;
 
