@@ -129,7 +129,7 @@ static void weigh(struct gauss *g)
 	}
 }
 
-void gauss_fit(struct gauss *g, const uint16_t *points, const double *y, size_t n, size_t params)
+void gauss_fit(struct gauss *g, const double *points, const double *y, size_t n, size_t params)
 {
 	g->points = points;
 	g->y = y;

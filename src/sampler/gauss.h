@@ -10,23 +10,23 @@
 
 struct gauss {
 	size_t params, n;
-	const uint16_t *points; /* n rows of params options; borrowed */
-	const double *y;        /* borrowed; zero mean is assumed */
-	uint16_t *distances;    /* n rows of n */
-	double *covariance;     /* of h = 0 .. params */
-	double *factor;         /* upper triangle U with U'U = covariance + noise */
-	double *whitened;       /* U'^-1 y */
-	double *weights;        /* (covariance + noise)^-1 y */
-	double variance;        /* of the signal */
-	int length, noise;      /* places in the grid of hyperparameters */
-	bool fitted;            /* the places are those of an earlier fit */
+	const double *points; /* n rows of params options; borrowed */
+	const double *y;      /* borrowed; zero mean is assumed */
+	uint16_t *distances;  /* n rows of n */
+	double *covariance;   /* of h = 0 .. params */
+	double *factor;       /* upper triangle U with U'U = covariance + noise */
+	double *whitened;     /* U'^-1 y */
+	double *weights;      /* (covariance + noise)^-1 y */
+	double variance;      /* of the signal */
+	int length, noise;    /* places in the grid of hyperparameters */
+	bool fitted;          /* the places are those of an earlier fit */
 };
 
 /*
  * Fits to new data, by maximum marginal likelihood over a grid of hyperparameters; an earlier fit's choice
  * is where the search begins. points and y must stay where they are until the next fit.
  */
-void gauss_fit(struct gauss *g, const uint16_t *points, const double *y, size_t n, size_t params);
+void gauss_fit(struct gauss *g, const double *points, const double *y, size_t n, size_t params);
 
 /*
  * What is believed of a point that differs from point i of the fit in distances[i] parameters. The mean and a

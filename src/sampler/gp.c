@@ -31,7 +31,7 @@ struct gp {
 	struct gauss gauss;
 	size_t n; /* trials the process is fitted to */
 	size_t *numbers;
-	uint16_t *points;
+	double *points;
 	double ceiling;    /* costs above count as this */
 	double *y, lowest; /* standardised costs */
 };
@@ -39,12 +39,12 @@ struct gp {
 /* A search for the highest expected improvement. */
 struct hunt {
 	struct gp *gp;
-	uint16_t *at;     /* where the climb is */
+	double *at;       /* where the climb is */
 	uint16_t *apart;  /* its distances to the trials */
 	uint16_t *beside; /* those of a point beside it */
 	double *scratch;
-	size_t *order;  /* of the parameters */
-	uint16_t *best; /* unseen */
+	size_t *order; /* of the parameters */
+	double *best;  /* unseen */
 	double best_gain;
 	bool found;
 	int looks;
@@ -55,7 +55,7 @@ static void *gp_start(const struct point_space *space, const struct sampler_opti
 	struct gp *g = xcalloc(1, sizeof(*g));
 
 	g->space = space;
-	trials_init(&g->trials, space, opt->seed);
+	trials_init(&g->trials, space, opt);
 	rng_seed(&g->rng, opt->seed ^ 0x6770000000000000u);
 	return g;
 }
@@ -72,11 +72,11 @@ static void gp_end(void *state)
 	free(g);
 }
 
-static void gp_tell(void *state, const uint16_t *point, double cost)
+static void gp_tell(void *state, const double *point, const struct sampler_result *r)
 {
 	struct gp *g = state;
 
-	trials_tell(&g->trials, point, cost);
+	trials_tell(&g->trials, point, r);
 }
 
 /* As far above the median as twice the best is below it; the worst, when half are equally good. */
@@ -165,7 +165,7 @@ static double best_gain(const struct hunt *h)
 	return h->found ? h->best_gain : -INFINITY;
 }
 
-static void remember(struct hunt *h, const uint16_t *point, double gain)
+static void remember(struct hunt *h, const double *point, double gain)
 {
 	if (!(gain > best_gain(h) || !h->found) || trials_seen(&h->gp->trials, point))
 		return;
@@ -174,7 +174,7 @@ static void remember(struct hunt *h, const uint16_t *point, double gain)
 	h->found = true;
 }
 
-static void measure(const struct hunt *h, const uint16_t *point, uint16_t *distances)
+static void measure(const struct hunt *h, const double *point, uint16_t *distances)
 {
 	const struct gp *g = h->gp;
 	size_t i;
@@ -202,32 +202,32 @@ static double look(struct hunt *h, const uint16_t *distances, double floor)
 static bool improve(struct hunt *h, size_t param, double *gain)
 {
 	const struct gp *g = h->gp;
-	const uint16_t *column = g->points + param;
-	uint16_t from = h->at[param], to = from;
+	const double *column = g->points + param;
+	double from = h->at[param], to = from;
 	size_t n = g->n, i;
 	unsigned option;
 
-	for (option = 0; option < g->space->options[param]; option++) {
+	for (option = 0; option < g->space->params[param].levels; option++) {
 		double there;
 
 		if (option == from)
 			continue;
 		for (i = 0; i < n; i++) {
-			uint16_t trial = column[i * g->space->n];
+			double trial = column[i * g->space->n];
 
 			h->beside[i] = (uint16_t)(h->apart[i] - (trial != from) + (trial != option));
 		}
 		there = look(h, h->beside, fmin(*gain, best_gain(h)));
-		h->at[param] = (uint16_t)option;
+		h->at[param] = option;
 		remember(h, h->at, there);
 		if (there > *gain) {
 			*gain = there;
-			to = (uint16_t)option;
+			to = option;
 		}
 	}
 	h->at[param] = to;
 	for (i = 0; i < n && to != from; i++) {
-		uint16_t trial = column[i * g->space->n];
+		double trial = column[i * g->space->n];
 
 		h->apart[i] = (uint16_t)(h->apart[i] - (trial != from) + (trial != to));
 	}
@@ -235,7 +235,7 @@ static bool improve(struct hunt *h, size_t param, double *gain)
 }
 
 /* One parameter after the other, in random order, until none can be improved or the looks are spent. */
-static void climb(struct hunt *h, const uint16_t *from, int looks)
+static void climb(struct hunt *h, const double *from, int looks)
 {
 	size_t n = h->gp->space->n, i, still = 0;
 	int end = h->looks + looks;
@@ -272,7 +272,7 @@ static void hunt_climbing(struct hunt *h)
 {
 	const struct gp *g = h->gp;
 	size_t *ranked = xcalloc(g->trials.list.n, sizeof(*ranked)), n = g->space->n;
-	uint16_t *start = xcalloc(n, sizeof(*start));
+	double *start = xcalloc(n, sizeof(*start));
 	double best = -INFINITY;
 	int i;
 
@@ -295,7 +295,7 @@ static void hunt_climbing(struct hunt *h)
 	free(ranked);
 }
 
-static bool gp_ask(void *state, uint16_t *point)
+static bool gp_ask(void *state, double *point)
 {
 	struct gp *g = state;
 	struct hunt h = { .gp = g, .best = point };
@@ -329,6 +329,7 @@ static bool gp_ask(void *state, uint16_t *point)
 
 const struct sampler_type sampler_gp = {
 	.name = "gp",
+	.aliases = "gps GPSampler GPSSampler",
 	.summary = "Gaussian process on the number of differing parameters, expected improvement",
 	.start = gp_start,
 	.ask = gp_ask,

@@ -1,4 +1,5 @@
-/* Every point in a fixed order, the last parameter changing fastest. The seed changes nothing. */
+/* Every point in a fixed order, the last parameter changing fastest. The seed changes nothing. Points told that are not on the
+ * grid are of no account. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +7,7 @@
 
 struct grid {
 	const struct point_space *space;
-	uint16_t *next;
+	double *next;
 	bool done;
 	struct point_set told; /* from `next` on */
 };
@@ -18,11 +19,12 @@ static void *grid_start(const struct point_space *space, const struct sampler_op
 	(void)opt->seed;
 	g->space = space;
 	g->next = xcalloc(space->n, sizeof(*g->next));
+	point_first(space, g->next);
 	point_set_init(&g->told, space->n);
 	return g;
 }
 
-static bool grid_ask(void *state, uint16_t *point)
+static bool grid_ask(void *state, double *point)
 {
 	struct grid *g = state;
 	bool found = false;
@@ -35,11 +37,11 @@ static bool grid_ask(void *state, uint16_t *point)
 	return found;
 }
 
-static void grid_tell(void *state, const uint16_t *point, double cost)
+static void grid_tell(void *state, const double *point, const struct sampler_result *result)
 {
 	struct grid *g = state;
 
-	(void)cost;
+	(void)result;
 	if (!g->done && point_compare(point, g->next, g->space->n) >= 0)
 		point_set_add(&g->told, point);
 }
@@ -55,6 +57,9 @@ static void grid_end(void *state)
 
 const struct sampler_type sampler_grid = {
 	.name = "grid",
+	.aliases = "GridSampler",
+	.several = true,
+	.listed = true,
 	.summary = "every point in a fixed order",
 	.start = grid_start,
 	.ask = grid_ask,

@@ -6,7 +6,8 @@
 
 struct random {
 	struct shuffle order;
-	struct point_set seen; /* told before the order came to them; without an index also those asked */
+	struct point_set
+		seen; /* told before the order came to them; those asked, where it does not remember */
 };
 
 static void *random_start(const struct point_space *space, const struct sampler_options *opt)
@@ -18,22 +19,22 @@ static void *random_start(const struct point_space *space, const struct sampler_
 	return r;
 }
 
-static bool random_ask(void *state, uint16_t *point)
+static bool random_ask(void *state, double *point)
 {
 	struct random *r = state;
 
 	if (!shuffle_next_unseen(&r->order, &r->seen, point))
 		return false;
-	if (!r->order.space->size)
+	if (!shuffle_remembers(&r->order))
 		point_set_add(&r->seen, point);
 	return true;
 }
 
-static void random_tell(void *state, const uint16_t *point, double cost)
+static void random_tell(void *state, const double *point, const struct sampler_result *result)
 {
 	struct random *r = state;
 
-	(void)cost;
+	(void)result;
 	if (!shuffle_passed(&r->order, point))
 		point_set_add(&r->seen, point);
 }
@@ -48,6 +49,8 @@ static void random_end(void *state)
 
 const struct sampler_type sampler_random = {
 	.name = "random",
+	.aliases = "RandomSampler",
+	.several = true,
 	.summary = "every point in random order, without repetition",
 	.start = random_start,
 	.ask = random_ask,

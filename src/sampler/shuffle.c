@@ -66,28 +66,29 @@ static uint64_t unpermute(const struct shuffle *s, uint64_t x)
 	return x;
 }
 
-bool shuffle_next(struct shuffle *s, uint16_t *point)
+bool shuffle_remembers(const struct shuffle *s)
 {
-	if (!s->space->size) {
+	return s->space->size && s->space->even;
+}
+
+bool shuffle_passed(const struct shuffle *s, const double *point)
+{
+	return shuffle_remembers(s) && unpermute(s, point_index(s->space, point)) < s->next;
+}
+
+bool shuffle_next_unseen(struct shuffle *s, const struct point_set *seen, double *point)
+{
+	int draws;
+
+	for (draws = 0; !s->space->size || (!s->space->even && draws < SHUFFLE_DRAWS); draws++) {
 		point_draw(s->space, &s->rng, point);
-		return true;
+		if (point_set_find(seen, point) == POINT_NONE)
+			return true;
 	}
-	if (s->next == s->space->size)
-		return false;
-	point_at(s->space, permute(s, s->next++), point);
-	return true;
-}
-
-bool shuffle_passed(const struct shuffle *s, const uint16_t *point)
-{
-	return s->space->size && unpermute(s, point_index(s->space, point)) < s->next;
-}
-
-bool shuffle_next_unseen(struct shuffle *s, const struct point_set *seen, uint16_t *point)
-{
-	do
-		if (!shuffle_next(s, point))
-			return false;
-	while (point_set_find(seen, point) != POINT_NONE);
-	return true;
+	while (s->next < s->space->size) {
+		point_at(s->space, permute(s, s->next++), point);
+		if (point_set_find(seen, point) == POINT_NONE)
+			return true;
+	}
+	return false;
 }

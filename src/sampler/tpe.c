@@ -60,7 +60,7 @@ static void *tpe_start(const struct point_space *space, const struct sampler_opt
 
 	t->space = space;
 	t->opt = with_defaults(opt->tpe);
-	trials_init(&t->trials, space, opt->seed);
+	trials_init(&t->trials, space, opt);
 	rng_seed(&t->rng, opt->seed ^ 0x7470650000000000u);
 	return t;
 }
@@ -73,11 +73,11 @@ static void tpe_end(void *state)
 	free(t);
 }
 
-static void tpe_tell(void *state, const uint16_t *point, double cost)
+static void tpe_tell(void *state, const double *point, const struct sampler_result *r)
 {
 	struct tpe *t = state;
 
-	trials_tell(&t->trials, point, cost);
+	trials_tell(&t->trials, point, r);
 }
 
 /* Old trials fade: from 1 / n for the first in equal steps to 1 for the last FLAT. */
@@ -107,11 +107,11 @@ static void density_finish(struct density *d)
 		d->log_weights[i] = log(d->weights[i]);
 	}
 	for (i = 0; i < space->n; i++) {
-		double even = d->prior_weight / ((double)(d->n + 1) * space->options[i]);
+		double even = d->prior_weight / ((double)(d->n + 1) * (double)space->params[i].levels);
 
 		d->log_agree[i] = log1p(1 / even);
 		d->log_apart += log(even) - log1p(d->prior_weight / (double)(d->n + 1));
-		d->log_prior -= log(space->options[i]);
+		d->log_prior -= log((double)space->params[i].levels);
 	}
 }
 
@@ -154,13 +154,13 @@ static void split(const struct tpe *tpe, struct density *good, struct density *r
 	free(ranked);
 }
 
-static double density_log(const struct density *d, const uint16_t *point)
+static double density_log(const struct density *d, const double *point)
 {
 	size_t n = d->trials->space->n, i, k;
 	double top = d->log_weights[d->n] + d->log_prior, sum = 1; /* the sum is in parts of e^top */
 
 	for (i = 0; i < d->n; i++) {
-		const uint16_t *trial = point_set_get(&d->trials->points, d->numbers[i]);
+		const double *trial = point_set_get(&d->trials->points, d->numbers[i]);
 		double x = d->log_weights[i] + d->log_apart;
 
 		for (k = 0; k < n; k++)
@@ -175,11 +175,11 @@ static double density_log(const struct density *d, const uint16_t *point)
 	return top + log(sum);
 }
 
-static void density_draw(const struct density *d, struct rng *rng, uint16_t *point)
+static void density_draw(const struct density *d, struct rng *rng, double *point)
 {
 	const struct point_space *space = d->trials->space;
 	double u = rng_unit(rng);
-	const uint16_t *trial;
+	const double *trial;
 	size_t i;
 
 	for (i = 0; i < d->n && u >= d->weights[i]; i++)
@@ -194,14 +194,14 @@ static void density_draw(const struct density *d, struct rng *rng, uint16_t *poi
 		    (double)(d->n + 1)) /* 1 against w / K */
 			point[i] = trial[i];
 		else
-			point[i] = (uint16_t)rng_below(rng, space->options[i]);
+			point[i] = param_draw(&space->params[i], rng);
 }
 
-static bool tpe_ask(void *state, uint16_t *point)
+static bool tpe_ask(void *state, double *point)
 {
 	struct tpe *t = state;
 	struct density good, rest;
-	uint16_t *candidate;
+	double *candidate;
 	double best = -INFINITY;
 	bool found = false;
 	unsigned i;
@@ -234,6 +234,7 @@ static bool tpe_ask(void *state, uint16_t *point)
 
 const struct sampler_type sampler_tpe = {
 	.name = "tpe",
+	.aliases = "TPESampler",
 	.summary = "prefers what is common among good points and rare among the rest",
 	.start = tpe_start,
 	.ask = tpe_ask,

@@ -12,26 +12,34 @@ enum trial_state {
 
 struct trial {
 	enum trial_state state;
-	double cost; /* when done */
+	double cost;      /* when done: the first objective */
+	double violation; /* sum of those above 0; INFINITY when it failed */
 };
 
 struct trials {
 	const struct point_space *space;
 	struct point_set points;
 	VEC(struct trial) list; /* parallel to the points */
+	VEC(double) results;    /* for each trial its objectives, then its violations */
+	size_t n_objectives, n_constraints;
 	size_t done, failed;
 	struct shuffle order; /* where unseen points come from when the model has no say */
 };
 
-void trials_init(struct trials *t, const struct point_space *space, uint64_t seed);
+void trials_init(struct trials *t, const struct point_space *space, const struct sampler_options *opt);
 void trials_release(struct trials *t);
 
-void trials_ask(struct trials *t, const uint16_t *point); /* now pending; it must be unseen */
-void trials_tell(struct trials *t, const uint16_t *point, double cost);
-bool trials_seen(const struct trials *t, const uint16_t *point);
-bool trials_ask_random(struct trials *t, uint16_t *point); /* an unseen one, asked; false: none is left */
+void trials_ask(struct trials *t, const double *point); /* now pending; it must be unseen */
+void trials_tell(struct trials *t, const double *point, const struct sampler_result *r); /* NULL: failed */
+bool trials_seen(const struct trials *t, const double *point);
+bool trials_ask_random(struct trials *t, double *point); /* an unseen one, asked; false: none is left */
 
-/* numbers[done + failed], the best first; the failed come last, and the earlier before its equals. */
+static inline const double *trials_result(const struct trials *t, size_t number)
+{
+	return t->results.v + number * (t->n_objectives + t->n_constraints);
+}
+
+/* numbers[done + failed], the best first: sampler_tell() says which. The earlier comes before its equals. */
 void trials_rank(const struct trials *t, size_t *numbers);
 
 #endif

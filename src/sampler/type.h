@@ -1,6 +1,6 @@
 /*
  * What a sampler is made of: one `const struct sampler_type sampler_<id>` per file, and a line in list.h.
- * sampler.c checks and converts what comes in: here points are valid and low costs are good.
+ * sampler.c checks and converts what comes in: here points are those of point.h, and low values are good.
  */
 #ifndef SAMPLER_TYPE_H
 #define SAMPLER_TYPE_H
@@ -13,10 +13,13 @@
 
 struct sampler_type {
 	const char *name, *summary;
+	const char *aliases; /* with spaces between */
+	bool several;        /* objectives may be several */
+	bool listed;         /* floats without a step are given levels */
 	void *(*start)(const struct point_space *space,
-		       const struct sampler_options *opt);             /* the space outlives the state */
-	bool (*ask)(void *state, uint16_t *point);                     /* false: none is left */
-	void (*tell)(void *state, const uint16_t *point, double cost); /* finite, or NAN for a failure */
+		       const struct sampler_options *opt); /* the space outlives the state */
+	bool (*ask)(void *state, double *point);           /* false: none is left */
+	void (*tell)(void *state, const double *point, const struct sampler_result *r); /* NULL: it failed */
 	void (*end)(void *state);
 };
 

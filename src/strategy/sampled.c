@@ -18,7 +18,7 @@ struct sampled {
 	size_t n;
 	uint8_t (*option)[SPACE_OPTIONS_MAX]; /* [n]: what the sampler's numbers stand for */
 	struct sampler_param *params;
-	unsigned *point;
+	double *point;
 };
 
 static unsigned list_options(const struct param *op, uint8_t *out)
@@ -94,10 +94,13 @@ static enum fettle_status try_point(struct sampled *x)
 
 	plan_init(&p, space);
 	for (i = 0; i < x->n; i++)
-		p.choice[x->param[i]] = x->option[i][x->point[i]];
+		p.choice[x->param[i]] = x->option[i][(size_t)x->point[i]];
 	st = search_try(x->s, &p, &score);
 	plan_release(&p);
-	return st ? st : sampler_tell(x->sampler, x->point, score.loss, search_err(x->s));
+	if (st)
+		return st;
+	return sampler_tell(x->sampler, x->point, &(struct sampler_result){ .values = { score.loss } },
+			    search_err(x->s));
 }
 
 static void name_stage(struct search *s)

@@ -49,6 +49,7 @@ static enum fettle_status print_best(const struct function *f, const struct cont
 {
 	struct sampler_param params[FUNCTION_PARAMS_MAX];
 	struct sampler_options opt = { .params = params, .n_params = f->params, .seed = seed };
+	double point[FUNCTION_PARAMS_MAX];
 	unsigned x[FUNCTION_PARAMS_MAX];
 	struct sampler *s = NULL;
 	uint64_t best = UINT64_MAX;
@@ -57,20 +58,22 @@ static enum fettle_status print_best(const struct function *f, const struct cont
 	int trial;
 
 	for (i = 0; i < f->params; i++)
-		params[i] = (struct sampler_param){ SAMPLER_CATEGORICAL, f->options };
+		params[i] = (struct sampler_param){ .kind = SAMPLER_CATEGORICAL, .options = f->options };
 	st = sampler_new(&s, c->sampler, &opt, err);
 	for (trial = 1; !st && trial <= c->trials; trial++) {
 		uint64_t value;
 
-		st = sampler_ask(s, x, err);
+		st = sampler_ask(s, point, err);
 		if (st)
 			break;
+		for (i = 0; i < f->params; i++)
+			x[i] = (unsigned)point[i];
 		value = f->value(x, f->params);
 		best = value < best ? value : best;
 		if (trial == EARLY || trial == c->trials)
 			printf("best %s %s %u %d %llu\n", f->name, c->sampler, seed, trial,
 			       (unsigned long long)best);
-		st = sampler_tell(s, x, (double)value, err);
+		st = sampler_tell(s, point, &(struct sampler_result){ .values = { (double)value } }, err);
 	}
 	sampler_free(s);
 	return st;

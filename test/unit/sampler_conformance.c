@@ -34,14 +34,15 @@ static struct sampler *start(const char *name, const struct space *sp, uint64_t 
 {
 	struct sampler_param params[PARAMS_MAX];
 	struct sampler_options opt = {
-		.params = params, .n_params = sp->n, .seed = seed, .maximize = maximize
+		.params = params, .n_params = sp->n, .seed = seed, .maximize = { maximize }
 	};
 	struct sampler *s = NULL;
 	struct err err = ERR_INIT;
 	size_t i;
 
 	for (i = 0; i < sp->n; i++)
-		params[i] = (struct sampler_param){ SAMPLER_CATEGORICAL, sp->options[i % 4] };
+		params[i] =
+			(struct sampler_param){ .kind = SAMPLER_CATEGORICAL, .options = sp->options[i % 4] };
 	assert_ok(sampler_new(&s, name, &opt, &err), err);
 	return s;
 }
@@ -51,6 +52,18 @@ static double cost_of(const unsigned *x, size_t n)
 	return (double)separable(x, n);
 }
 
+/* the tests here know options only */
+static enum fettle_status ask_options(struct sampler *s, unsigned *point, size_t n, struct err *err)
+{
+	double x[PARAMS_MAX];
+	enum fettle_status st = sampler_ask(s, x, err);
+	size_t i;
+
+	for (i = 0; !st && i < n; i++)
+		point[i] = (unsigned)x[i];
+	return st;
+}
+
 /* asks, and fails when the point is not of the space or is already among the n before it */
 static void ask_new(struct sampler *s, const struct space *sp, unsigned *asked, size_t n)
 {
@@ -58,7 +71,7 @@ static void ask_new(struct sampler *s, const struct space *sp, unsigned *asked, 
 	struct err err = ERR_INIT;
 	size_t i;
 
-	assert_ok(sampler_ask(s, point, &err), err);
+	assert_ok(ask_options(s, point, sp->n, &err), err);
 	for (i = 0; i < sp->n; i++)
 		assert_true(point[i] < sp->options[i % 4]);
 	for (i = 0; i < n; i++)
@@ -66,11 +79,15 @@ static void ask_new(struct sampler *s, const struct space *sp, unsigned *asked, 
 			fail_msg("%s: ask %zu repeats %zu", sp->why, n, i);
 }
 
-static void tell(struct sampler *s, const unsigned *point, double value)
+static void tell(struct sampler *s, const struct space *sp, const unsigned *point, double value)
 {
 	struct err err = ERR_INIT;
+	double x[PARAMS_MAX];
+	size_t i;
 
-	assert_ok(sampler_tell(s, point, value, &err), err);
+	for (i = 0; i < sp->n; i++)
+		x[i] = point[i];
+	assert_ok(sampler_tell(s, x, &(struct sampler_result){ .values = { value } }, &err), err);
 }
 
 static void assert_spent(struct sampler *s, const struct space *sp)
@@ -80,7 +97,7 @@ static void assert_spent(struct sampler *s, const struct space *sp)
 	int again;
 
 	for (again = 0; again < 2; again++)
-		if (sampler_ask(s, point, &err) != FETTLE_STOP)
+		if (ask_options(s, point, sp->n, &err) != FETTLE_STOP)
 			fail_msg("%s: asks on after all %zu", sp->why, sp->size);
 }
 
@@ -109,7 +126,7 @@ static void hands_out_each_point_once(void **state)
 			assert_true(sampler_space_size(s) >= n);
 			for (i = 0; i < n; i++) {
 				ask_new(s, sp, asked, i);
-				tell(s, asked + i * sp->n, cost_of(asked + i * sp->n, sp->n));
+				tell(s, sp, asked + i * sp->n, cost_of(asked + i * sp->n, sp->n));
 			}
 			if (sp->size)
 				assert_spent(s, sp);
@@ -173,7 +190,8 @@ static void survives_failures(void **state)
 
 				for (i = 0; i < (sp->size ? sp->size : ASKS); i++) {
 					ask_new(s, sp, asked, i);
-					tell(s, asked + i * sp->n, failing(how, asked + i * sp->n, sp->n, i));
+					tell(s, sp, asked + i * sp->n,
+					     failing(how, asked + i * sp->n, sp->n, i));
 				}
 				if (sp->size)
 					assert_spent(s, sp);
@@ -202,7 +220,7 @@ static void run(const char *name, const struct space *sp, uint64_t seed, size_t 
 		for (k = 0; k < m; k++) {
 			const unsigned *x = asked + (i + (backwards ? m - 1 - k : k)) * sp->n;
 
-			tell(s, x, maximize ? -cost_of(x, sp->n) : cost_of(x, sp->n));
+			tell(s, sp, x, maximize ? -cost_of(x, sp->n) : cost_of(x, sp->n));
 		}
 	}
 	sampler_free(s);
@@ -280,13 +298,13 @@ static void told_points_are_not_asked(void **state)
 				point_number(sp, k, known + n * sp->n);
 				if (is_among(sp, known, n, known + n * sp->n))
 					continue;
-				tell(s, known + n * sp->n, cost_of(known + n * sp->n, sp->n));
+				tell(s, sp, known + n * sp->n, cost_of(known + n * sp->n, sp->n));
 				n++;
 			}
 			for (; n < sp->size; n++) {
 				ask_new(s, sp, known, n);
 				if (n % 2) /* the others stay pending */
-					tell(s, known + n * sp->n, 1);
+					tell(s, sp, known + n * sp->n, 1);
 			}
 			if (sp->size)
 				assert_spent(s, sp);
@@ -319,14 +337,14 @@ static void told_points_are_skipped(void **state)
 				unsigned point[PARAMS_MAX];
 				struct err err = ERR_INIT;
 
-				assert_ok(sampler_ask(s, point, &err), err);
+				assert_ok(ask_options(s, point, sp->n, &err), err);
 				assert_memory_equal(point, known + k * sp->n, sp->n * sizeof(*point));
 			}
 			for (k = 0; k < n; k++)
-				tell(s, known + k * sp->n, cost_of(known + k * sp->n, sp->n));
+				tell(s, sp, known + k * sp->n, cost_of(known + k * sp->n, sp->n));
 			for (; n < ASKS; n++) {
 				ask_new(s, sp, known, n);
-				tell(s, known + n * sp->n, 1);
+				tell(s, sp, known + n * sp->n, 1);
 			}
 			free(known);
 			sampler_free(s);
@@ -354,12 +372,12 @@ static void finds_the_last_points(void **state)
 			if (k < ARRAY_LEN(left))
 				continue;
 			point_number(&sp, i, asked + n * sp.n);
-			tell(s, asked + n * sp.n, cost_of(asked + n * sp.n, sp.n));
+			tell(s, &sp, asked + n * sp.n, cost_of(asked + n * sp.n, sp.n));
 			n++;
 		}
 		for (; n < sp.size; n++) {
 			ask_new(s, &sp, asked, n);
-			tell(s, asked + n * sp.n, 0);
+			tell(s, &sp, asked + n * sp.n, 0);
 		}
 		assert_spent(s, &sp);
 		free(asked);
@@ -384,7 +402,7 @@ static void random_and_grid_cover_a_million(void **state)
 		for (i = 0; i < sp.size; i++) {
 			size_t index = 0;
 
-			assert_ok(sampler_ask(s, point, &err), err);
+			assert_ok(ask_options(s, point, sp.n, &err), err);
 			for (j = 0; j < sp.n; j++)
 				index = index * 2 + point[j];
 			assert_false(seen[index]);
@@ -418,8 +436,8 @@ static void random_is_quick_in_large_spaces(void **state)
 		s = start("random", sp, 1, false);
 		asked = xcalloc(MANY * sp->n, sizeof(*asked));
 		for (i = 0; i < MANY; i++) {
-			assert_ok(sampler_ask(s, asked + i * sp->n, &err), err);
-			tell(s, asked + i * sp->n, 0);
+			assert_ok(ask_options(s, asked + i * sp->n, sp->n, &err), err);
+			tell(s, sp, asked + i * sp->n, 0);
 		}
 		width = sp->n * sizeof(*asked);
 		qsort_r(asked, MANY, width, compare_points, &width);
@@ -466,7 +484,7 @@ static void grid_counts(void **state)
 
 	(void)state;
 	for (i = 0; i < sp.size; i++) {
-		assert_ok(sampler_ask(s, point, &err), err);
+		assert_ok(ask_options(s, point, sp.n, &err), err);
 		point_number(&sp, i, expected);
 		assert_memory_equal(point, expected, sizeof(point));
 	}
@@ -491,7 +509,7 @@ static void models_avoid_failures(void **state)
 
 			ask_new(s, &sp, asked, i);
 			failed += i >= ASKS && !x[3];
-			tell(s, x, x[3] ? cost_of(x, sp.n) : NAN);
+			tell(s, &sp, x, x[3] ? cost_of(x, sp.n) : NAN);
 		}
 		if (failed > ASKS / 4)
 			fail_msg("%s: %u of %d in the half that fails", models[k], failed, ASKS);
@@ -517,9 +535,9 @@ static void last_value_holds(void **state)
 			ask_new(once, &sp, a, i);
 			ask_new(twice, &sp, b, i);
 			assert_memory_equal(x, b + i * sp.n, sp.n * sizeof(*x));
-			tell(once, x, cost_of(x, sp.n));
-			tell(twice, x, i % 2 ? NAN : -1e9);
-			tell(twice, x, cost_of(x, sp.n));
+			tell(once, &sp, x, cost_of(x, sp.n));
+			tell(twice, &sp, x, i % 2 ? NAN : -1e9);
+			tell(twice, &sp, x, cost_of(x, sp.n));
 		}
 		free(a);
 		free(b);
@@ -554,7 +572,7 @@ static uint64_t median_best(const char *name, const struct function *f, size_t t
 				uint64_t value = f->value(asked + k * sp.n, sp.n);
 
 				best[seed] = value < best[seed] ? value : best[seed];
-				tell(s, asked + k * sp.n, (double)value);
+				tell(s, &sp, asked + k * sp.n, (double)value);
 			}
 		}
 		free(asked);
@@ -601,10 +619,11 @@ static void models_are_as_good_as_optuna(void **state)
 
 static void refuses_what_is_wrong(void **state)
 {
-	static const struct sampler_param good[] = { { SAMPLER_CATEGORICAL, 2 } },
-					  none[] = { { SAMPLER_CATEGORICAL, 0 } },
-					  many[] = { { SAMPLER_CATEGORICAL, SAMPLER_OPTIONS_MAX + 1 } },
-					  odd[] = { { (enum sampler_kind)99, 2 } };
+	static const struct sampler_param good[] = { { .kind = SAMPLER_CATEGORICAL, .options = 2 } },
+					  none[] = { { .kind = SAMPLER_CATEGORICAL, .options = 0 } },
+					  many[] = { { .kind = SAMPLER_CATEGORICAL,
+						       .options = SAMPLER_OPTIONS_MAX + 1 } },
+					  odd[] = { { .kind = (enum sampler_kind)99, .options = 2 } };
 	static const struct {
 		const char *name;
 		const struct sampler_param *params;
@@ -621,7 +640,7 @@ static void refuses_what_is_wrong(void **state)
 	struct sampler_options opt = { .params = good, .n_params = 1 };
 	struct sampler *s = NULL;
 	struct err err = ERR_INIT;
-	unsigned point = 2;
+	double point = 2;
 	size_t i;
 
 	(void)state;
@@ -635,7 +654,8 @@ static void refuses_what_is_wrong(void **state)
 	FOR_EACH_SAMPLER(name)
 	{
 		assert_ok(sampler_new(&s, name, &opt, &err), err);
-		assert_int_equal(sampler_tell(s, &point, 0, &err), FETTLE_INVALID);
+		assert_int_equal(sampler_tell(s, &point, &(struct sampler_result){ .values = { 0 } }, &err),
+				 FETTLE_INVALID);
 		assert_non_null(strstr(err.msg, "option 2 of parameter 0, which has 2"));
 		sampler_free(s);
 	}
