@@ -122,6 +122,7 @@ static enum fettle_status find_shift(struct job *j, size_t node, const struct qw
 	const struct node *old = j->g->m->nodes.v[node];
 	const struct channel_axis in = weighted_axis(j->g->m, &j->z->ops->v[node], old);
 	struct range_source *source = &j->z->ranges;
+	const struct rounded *own = job_rounded(j, node);
 	struct init *init;
 	struct layout l;
 	double *means;
@@ -130,6 +131,14 @@ static enum fettle_status find_shift(struct job *j, size_t node, const struct qw
 	size_t i, count;
 
 	*shift = NULL;
+	if (own) { /* has been corrected with the true inputs */
+		*n = own->n_shift;
+		if (own->shift) {
+			*shift = xcalloc(*n, sizeof(**shift));
+			memcpy(*shift, own->shift, *n * sizeof(**shift));
+		}
+		return FETTLE_OK;
+	}
 	if ((!r->fast_bias_correction && !r->weight_correction) || !source->mean || !in.value)
 		return FETTLE_OK;
 	init = model_init(j->z->base, old->in[1]);
@@ -191,23 +200,46 @@ enum fettle_status corrected_bias(struct job *j, size_t node, const struct qweig
 	return st;
 }
 
-enum fettle_status correct_matmul(struct job *j, size_t node, const struct qweight *w, struct err *err)
+/* the constant of the Add in fp32 that is all there is behind a MatMul, or NULL; *at is the Add */
+static struct init *bias_behind(const struct job *j, size_t node, size_t *at)
 {
-	const struct node *old = j->g->m->nodes.v[node], *add = graph_only_user(j->g, old->out[0]);
+	const struct node *add = graph_only_user(j->g, j->g->m->nodes.v[node]->out[0]);
 	struct init *b = NULL;
-	struct tensor bias;
-	size_t at, k, n;
-	double *shift;
-	enum fettle_status st;
+	size_t k;
 
 	for (k = 0; add && node_is(add, "Add") && k < add->n_in; k++)
 		if (!b)
 			b = model_init(j->z->base, add->in[k]);
 	if (!b || b->t.dtype != DT_F32 || b->t.rank < 1 || b->t.dims[b->t.rank - 1] != tensor_count(&b->t))
+		return NULL;
+	*at = (size_t)j->g->producer[graph_value(j->g, add->out[0])];
+	return job_mode(j, *at) == OP_FP32 ? b : NULL;
+}
+
+bool takes_shift(const struct job *j, size_t node)
+{
+	const struct init *b, *w = model_init(j->z->base, j->g->m->nodes.v[node]->in[1]);
+	size_t at;
+
+	if (j->z->ops->v[node].rule->bias >= 0)
+		return true;
+	b = bias_behind(j, node, &at);
+	return b && w && tensor_count(&b->t) == w->t.dims[w->t.rank - 1];
+}
+
+enum fettle_status correct_matmul(struct job *j, size_t node, const struct qweight *w, struct err *err)
+{
+	struct init *b;
+	const struct node *add;
+	struct tensor bias;
+	size_t at, k, n;
+	double *shift;
+	enum fettle_status st;
+
+	b = bias_behind(j, node, &at);
+	if (!b)
 		return FETTLE_OK;
-	at = (size_t)j->g->producer[graph_value(j->g, add->out[0])];
-	if (job_mode(j, at) != OP_FP32)
-		return FETTLE_OK;
+	add = j->g->m->nodes.v[at];
 	st = model_weight(j->z->base, b, err);
 	if (!st)
 		st = find_shift(j, node, w, &shift, &n, err);

@@ -254,6 +254,8 @@ static enum fettle_status emit_static(struct job *j, size_t i, struct err *err)
 			n->in[k] = p->float_again;
 			if (k == 0)
 				input_scale = p->q.scale;
+			if (k == 0 && j->traces && r->weight > 0)
+				j->traces[i] = (struct trace){ .input = p->quantized, .q = p->q };
 		} else if ((int)k == r->weight) {
 			st = emit_weights(j, i, n, input_scale, &behind, err);
 		} else if ((r->activations & (1u << (k < 7 ? k : 7))) && model_init(base, old->in[k])) {

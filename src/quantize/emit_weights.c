@@ -207,10 +207,14 @@ static enum fettle_status fit_weights(struct job *j, size_t i, const struct qset
 {
 	const struct op *op = &j->z->ops->v[i];
 	const char *name = j->g->m->nodes.v[i]->in[op->rule->weight];
+	const struct rounded *own = job_rounded(j, i);
 	float *min_scale;
-	enum fettle_status st;
+	enum fettle_status st = FETTLE_OK;
 
-	st = weight_get(j->z->weights, name, s, form, w, err);
+	if (own)
+		*w = &own->w;
+	else
+		st = weight_get(j->z->weights, name, s, form, w, err);
 	if (st)
 		return st;
 	if (op->rule->bias < 0)
@@ -219,7 +223,8 @@ static enum fettle_status fit_weights(struct job *j, size_t i, const struct qset
 	if (st || !bias->data || quantize_bias(j, bias, input_scale, *w, q, &min_scale))
 		return st;
 	form->min_scale = min_scale;
-	st = weight_get(j->z->weights, name, s, form, w, err);
+	if (!own)
+		st = weight_get(j->z->weights, name, s, form, w, err);
 	if (!st)
 		st = corrected_bias(j, i, *w, bias, err);
 	if (!st && !quantize_bias(j, bias, input_scale, *w, q, &min_scale))
@@ -244,10 +249,17 @@ enum fettle_status emit_weights(struct job *j, size_t i, struct node *n, float i
 	enum fettle_status st;
 
 	st = fit_weights(j, i, &s, &form, input_scale, &w, &bias, q, err);
+	if (!st && j->traces) {
+		j->traces[i].w = w;
+		j->traces[i].takes_shift = takes_shift(j, i);
+	}
 	if (!st && matmul && node_int(n, "transB", 0)) {
 		form.axis = 1;
 		form.transpose = true;
-		st = weight_get(j->z->weights, name, &s, &form, &w, err);
+		if (job_rounded(j, i))
+			w = qweight_transposed(&j->m->arena, w);
+		else
+			st = weight_get(j->z->weights, name, &s, &form, &w, err);
 	}
 	if (st)
 		return st;

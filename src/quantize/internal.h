@@ -45,9 +45,16 @@ struct job {
 	struct qvalue *values;
 	VEC(struct node *) nodes;
 	const char *qdq_domain;
-	struct map made;    /* constants already added: name -> 1 */
-	struct map dynamic; /* value -> index of its DynamicQuantizeLinear in nodes */
+	struct map made;                 /* constants already added: name -> 1 */
+	const struct rounding *rounding; /* may be NULL */
+	struct trace *traces;            /* may be NULL */
+	struct map dynamic;              /* value -> index of its DynamicQuantizeLinear in nodes */
 };
+
+static inline const struct rounded *job_rounded(const struct job *j, size_t node)
+{
+	return j->rounding ? j->rounding->v[node] : NULL;
+}
 
 static inline enum op_mode job_mode(const struct job *j, size_t node)
 {
@@ -106,6 +113,8 @@ enum fettle_status corrected_bias(struct job *j, size_t node, const struct qweig
 				  struct err *err);
 /* the same for a MatMul, whose bias is the constant of the Add behind it: rewrites that */
 enum fettle_status correct_matmul(struct job *j, size_t node, const struct qweight *w, struct err *err);
+/* has such an op a bias, or can it be given one? */
+bool takes_shift(const struct job *j, size_t node);
 /* where the channels lie that the op's weight is applied to */
 struct channel_axis weighted_axis(const struct model *m, const struct op *op, const struct node *n);
 

@@ -76,16 +76,66 @@ static struct node **dup_nodes(const struct model *m)
 	return v;
 }
 
-enum fettle_status quantize(struct quantizer *z, const struct qplan *asked, struct model **out,
+/* a rounding from a file may be of another model */
+static enum fettle_status check_rounding(const struct quantizer *z, const struct rounding *r, struct err *err)
+{
+	size_t i;
+
+	if (r->n != z->ops->n)
+		return fail(err, FETTLE_INVALID,
+			    "cannot apply rounding: it is for %zu ops, the model has %zu", r->n, z->ops->n);
+	for (i = 0; i < r->n; i++) {
+		const struct op_rule *rule = z->ops->v[i].rule;
+		const struct node *n = z->base->nodes.v[i];
+		const struct init *w = rule && rule->weight >= 0 && (int)n->n_in > rule->weight
+					       ? model_init(z->base, n->in[rule->weight])
+					       : NULL;
+
+		if (r->v[i] && (!w || !tensor_same_shape(&w->t, &r->v[i]->w.q)))
+			return fail(err, FETTLE_INVALID, "cannot apply rounding: op '%s' has another weight",
+				    z->ops->v[i].name);
+	}
+	return FETTLE_OK;
+}
+
+static bool has_static_compute(const struct qplan *p, const struct op_list *ops)
+{
+	size_t i;
+
+	for (i = 0; i < p->n; i++)
+		if (ops->v[i].rule && ops->v[i].rule->kind == OP_COMPUTE && p->ops[i].mode == OP_STATIC)
+			return true;
+	return false;
+}
+
+enum fettle_status quantize(struct quantizer *z, const struct qplan *plan, struct model **out,
 			    struct err *err)
 {
+	const struct rounding *r = NULL;
+	enum fettle_status st = check_plan(z, plan, err);
+
+	if (!st && plan->recipes.finetune.algorithm != FINETUNE_OFF && has_static_compute(plan, z->ops)) {
+		if (!z->ranges.rounding)
+			return fail(err, FETTLE_INVALID,
+				    "cannot apply plan: finetune needs calibration data, or the weights it "
+				    "has made");
+		st = z->ranges.rounding(z->ranges.self, z, plan, &r, err);
+	}
+	return st ? st : quantize_rounded(z, plan, r, NULL, out, err);
+}
+
+enum fettle_status quantize_rounded(struct quantizer *z, const struct qplan *asked, const struct rounding *r,
+				    struct trace *traces, struct model **out, struct err *err)
+{
 	struct qplan plan;
-	struct job j = { .z = z, .plan = &plan };
+	struct job j = { .z = z, .plan = &plan, .rounding = r, .traces = traces };
 	struct graph_index g = *z->g;
 	struct node **ops;
 	enum fettle_status st;
 
 	st = check_plan(z, asked, err);
+	if (!st && r)
+		st = check_rounding(z, r, err);
 	if (st)
 		return st;
 	plan = effective_plan(asked, z->ops);

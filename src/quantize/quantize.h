@@ -6,22 +6,25 @@
 #define QUANTIZE_QUANTIZE_H
 
 #include "calibrate/means.h"
+#include "quantize/rounding.h"
 #include "space/qplan.h"
 
 /*
  * What is known of activations: minimum and maximum of a value under a setting; and, if there is `mean`, the
  * mean of each of its channels along an axis (-1: the last). Only recipes that correct biases call that, with
  * what quantizer_means() lists. Without it fast_bias_correction fails, and weight_correction keeps to variances.
+ * `rounding` is asked for the weights of a plan with the recipe finetune; what it gives must outlive the models.
  */
+struct quantizer;
 struct range_source {
 	enum fettle_status (*get)(void *self, const char *value, const struct qsetting *s, struct range *out,
 				  struct err *err);
 	enum fettle_status (*mean)(void *self, const char *value, int axis, size_t channels, double *means,
 				   struct err *err);
+	enum fettle_status (*rounding)(void *self, struct quantizer *q, const struct qplan *plan,
+				       const struct rounding **out, struct err *err);
 	void *self;
 };
-
-struct quantizer;
 
 /* All arguments must outlive it. `ranges` may be NULL for plans that are all dynamic. */
 struct quantizer *quantizer_new(struct model *prepared, const struct graph_index *g,
@@ -31,6 +34,22 @@ void quantizer_free(struct quantizer *q);
 /* The model shares weights with the quantizer, which must outlive it. */
 enum fettle_status quantize(struct quantizer *q, const struct qplan *plan, struct model **out,
 			    struct err *err);
+
+/* What became of an op with a constant weight. Names live in the model that was made. */
+struct trace {
+	const char *input; /* the integers it reads; NULL: this op is not static, or has no constant weight */
+	struct qparams q;  /* of those */
+	const struct qweight
+		*w;       /* the weight, in the float one's layout; the quantizer's, or the rounding's */
+	bool takes_shift; /* has a bias, or room for one */
+};
+
+/*
+ * The same, with these weights instead of what the recipe finetune would give; both may be NULL. `traces` has
+ * room for one per node. The model shares the rounding's bytes.
+ */
+enum fettle_status quantize_rounded(struct quantizer *q, const struct qplan *plan, const struct rounding *r,
+				    struct trace *traces, struct model **out, struct err *err);
 
 /* The value that is quantized when an op makes `value`: behind the fused Relu or Clip if there is one. */
 size_t quantized_output(const struct graph_index *g, const char *value);

@@ -255,6 +255,24 @@ void qweight_floats(const struct qweight *w, float *out)
 				  (float)tensor_get(&w->scale, c), (float)tensor_get(&w->zero, c), out + at);
 }
 
+const struct qweight *qweight_transposed(struct arena *a, const struct qweight *w)
+{
+	const size_t rows = (size_t)w->q.dims[0], cols = (size_t)w->q.dims[1], size = dtype_size(w->q.dtype);
+	struct qweight *t = arena_alloc(a, sizeof(*t));
+	size_t i, j;
+
+	*t = *w;
+	t->axis = w->axis < 0 ? -1 : 1 - w->axis;
+	t->q.dims[0] = (int64_t)cols;
+	t->q.dims[1] = (int64_t)rows;
+	t->q.data = arena_alloc(a, tensor_bytes(&w->q));
+	for (i = 0; i < rows; i++)
+		for (j = 0; j < cols; j++)
+			memcpy((char *)t->q.data + (j * rows + i) * size,
+			       (const char *)w->q.data + (i * cols + j) * size, size);
+	return t;
+}
+
 /* the standard deviation of one channel's values */
 static double deviation(const float *x, const struct view *v, size_t c)
 {

@@ -31,6 +31,9 @@ enum fettle_status weight_get(struct weight_cache *c, const char *name, const st
 /* What the integers stand for; as many floats as w->q has elements. */
 void qweight_floats(const struct qweight *w, float *out);
 
+/* A matrix the other way round, in the arena. */
+const struct qweight *qweight_transposed(struct arena *a, const struct qweight *w);
+
 /* Quantizes a float tensor into `out` (as many elements of s->dtype), channels along axis; nothing is kept. */
 enum fettle_status quantize_tensor(const struct tensor *t, const struct qsetting *s, int axis, void *out,
 				   struct err *err);

@@ -38,6 +38,59 @@ static json_t *op_to_json(const struct op *op, const struct op_choice *c)
 	return j;
 }
 
+/* FastFinetune's keys, as documented */
+static const struct {
+	const char *key;
+	enum { FT_COUNT, FT_SEED, FT_REAL, FT_BOOL } type;
+	size_t offset;
+} finetune_keys[] = {
+#define KEY(name, type, field)                                                                               \
+	{                                                                                                    \
+		name, type, offsetof(struct finetune, field)                                                 \
+	}
+	KEY("DataSize", FT_COUNT, data_size),
+	KEY("BatchSize", FT_COUNT, batch_size),
+	KEY("NumIterations", FT_COUNT, iterations),
+	KEY("LearningRate", FT_REAL, learning_rate),
+	KEY("FixedSeed", FT_SEED, seed),
+	KEY("EarlyStop", FT_BOOL, early_stop),
+	KEY("SelectiveUpdate", FT_BOOL, selective_update),
+	KEY("UpdateBias", FT_BOOL, update_bias),
+	KEY("DropRatio", FT_REAL, drop_ratio),
+	KEY("RegParam", FT_REAL, reg_param),
+	KEY("WarmStart", FT_REAL, warm_start),
+#undef KEY
+};
+
+static json_t *finetune_to_json(const struct finetune *f)
+{
+	json_t *j = json_pack("{s:s, s:[f, f]}", "OptimAlgorithm", finetune_algorithms[f->algorithm],
+			      "BetaRange", f->beta_range[0], f->beta_range[1]);
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(finetune_keys); i++) {
+		const void *p = (const char *)f + finetune_keys[i].offset;
+		json_t *v = NULL;
+
+		switch (finetune_keys[i].type) {
+		case FT_COUNT:
+			v = json_integer((json_int_t) * (const size_t *)p);
+			break;
+		case FT_SEED:
+			v = json_integer((json_int_t) * (const uint64_t *)p);
+			break;
+		case FT_REAL:
+			v = json_real(*(const double *)p);
+			break;
+		case FT_BOOL:
+			v = json_boolean(*(const bool *)p);
+			break;
+		}
+		json_object_set_new(j, finetune_keys[i].key, v);
+	}
+	return j;
+}
+
 static json_t *recipes_to_json(const struct recipes *r)
 {
 	json_t *j = json_object(), *list;
@@ -45,6 +98,8 @@ static json_t *recipes_to_json(const struct recipes *r)
 
 	for (i = 0; i < n_recipe_infos; i++)
 		json_object_set_new(j, recipe_infos[i].name, json_boolean(recipe_get(r, &recipe_infos[i])));
+	if (r->finetune.algorithm != FINETUNE_OFF)
+		json_object_set_new(j, "finetune", finetune_to_json(&r->finetune));
 	if (r->n_no_output) {
 		list = json_array();
 		for (i = 0; i < r->n_no_output; i++)
@@ -180,6 +235,56 @@ static enum fettle_status read_ops(struct reader *r, json_t *list, const struct 
 	return st;
 }
 
+static bool read_finetune_key(struct finetune *f, size_t key, const json_t *v)
+{
+	void *p = (char *)f + finetune_keys[key].offset;
+
+	switch (finetune_keys[key].type) {
+	case FT_COUNT:
+		*(size_t *)p = (size_t)json_integer_value(v);
+		return json_is_integer(v) && json_integer_value(v) >= 0;
+	case FT_SEED:
+		*(uint64_t *)p = (uint64_t)json_integer_value(v);
+		return json_is_integer(v);
+	case FT_REAL:
+		*(double *)p = json_number_value(v);
+		return json_is_number(v) && json_number_value(v) >= 0;
+	case FT_BOOL:
+		*(bool *)p = json_is_true(v);
+		return json_is_boolean(v);
+	}
+	return false;
+}
+
+/* what is not said is the algorithm's default */
+static enum fettle_status read_finetune(const struct reader *r, const json_t *j, struct finetune *out)
+{
+	const json_t *beta = json_object_get(j, "BetaRange"), *v;
+	int algorithm = FINETUNE_OFF;
+	enum fettle_status st;
+	size_t i;
+
+	if (!j)
+		return FETTLE_OK;
+	st = read_word(r, j, "OptimAlgorithm", finetune_algorithms, N_FINETUNE_ALGORITHMS, &algorithm);
+	*out = finetune_defaults((enum finetune_algorithm)algorithm);
+	for (i = 0; i < ARRAY_LEN(finetune_keys) && !st; i++) {
+		v = json_object_get(j, finetune_keys[i].key);
+		if (v && !read_finetune_key(out, i, v))
+			st = fail(r->err, FETTLE_INVALID,
+				  "cannot read plan %s: recipe finetune, %s has no valid value", r->where,
+				  finetune_keys[i].key);
+	}
+	for (i = 0; i < 2 && beta && !st; i++) {
+		out->beta_range[i] = json_number_value(json_array_get(beta, i));
+		if (!(out->beta_range[i] > 0))
+			st = fail(r->err, FETTLE_INVALID,
+				  "cannot read plan %s: recipe finetune, BetaRange needs two numbers over 0",
+				  r->where);
+	}
+	return st;
+}
+
 static void start_empty(struct qplan *out, const struct op_list *ops)
 {
 	struct cpu cpu = cpu_detect();
@@ -225,6 +330,10 @@ enum fettle_status qplan_from_json(struct qplan *out, int64_t *samples, const ch
 		if (v)
 			recipe_set(&out->recipes, &recipe_infos[i], json_is_true(v));
 	}
+	r.op = "recipe finetune";
+	if (!st)
+		st = read_finetune(&r, json_object_get(json_object_get(all, "recipes"), "finetune"),
+				   &out->recipes.finetune);
 	if (!st)
 		st = read_ops(&r, list, ops, out);
 	json_decref(all);

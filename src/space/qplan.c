@@ -3,6 +3,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *const finetune_algorithms[] = { "off", "adaround", "adaquant", "gram" };
+
+struct finetune finetune_defaults(enum finetune_algorithm a)
+{
+	return (struct finetune){
+		.algorithm = a,
+		.batch_size = 32,
+		.iterations = 1000,
+		.learning_rate = a == FINETUNE_ADAQUANT ? 0.001 : 0.01,
+		.seed = 1,
+		.selective_update = true,
+		.update_bias = true,
+		.drop_ratio = 1,
+		.reg_param = 0.01,
+		.beta_range = { 20, 2 },
+		.warm_start = 0.2,
+	};
+}
+
 bool qsetting_equal(const struct qsetting *a, const struct qsetting *b)
 {
 	return a->dtype == b->dtype && a->scheme == b->scheme && a->per_channel == b->per_channel &&

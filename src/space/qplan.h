@@ -26,6 +26,30 @@ struct op_choice {
 enum quant_format { FORMAT_QDQ, FORMAT_QOPERATOR };
 enum approach { APPROACH_STATIC, APPROACH_DYNAMIC, APPROACH_AUTO };
 
+/* How weights are rounded: to the nearest, or so that each op's output on calibration data changes least. */
+enum finetune_algorithm { FINETUNE_OFF, FINETUNE_ADAROUND, FINETUNE_ADAQUANT, FINETUNE_GRAM };
+extern const char *const finetune_algorithms[]; /* "off", "adaround", "adaquant", "gram" */
+enum { N_FINETUNE_ALGORITHMS = 4 };
+
+/* The document's FastFinetune. What only SGD has is unused by gram. */
+struct finetune {
+	enum finetune_algorithm algorithm; /* OptimAlgorithm */
+	size_t data_size;                  /* DataSize: samples; 0: all there are */
+	size_t batch_size;                 /* BatchSize: samples per iteration */
+	size_t iterations;                 /* NumIterations, per op */
+	double learning_rate;              /* LearningRate, of Adam; rounding is learned in integer steps */
+	uint64_t seed;                     /* FixedSeed */
+	bool early_stop;       /* EarlyStop: when the error on held-out samples has stopped falling */
+	bool selective_update; /* SelectiveUpdate: an op whose error did not fall stays as it was */
+	bool update_bias;      /* UpdateBias */
+	double drop_ratio;     /* DropRatio: share of the input that is the quantized model's; 1: all */
+	double reg_param;      /* RegParam, of adaround: weight of the regulariser */
+	double beta_range[2];  /* BetaRange, of adaround: annealed from the first to the second */
+	double warm_start;     /* WarmStart, of adaround: share of iterations without regulariser */
+};
+/* What an algorithm does unless told otherwise. */
+struct finetune finetune_defaults(enum finetune_algorithm a);
+
 /* Passes over the whole model. A zeroed struct is the default. */
 struct recipes {
 	bool keep_first; /* first_conv_or_matmul_quantization off: that op stays in fp32 */
@@ -38,6 +62,7 @@ struct recipes {
 	bool qdq_pair_on_weights; /* add_qdq_pair_to_weight: float weights with Q and DQ */
 	bool fast_bias_correction;    /* biases take up the mean error of the quantized weights */
 	bool weight_correction;       /* quantized weights keep each channel's mean and variance */
+	struct finetune finetune;     /* include_fast_ft and FastFinetune */
 	const char *const *no_output; /* optypes_to_exclude_output_quant; borrowed */
 	size_t n_no_output;
 };
