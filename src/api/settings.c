@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "space/plan_json.h"
 #include "space/select.h"
+#include "space/settings_tuning.h"
 
 struct word {
 	const char *text;
@@ -218,7 +219,7 @@ enum fettle_status request_tuning(const struct request *r, const struct subject 
 	st = read_masks(r, s, &masks, err);
 	o.masks = masks;
 	if (!st)
-		*out = tuning_new(&s->ops, &s->g, &o);
+		*out = (r->is_search ? settings_tuning_new : tuning_new)(&s->ops, &s->g, &o);
 	free(masks);
 	return st;
 }

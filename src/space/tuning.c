@@ -293,6 +293,10 @@ void tuning_qplan(const struct tuning *t, const struct plan *p, struct qplan *ou
 {
 	size_t i;
 
+	if (t->own_qplan) {
+		t->own_qplan(t, p, out);
+		return;
+	}
 	*out = t->base;
 	out->ops = xcalloc(out->n, sizeof(*out->ops));
 	memcpy(out->ops, t->base.ops, out->n * sizeof(*out->ops));
@@ -305,4 +309,9 @@ void tuning_qplan(const struct tuning *t, const struct plan *p, struct qplan *ou
 int64_t tuning_samples(const struct tuning *t, const struct plan *p)
 {
 	return t->samples[t->n_samples > 1 ? p->choice[p->n - 1] : 0];
+}
+
+char *tuning_text(const struct tuning *t, const struct plan *p, const char *otherwise)
+{
+	return t->own_text ? t->own_text(t, p) : xstrdup(otherwise);
 }

@@ -19,9 +19,10 @@ struct lab_options {
 	double (*evaluate)(void *self, const char *model);
 	void *evaluate_self;
 	const char *workspace, *helper;
-	double weights[LAB_OBJECTIVES]; /* what a plan is judged by; all 0: latency */
-	const char *hawq_loss;          /* cross_entropy, mse; NULL: the former where there are labels */
-	bool has_reference;             /* the metric compares with the fp32 model's outputs */
+	double weights[LAB_OBJECTIVES];      /* what a plan is judged by; all 0: latency */
+	const char *hawq_loss;               /* cross_entropy, mse; NULL: the former where there are labels */
+	bool has_reference;                  /* the metric compares with the fp32 model's outputs */
+	double averaging[OBSERVER_AVERAGES]; /* constants of moving averages that plans may ask for */
 };
 
 struct lab_times {

@@ -1,6 +1,7 @@
 #include "tune/lab.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "base/str.h"
@@ -144,6 +145,7 @@ static enum fettle_status calibrate_size(struct lab *l, int64_t samples, struct 
 	double start = clock_now();
 	enum fettle_status st;
 
+	memcpy(o.averaging, l->o.averaging, sizeof(o.averaging));
 	l->calib_total = total; /* before the feed is cut down to fewer */
 	if (samples > 0 && (size_t)samples < total)
 		total = (size_t)samples;

@@ -18,7 +18,7 @@ struct search {
 	size_t best, most_accurate; /* trial numbers; 0: none yet */
 	double least;               /* objective of those that meet the criterion */
 	size_t held;
-	bool goal; /* a plan has met the criterion */
+	size_t n_met; /* plans that have met the criterion */
 	enum search_stop why;
 	enum fettle_status failed; /* the status that ended it */
 	struct err err;
@@ -157,9 +157,14 @@ static enum fettle_status go_on(struct search *s)
 	return FETTLE_OK;
 }
 
+static bool goal_reached(const struct search *s)
+{
+	return s->n_met >= (s->c.enough ? s->c.enough : s->c.timeout == 0 ? 1 : SIZE_MAX);
+}
+
 static bool goal_ends_it(const struct search *s)
 {
-	return s->goal && !s->held && s->c.timeout == 0;
+	return goal_reached(s) && !s->held;
 }
 
 static enum fettle_status after_trial(struct search *s)
@@ -257,7 +262,7 @@ static void keep_best(struct search *s, const struct trial *t)
 	bool record = t->score.met && t->score.objective < s->least;
 	size_t i;
 
-	s->goal |= t->score.met;
+	s->n_met += t->score.met;
 	if (t->score.failed || !plan_n_quantized(&t->plan, s->c.space))
 		return;
 	if (!s->best || better(s, t, trial_at(s, s->best)))
@@ -484,7 +489,7 @@ enum fettle_status search_run(struct search *s, const struct strategy *strategy,
 		return st;
 	}
 	if (s->why == SEARCH_RUNNING)
-		s->why = s->goal && s->c.timeout == 0 ? SEARCH_ACCURACY_MET : SEARCH_EXHAUSTED;
+		s->why = goal_reached(s) ? SEARCH_ACCURACY_MET : SEARCH_EXHAUSTED;
 	return FETTLE_OK;
 }
 

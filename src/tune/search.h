@@ -54,6 +54,7 @@ struct search_config {
 	double tolerance;       /* the loss that is allowed */
 	double objective_noise; /* objectives within this share of the least count as equal: then more int8 wins */
 	size_t max_trials;      /* 0: no limit */
+	size_t enough; /* so many that meet the criterion end it; 0: one, but none where there is a timeout */
 	double timeout; /* seconds from search_new(); 0: stop at the first plan that meets the criterion */
 	const struct search_backend *backend;
 	void *self; /* the backend's */
