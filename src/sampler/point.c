@@ -312,16 +312,6 @@ void point_settle(const struct point_space *s, struct rng *rng, double *point)
 			point[i] = param_draw(&s->params[i], rng);
 }
 
-unsigned point_distance(const double *a, const double *b, size_t n)
-{
-	unsigned d = 0;
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		d += a[i] != b[i];
-	return d;
-}
-
 /* ---- sets ---- */
 
 void point_set_init(struct point_set *s, size_t width)

@@ -81,8 +81,6 @@ void point_draw(const struct point_space *s, struct rng *rng, double *point);
 /* Inactive parameters become NAN, active ones that are NAN are drawn. */
 void point_settle(const struct point_space *s, struct rng *rng, double *point);
 
-unsigned point_distance(const double *a, const double *b, size_t n); /* Hamming's */
-
 /* A set that numbers its points in the order they came. */
 struct point_set {
 	size_t width; /* numbers per point */
