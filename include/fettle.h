@@ -163,6 +163,9 @@ struct fettle_options {
 	const void *model_bytes; /* an ONNX model in memory, without external data; a run keeps a copy */
 	size_t model_size;
 	const struct fettle_data_source *calib_source, *eval_source;
+
+	const char *const *recipes; /* "NAME", "NAME=off", "smooth_quant=0.6"; see fettle_recipe() */
+	size_t n_recipes;
 };
 #define FETTLE_OPTIONS_INIT                                                                                  \
 	{                                                                                                    \
@@ -286,6 +289,13 @@ FETTLE_API void fettle_tuned_free(struct fettle_tuned *t);
 /* The configuration in force, as YAML with the origin of every value; free() it. */
 FETTLE_API enum fettle_status fettle_print_config(struct fettle *f, const struct fettle_options *o,
 						  char **text);
+
+/* The recipes: what each does, its default, the values it takes, and whether a search tries it. NULL past the end. */
+struct fettle_recipe {
+	const char *name, *summary, *by_default, *values;
+	bool tuned;
+};
+FETTLE_API const struct fettle_recipe *fettle_recipe(size_t i);
 
 /* The strategies. NULL past the end. */
 FETTLE_API const char *fettle_strategy_name(size_t i, const char **summary);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "history/history.h"
+#include "quantize/variant.h"
 #include "space/plan_json.h"
 #include "tune/lab.h"
 
@@ -109,13 +110,14 @@ struct stored {
 	struct arena arena;
 	struct history *h;
 	size_t samples; /* that they are of */
+	char *variant;  /* of the model: variant_key() */
 };
 
 static enum fettle_status stored_get(void *self, const char *value, const struct qsetting *s,
 				     struct range *out, struct err *err)
 {
 	struct stored *r = self;
-	char *setting = range_key(s), *key = xstrfmt("%s\t%s", value, setting);
+	char *setting = range_key(s, r->variant), *key = xstrfmt("%s\t%s", value, setting);
 	size_t i = map_get(&r->index, key);
 
 	free(setting);
@@ -131,7 +133,7 @@ static enum fettle_status stored_means(void *self, const char *value, int axis, 
 				       struct err *err)
 {
 	struct stored *r = self;
-	char *key = mean_key(value, axis, r->samples), *text = NULL, *p;
+	char *key = mean_key(value, axis, r->samples, r->variant), *text = NULL, *p;
 	enum fettle_status st;
 	size_t i;
 
@@ -170,8 +172,31 @@ static enum fettle_status stored_open(struct stored *r, struct history *h, size_
 	return st;
 }
 
+/* the model as the plan's recipes had rewritten it */
+static enum fettle_status stored_variant(struct stored *r, struct subject *s, const struct recipes *recipes,
+					 struct variant **out, struct err *err)
+{
+	char *key, *text = NULL;
+	enum fettle_status st;
+
+	r->variant = variant_key(recipes);
+	if (!recipes_rewrite(recipes))
+		return variant_new(out, NULL, s, recipes, NULL, NULL, err);
+	key = rewrite_key(r->variant, r->samples);
+	st = history_meta(r->h, key, &text, err);
+	if (!st && !text)
+		st = fail(err, FETTLE_INVALID, "cannot recover: the history does not say what %s did",
+			  r->variant);
+	if (!st)
+		st = variant_read(out, s, text, err);
+	free(key);
+	free(text);
+	return st;
+}
+
 static void stored_release(struct stored *r)
 {
+	free(r->variant);
 	map_release(&r->index);
 	arena_release(&r->arena);
 	history_ranges_release(&r->ranges);
@@ -187,6 +212,7 @@ enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options 
 	struct history_trial t = { .number = 0 };
 	struct subject *s = NULL;
 	struct quantizer *z = NULL;
+	struct variant *v = NULL;
 	struct qplan plan = QPLAN_INIT;
 	struct model *q = NULL;
 	const char *model;
@@ -208,15 +234,18 @@ enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options 
 		st = qplan_from_json(&plan, &samples, t.plan, "of the history", &s->ops, &f->err);
 	if (!st)
 		st = stored_open(&stored, h, (size_t)samples, &f->err);
+	if (!st)
+		st = stored_variant(&stored, s, &plan.recipes, &v, &f->err);
 	if (st)
 		goto out;
-	z = quantizer_new(s->m, &s->g, &s->ops, &source);
+	z = variant_quantizer(v, &source);
 	st = quantize(z, &plan, &q, &f->err);
 	if (!st)
 		st = model_save(q, r.o.output, &f->err);
 out:
 	model_free(q);
 	quantizer_free(z);
+	variant_free(v);
 	qplan_release(&plan);
 	subject_free(s);
 	stored_release(&stored);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
+#include "quantize/variant.h"
 
 static bool plan_is_static(const struct qplan *p, const struct op_list *ops)
 {
@@ -15,8 +16,10 @@ static bool plan_is_static(const struct qplan *p, const struct op_list *ops)
 	return false;
 }
 
-static enum fettle_status run_calibration(struct fettle *f, const struct request *r, struct subject *s,
-					  const struct qplan *plan, struct activations *out)
+/* what a plan needs to know of the data. The base is rewritten where its recipes say so: *v is what it became. */
+static enum fettle_status run_calibration(struct fettle *f, const struct request *r, struct subject *base,
+					  const struct qplan *plan, struct variant **v,
+					  struct activations *out)
 {
 	struct session_options so = { .threads = 1, .level = OPT_NONE };
 	struct calibrate_options co = { .threads = r->threads, .progress = api_progress, .self = f };
@@ -28,6 +31,8 @@ static enum fettle_status run_calibration(struct fettle *f, const struct request
 				   .seed = r->o.seed ? r->o.seed : (uint64_t)r->c->tuning.random_seed };
 	const char **values = NULL;
 	struct channel_axis *axes = NULL;
+	struct subject *s = base;
+	struct qplan mapped = QPLAN_INIT;
 	struct session *shape = NULL; /* only to ask what the inputs are */
 	enum fettle_status st;
 	size_t n;
@@ -38,15 +43,20 @@ static enum fettle_status run_calibration(struct fettle *f, const struct request
 	if (!st)
 		st = request_source(&data, r, &r->c->calibration.dataloader, "calibration", shape, &fo,
 				    &f->err);
+	if (!st)
+		st = variant_new(v, f->rt, base, &plan->recipes, data.feed, &co, &f->err);
 	if (!st) {
 		qplan_averages(plan, co.averaging);
-		n = quantizer_values(&s->g, &s->ops, plan, &values);
+		s = (*v)->s;
+		variant_plan(*v, plan, &mapped);
+		n = quantizer_values(&s->g, &s->ops, &mapped, &values);
 		st = calibrate(&out->c, f->rt, s->m, values, n, data.feed, &co, &f->err);
 	}
 	if (!st && (plan->recipes.fast_bias_correction || plan->recipes.weight_correction)) {
-		n = quantizer_means(&s->g, &s->ops, plan, &axes);
+		n = quantizer_means(&s->g, &s->ops, &mapped, &axes);
 		st = calibrate_means(&out->means, f->rt, s->m, axes, n, data.feed, &co, &f->err);
 	}
+	qplan_release(&mapped);
 	free(axes);
 	free(values);
 	session_free(shape);
@@ -82,6 +92,7 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 	struct request r;
 	struct subject *s = NULL;
 	struct activations known = { NULL, NULL };
+	struct variant *v = NULL;
 	struct quantizer *z = NULL;
 	struct model *q = NULL;
 	struct qplan plan = QPLAN_INIT;
@@ -105,7 +116,7 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 		goto out;
 	out->seconds_prepare = clock_now() - t;
 	t = clock_now();
-	if (plan_is_static(&plan, &s->ops)) {
+	if (plan_is_static(&plan, &s->ops) || recipes_rewrite(&plan.recipes)) {
 		if (!request_has_data(&r, &r.c->calibration.dataloader)) {
 			st = fail(&f->err, FETTLE_INVALID,
 				  "cannot quantize %s: static quantization needs calibration data (--calib), "
@@ -113,7 +124,7 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 				  r.o.model);
 			goto out;
 		}
-		st = run_calibration(f, &r, s, &plan, &known);
+		st = run_calibration(f, &r, s, &plan, &v, &known);
 		if (st)
 			goto out;
 		ranges = activations_source(&known);
@@ -124,7 +135,7 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 	st = api_phase(f, "quantize");
 	if (st)
 		goto out;
-	z = quantizer_new(s->m, &s->g, &s->ops, known.c ? &ranges : NULL);
+	z = v ? variant_quantizer(v, &ranges) : quantizer_new(s->m, &s->g, &s->ops, NULL);
 	st = quantize(z, &plan, &q, &f->err);
 	out->seconds_quantize = clock_now() - t;
 	if (!st)
@@ -140,6 +151,7 @@ out:
 	model_free(q);
 	quantizer_free(z);
 	activations_release(&known);
+	variant_free(v);
 	qplan_release(&plan);
 	subject_free(s);
 	request_release(&r);

@@ -55,6 +55,42 @@ static enum fettle_status set_settings(struct request *r, struct err *err)
 	return st;
 }
 
+/* "cle", "cle=off", "smooth_quant=0.6" */
+static enum fettle_status set_recipe(struct request *r, const char *text, struct err *err)
+{
+	const char *names[32], *value = strchr(text, '='), *near;
+	char *name = value ? xstrfmt("%.*s", (int)(value - text), text) : xstrdup(text), *key;
+	const struct recipe_info *info = recipe_find(strcmp(name, "include_cle") == 0  ? "cle"
+						     : strcmp(name, "include_sq") == 0 ? "smooth_quant"
+										       : name);
+	bool off, on;
+	enum fettle_status st;
+	size_t i;
+
+	value = value ? value + 1 : "on";
+	on = strcmp(value, "on") == 0 || strcmp(value, "true") == 0;
+	off = strcmp(value, "off") == 0 || strcmp(value, "false") == 0;
+	if (!info) {
+		for (i = 0; i < n_recipe_infos; i++)
+			names[i] = recipe_infos[i].name;
+		near = str_nearest(name, names, n_recipe_infos);
+		st = fail(err, FETTLE_INVALID, "cannot apply recipe '%s': there is none of that name%s%s%s",
+			  name, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+	} else if (!on && !off && !info->has_alpha) {
+		st = fail(err, FETTLE_INVALID, "cannot apply recipe '%s': value '%s', need on or off", name,
+			  value);
+	} else {
+		key = xstrfmt("quantization.recipes.%s", info->name);
+		st = config_set(r->c, key, off ? "false" : "true", "--recipe", err);
+		free(key);
+		if (!st && !on && !off)
+			st = config_set(r->c, "quantization.recipes.smooth_quant_args.alpha", value,
+					"--recipe", err);
+	}
+	free(name);
+	return st;
+}
+
 static enum fettle_status set_texts(struct request *r, struct err *err)
 {
 	enum fettle_status st = FETTLE_OK;
@@ -66,6 +102,8 @@ static enum fettle_status set_texts(struct request *r, struct err *err)
 		if (value)
 			st = config_set(r->c, texts[i].key, value, texts[i].origin, err);
 	}
+	for (i = 0; i < r->o.n_recipes && !st; i++)
+		st = set_recipe(r, r->o.recipes[i], err);
 	return st ? st : set_settings(r, err);
 }
 
@@ -328,6 +366,11 @@ struct recipes request_recipes(const struct request *r)
 		.qdq_pair_on_weights = c->recipes.add_qdq_pair_to_weight,
 		.fast_bias_correction = c->recipes.fast_bias_correction,
 		.weight_correction = c->recipes.weight_correction,
+		.cle = c->recipes.cle,
+		.smooth_quant = c->recipes.smooth_quant,
+		.smooth_alpha = !c->recipes.smooth_quant ? 0
+				: c->recipes.alpha_auto  ? SMOOTH_AUTO
+							 : c->recipes.alpha.v[0],
 		.no_output = c->recipes.optypes_to_exclude_output_quant.v,
 		.n_no_output = c->recipes.optypes_to_exclude_output_quant.n,
 	};

@@ -39,7 +39,7 @@ bool request_has_data(const struct request *r, const struct config_dataloader *d
 enum fettle_status request_plan(struct request *r, const struct subject *s, struct qplan *out,
 				struct err *err);
 /* What a search may vary: tuning_free() it. */
-enum fettle_status request_tuning(const struct request *r, const struct subject *s, struct tuning **out,
+enum fettle_status request_tuning(const struct request *r, struct subject *s, struct tuning **out,
 				  struct err *err);
 struct recipes request_recipes(const struct request *r);
 

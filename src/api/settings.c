@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "quantize/channels.h"
 #include "space/plan_json.h"
 #include "space/select.h"
 #include "space/settings_tuning.h"
@@ -191,17 +192,33 @@ static enum fettle_status read_masks(const struct request *r, const struct subje
 	return st;
 }
 
-enum fettle_status request_tuning(const struct request *r, const struct subject *s, struct tuning **out,
+/* has the recipe nothing to work on in this model? */
+static bool does_nothing(const struct request *r, struct subject *s, const struct recipe_info *i)
+{
+	if (i->offset != offsetof(struct recipes, cle) && i->offset != offsetof(struct recipes, smooth_quant))
+		return false;
+	if (r->c->quantization.approach == APPROACH_DYNAMIC)
+		return true; /* there need not be data to go by */
+	return i->has_alpha ? !can_smooth(s) : !can_equalise(s);
+}
+
+enum fettle_status request_tuning(const struct request *r, struct subject *s, struct tuning **out,
 				  struct err *err)
 {
 	const struct config *c = r->c;
-	const bool *settable[] = {
-		&c->recipes.first_conv_or_matmul,     &c->recipes.last_conv_or_matmul,
-		&c->recipes.pre_post_process,         &c->recipes.scale_propagation_max_pooling,
-		&c->recipes.scale_propagation_concat, &c->recipes.gemm_to_matmul,
-		&c->recipes.dedicated_qdq_pair,       &c->recipes.add_qdq_pair_to_weight,
-		&c->recipes.fast_bias_correction,     &c->recipes.weight_correction
-	}; /* as in recipe_infos[] */
+	const bool *settable[] = { &c->recipes.first_conv_or_matmul,
+				   &c->recipes.last_conv_or_matmul,
+				   &c->recipes.pre_post_process,
+				   &c->recipes.scale_propagation_max_pooling,
+				   &c->recipes.scale_propagation_concat,
+				   &c->recipes.gemm_to_matmul,
+				   &c->recipes.dedicated_qdq_pair,
+				   &c->recipes.add_qdq_pair_to_weight,
+				   &c->recipes.fast_bias_correction,
+				   &c->recipes.weight_correction,
+				   &c->recipes.cle,
+				   &c->recipes.smooth_quant }; /* as in recipe_infos[] */
+	static const double alphas[] = { SMOOTH_AUTO, 0.5 };
 	bool fixed[ARRAY_LEN(settable)];
 	struct tuning_options o = { .recipes = request_recipes(r),
 				    .recipe_fixed = fixed,
@@ -212,7 +229,13 @@ enum fettle_status request_tuning(const struct request *r, const struct subject 
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(fixed); i++)
-		fixed[i] = config_is_set(c, settable[i]);
+		fixed[i] = config_is_set(c, settable[i]) || does_nothing(r, s, &recipe_infos[i]);
+	o.alphas = c->recipes.alpha.v;
+	o.n_alphas = c->recipes.alpha.n;
+	if (c->recipes.alpha_auto || !config_is_set(c, &c->recipes.alpha)) {
+		o.alphas = alphas;
+		o.n_alphas = c->recipes.alpha_auto || c->recipes.smooth_quant ? 1 : ARRAY_LEN(alphas);
+	}
 	o.defaults = qplan_defaults(&s->cpu);
 	o.defaults.approach = (enum approach)c->quantization.approach;
 	o.defaults.format = (enum quant_format)c->quantization.format;

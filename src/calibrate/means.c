@@ -9,6 +9,7 @@ struct channels {
 	int axis;
 	size_t n, output; /* which output of the session has the value */
 	double *sum;
+	float *min, *max;
 	uint64_t count; /* of values per channel */
 };
 
@@ -23,6 +24,18 @@ static size_t valid_part(const struct tensor *t, const struct feed_batch *b)
 	const size_t rows = (size_t)t->dims[0];
 
 	return b->n && rows % b->n == 0 ? rows / b->n * b->valid : rows;
+}
+
+/* one value of each channel */
+static void add_columns(struct channels *c, const float *x)
+{
+	size_t k;
+
+	for (k = 0; k < c->n; k++) {
+		c->sum[k] += x[k];
+		c->min[k] = x[k] < c->min[k] ? x[k] : c->min[k];
+		c->max[k] = x[k] > c->max[k] ? x[k] : c->max[k];
+	}
 }
 
 static enum fettle_status add(struct channels *c, const struct tensor *t, const struct feed_batch *b,
@@ -42,14 +55,26 @@ static enum fettle_status add(struct channels *c, const struct tensor *t, const 
 			outer *= d ? (size_t)t->dims[d] : valid_part(t, b);
 		else if (d > axis)
 			inner *= (size_t)t->dims[d];
-	for (o = 0; o < outer; o++)
+	for (o = 0; o < outer; o++) {
+		if (inner == 1) {
+			add_columns(c, x);
+			x += c->n;
+			continue;
+		}
 		for (k = 0; k < c->n; k++, x += inner) {
+			float lo = c->min[k], hi = c->max[k];
 			double sum = 0;
 
-			for (i = 0; i < inner; i++)
+			for (i = 0; i < inner; i++) {
 				sum += x[i];
+				lo = x[i] < lo ? x[i] : lo;
+				hi = x[i] > hi ? x[i] : hi;
+			}
 			c->sum[k] += sum;
+			c->min[k] = lo;
+			c->max[k] = hi;
 		}
+	}
 	c->count += (uint64_t)outer * inner;
 	return FETTLE_OK;
 }
@@ -93,6 +118,8 @@ static enum fettle_status divide(struct channel_means *c, struct err *err)
 			double *x = &c->v[i].sum[k];
 
 			*x = c->v[i].count ? *x / (double)c->v[i].count : 0;
+			if (!c->v[i].count)
+				c->v[i].min[k] = c->v[i].max[k] = 0;
 			if (!isfinite(*x))
 				return fail(err, FETTLE_INVALID,
 					    "cannot average value '%s': channel %zu is not finite",
@@ -110,7 +137,7 @@ enum fettle_status calibrate_means(struct channel_means **out, struct runtime *r
 	struct map seen = MAP_INIT;
 	struct observed s = OBSERVED_INIT;
 	enum fettle_status st = FETTLE_OK;
-	size_t i, n_values = 0;
+	size_t i, k, n_values = 0;
 
 	c->v = xcalloc(n, sizeof(*c->v));
 	c->n = n;
@@ -121,6 +148,12 @@ enum fettle_status calibrate_means(struct channel_means **out, struct runtime *r
 		v->axis = want[i].axis;
 		v->n = want[i].channels;
 		v->sum = xcalloc(v->n, sizeof(*v->sum));
+		v->min = xcalloc(v->n, sizeof(*v->min));
+		v->max = xcalloc(v->n, sizeof(*v->max));
+		for (k = 0; k < v->n; k++) {
+			v->min[k] = INFINITY;
+			v->max[k] = -INFINITY;
+		}
 		v->output = map_get(&seen, v->value);
 		if (v->output != MAP_NONE)
 			continue;
@@ -153,20 +186,45 @@ void channel_means_free(struct channel_means *c)
 	for (i = 0; i < c->n; i++) {
 		free(c->v[i].value);
 		free(c->v[i].sum);
+		free(c->v[i].min);
+		free(c->v[i].max);
 	}
 	free(c->v);
 	free(c);
 }
 
-enum fettle_status channel_means_get(const struct channel_means *c, const char *value, int axis,
-				     size_t channels, double *out, struct err *err)
+static const struct channels *find(const struct channel_means *c, const char *value, int axis,
+				   size_t channels)
 {
 	size_t i;
 
 	for (i = 0; i < c->n; i++)
-		if (strcmp(c->v[i].value, value) == 0 && c->v[i].axis == axis && c->v[i].n == channels) {
-			memcpy(out, c->v[i].sum, channels * sizeof(*out));
-			return FETTLE_OK;
-		}
-	return fail(err, FETTLE_INVALID, "cannot give the means of value '%s': it was not observed", value);
+		if (strcmp(c->v[i].value, value) == 0 && c->v[i].axis == axis && c->v[i].n == channels)
+			return &c->v[i];
+	return NULL;
+}
+
+enum fettle_status channel_means_get(const struct channel_means *c, const char *value, int axis,
+				     size_t channels, double *out, struct err *err)
+{
+	const struct channels *v = find(c, value, axis, channels);
+
+	if (!v)
+		return fail(err, FETTLE_INVALID, "cannot give the means of value '%s': it was not observed",
+			    value);
+	memcpy(out, v->sum, channels * sizeof(*out));
+	return FETTLE_OK;
+}
+
+enum fettle_status channel_extremes_get(const struct channel_means *c, const char *value, int axis,
+					size_t channels, float *min, float *max, struct err *err)
+{
+	const struct channels *v = find(c, value, axis, channels);
+
+	if (!v)
+		return fail(err, FETTLE_INVALID,
+			    "cannot give the extremes of value '%s': it was not observed", value);
+	memcpy(min, v->min, channels * sizeof(*min));
+	memcpy(max, v->max, channels * sizeof(*max));
+	return FETTLE_OK;
 }

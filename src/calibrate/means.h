@@ -1,6 +1,7 @@
 /*
- * The mean of each channel of a value over all calibration samples, for the recipes that correct biases.
- * Ordinary calibration does not pay for this: it is a pass of its own, over the same feed, when a plan asks.
+ * The mean, minimum and maximum of each channel of a value over all calibration samples, for the recipes that
+ * correct biases or scale channels. Ordinary calibration does not pay for this: it is a pass of its own, over
+ * the same feed, when a plan asks.
  */
 #ifndef CALIBRATE_MEANS_H
 #define CALIBRATE_MEANS_H
@@ -25,5 +26,8 @@ void channel_means_free(struct channel_means *c);
 /* FETTLE_INVALID when the value was not asked for along that axis. */
 enum fettle_status channel_means_get(const struct channel_means *c, const char *value, int axis,
 				     size_t channels, double *out, struct err *err);
+/* The same for the extremes; a channel of which nothing was seen has 0 and 0. */
+enum fettle_status channel_extremes_get(const struct channel_means *c, const char *value, int axis,
+					size_t channels, float *min, float *max, struct err *err);
 
 #endif

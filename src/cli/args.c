@@ -169,7 +169,13 @@ int args_read(const struct command *c, const struct option *options, size_t n, c
 			usage_error(c, "--%s needs a value (%s)", o->name, o->value);
 			return -1;
 		}
-		if (o->text) {
+		if (o->list && o->list->n == sizeof(o->list->v) / sizeof(o->list->v[0])) {
+			usage_error(c, "--%s: too many of them", o->name);
+			return -1;
+		}
+		if (o->list) {
+			o->list->v[o->list->n++] = value;
+		} else if (o->text) {
 			*o->text = value;
 		} else if (!set_number(o, value)) {
 			usage_error(c, "--%s: '%s' is not a valid number", o->name, value);

@@ -18,10 +18,17 @@ struct command {
 	bool hidden;
 };
 
+/* What was given with an option that may be given several times. */
+struct text_list {
+	const char *v[32];
+	size_t n;
+};
+
 /* An option: --name VALUE or --name=VALUE. Only one of the targets is set. */
 struct option {
 	const char *name, *value, *help;
 	const char **text;
+	struct text_list *list;
 	size_t *number; /* "2000" */
 	int *integer;
 	double *real;

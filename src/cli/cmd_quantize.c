@@ -50,6 +50,7 @@ static int report(const struct fettle_options *o, const struct fettle_quantized 
 static int run(int argc, char **argv)
 {
 	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	struct text_list recipes = { .n = 0 };
 	bool json = false, quiet = false;
 	const struct option options[] = {
 		{ "calib", "DATA", "samples to calibrate on", .text = &o.calib },
@@ -75,6 +76,10 @@ static int run(int argc, char **argv)
 		  "7-bit weights: on, off, or auto: on a CPU whose\nproducts saturate (auto)",
 		  .text = &o.reduce_range },
 		{ "plan", "JSON", "apply this plan, as 'tune' writes it", .text = &o.plan },
+		{ "recipe", "NAME[=VALUE]",
+		  "apply a recipe ('fettle inspect --recipes' lists them), such as\ncle, smooth_quant=0.6, "
+		  "weight_correction=off; may be given several times",
+		  .list = &recipes },
 		{ "keep-fp32", "OPS", "leave these ops alone", .text = &o.keep_fp32 },
 		{ "quantize", "OPS", "quantize these ops too, which are not by default",
 		  .text = &o.quantize },
@@ -100,6 +105,8 @@ static int run(int argc, char **argv)
 	if (!o.output)
 		return usage_error(&cmd_quantize, "where to? give -o OUT.onnx");
 	o.model = rest[0];
+	o.recipes = recipes.v;
+	o.n_recipes = recipes.n;
 	f = fettle_new();
 	progress_begin(&p, f, quiet);
 	st = fettle_quantize(f, &o, &q);

@@ -149,7 +149,7 @@ struct config {
 
 	/* A recipe that config_is_set() must be as the user says; the others are the search's to try. */
 	struct {
-		bool smooth_quant;                  /* false */
+		bool smooth_quant;                  /* false; also include_sq */
 		struct config_numbers alpha;        /* one, or several to be tuned; default 0.5 */
 		bool alpha_auto;                    /* alpha: auto; then `alpha` is empty */
 		bool fast_bias_correction;          /* false */
@@ -164,7 +164,8 @@ struct config {
 		bool dedicated_qdq_pair;            /* false */
 		struct config_strings optypes_to_exclude_output_quant; /* empty */
 		int graph_optimization_level;                          /* enum config_graph_level: default */
-		bool include_cle, include_sq, include_auto_mp, include_fast_ft; /* false */
+		bool cle;                                              /* false; also include_cle */
+		bool include_auto_mp, include_fast_ft;                 /* false */
 	} recipes;
 
 	struct {

@@ -24,14 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A weight in groups, as [group][first][second][inner], inputs or outputs first. */
-struct layout {
-	size_t groups, first, second, inner;
-	bool inputs_first;
-	double share; /* of the kernel positions that one output sees */
-};
-
-static struct layout layout_of(const struct node *n, const struct tensor *w)
+struct layout layout_of(const struct node *n, const struct tensor *w)
 {
 	struct layout l = { .groups = 1, .inner = 1, .share = 1 };
 	const int64_t *strides;
@@ -54,12 +47,12 @@ static struct layout layout_of(const struct node *n, const struct tensor *w)
 	return l;
 }
 
-static size_t layout_inputs(const struct layout *l)
+size_t layout_inputs(const struct layout *l)
 {
 	return l->groups * (l->inputs_first ? l->first : l->second);
 }
 
-static size_t layout_outputs(const struct layout *l)
+size_t layout_outputs(const struct layout *l)
 {
 	return l->groups * (l->inputs_first ? l->second : l->first);
 }

@@ -12,6 +12,7 @@ struct quantizer {
 	struct range_source ranges;
 	bool has_ranges;
 	struct weight_cache *weights;
+	const struct variant *variant; /* plans are of its base; NULL: of the prepared model */
 };
 
 /* A QuantizeLinear/DequantizeLinear pair on a value. */
@@ -115,6 +116,15 @@ enum fettle_status corrected_bias(struct job *j, size_t node, const struct qweig
 enum fettle_status correct_matmul(struct job *j, size_t node, const struct qweight *w, struct err *err);
 /* has such an op a bias, or can it be given one? */
 bool takes_shift(const struct job *j, size_t node);
+/* A weight in groups, as [group][first][second][inner], inputs or outputs first. */
+struct layout {
+	size_t groups, first, second, inner;
+	bool inputs_first;
+	double share; /* of the kernel positions that one output sees */
+};
+struct layout layout_of(const struct node *n, const struct tensor *w);
+size_t layout_inputs(const struct layout *l);
+size_t layout_outputs(const struct layout *l);
 /* where the channels lie that the op's weight is applied to */
 struct channel_axis weighted_axis(const struct model *m, const struct op *op, const struct node *n);
 

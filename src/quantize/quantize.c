@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "quantize/variant.h"
+
 struct quantizer *quantizer_new(struct model *prepared, const struct graph_index *g,
 				const struct op_list *ops, const struct range_source *ranges)
 {
@@ -24,6 +26,11 @@ void quantizer_free(struct quantizer *z)
 		return;
 	weight_cache_free(z->weights);
 	free(z);
+}
+
+void quantizer_map(struct quantizer *z, const struct variant *v)
+{
+	z->variant = v;
 }
 
 static bool needs_16_bits(const struct qplan *p, const struct op_list *ops)
@@ -108,8 +115,8 @@ static bool has_static_compute(const struct qplan *p, const struct op_list *ops)
 	return false;
 }
 
-enum fettle_status quantize(struct quantizer *z, const struct qplan *plan, struct model **out,
-			    struct err *err)
+static enum fettle_status carry_out(struct quantizer *z, const struct qplan *plan, struct model **out,
+				    struct err *err)
 {
 	const struct rounding *r = NULL;
 	enum fettle_status st = check_plan(z, plan, err);
@@ -164,6 +171,23 @@ enum fettle_status quantize_rounded(struct quantizer *z, const struct qplan *ask
 		model_free(j.m);
 	else
 		*out = j.m;
+	return st;
+}
+
+enum fettle_status quantize(struct quantizer *z, const struct qplan *asked, struct model **out,
+			    struct err *err)
+{
+	struct qplan mapped;
+	enum fettle_status st;
+
+	if (!z->variant || !z->variant->node)
+		return carry_out(z, asked, out, err);
+	if (asked->n != z->variant->n_base)
+		return fail(err, FETTLE_INVALID, "cannot apply plan: it is for %zu ops, the model has %zu",
+			    asked->n, z->variant->n_base);
+	variant_plan(z->variant, asked, &mapped);
+	st = carry_out(z, &mapped, out, err);
+	qplan_release(&mapped);
 	return st;
 }
 

@@ -30,6 +30,8 @@ struct range_source {
 struct quantizer *quantizer_new(struct model *prepared, const struct graph_index *g,
 				const struct op_list *ops, const struct range_source *ranges);
 void quantizer_free(struct quantizer *q);
+struct variant;
+void quantizer_map(struct quantizer *q, const struct variant *v); /* plans are of what v is a variant of */
 
 /* The model shares weights with the quantizer, which must outlive it. */
 enum fettle_status quantize(struct quantizer *q, const struct qplan *plan, struct model **out,

@@ -8,7 +8,6 @@
 enum fettle_status subject_open(struct subject **out, struct runtime *rt, const char *path, struct err *err)
 {
 	struct subject *s = xcalloc(1, sizeof(*s));
-	struct shapes shapes = SHAPES_INIT;
 	enum fettle_status st;
 
 	st = prepare(&s->m, rt, path, err);
@@ -16,11 +15,10 @@ enum fettle_status subject_open(struct subject **out, struct runtime *rt, const 
 		free(s);
 		return st;
 	}
-	probe_shapes(&shapes, rt, s->m);
+	probe_shapes(&s->shapes, rt, s->m);
 	graph_index_init(&s->g, s->m);
-	op_list_init(&s->ops, &s->m->arena, s->m, &s->g, &shapes);
+	op_list_init(&s->ops, &s->m->arena, s->m, &s->g, &s->shapes);
 	s->cpu = cpu_detect();
-	shapes_release(&shapes);
 	*out = s;
 	return FETTLE_OK;
 }
@@ -30,6 +28,7 @@ void subject_free(struct subject *s)
 	if (!s)
 		return;
 	op_list_release(&s->ops);
+	shapes_release(&s->shapes);
 	graph_index_release(&s->g);
 	model_free(s->m);
 	free(s);

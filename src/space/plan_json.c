@@ -91,13 +91,44 @@ static json_t *finetune_to_json(const struct finetune *f)
 	return j;
 }
 
+struct reader {
+	const char *where, *op;
+	struct err *err;
+};
+
+/* true or false; of smooth_quant false, or its alpha */
+static json_t *recipe_to_json(const struct recipes *r, const struct recipe_info *i)
+{
+	bool on = recipe_get(r, i);
+
+	if (!i->has_alpha || !on)
+		return json_boolean(on);
+	return r->smooth_alpha == SMOOTH_AUTO ? json_string("auto") : json_real(r->smooth_alpha);
+}
+
+static enum fettle_status read_recipe(const struct reader *rd, const json_t *v, const struct recipe_info *i,
+				      struct recipes *r)
+{
+	double alpha = json_is_number(v) ? json_number_value(v) : 0.5;
+
+	if (i->has_alpha && json_is_string(v) && strcmp(json_string_value(v), "auto") == 0)
+		alpha = SMOOTH_AUTO;
+	else if (!json_is_boolean(v) && !(i->has_alpha && json_is_number(v) && alpha >= 0 && alpha <= 1))
+		return fail(rd->err, FETTLE_INVALID, "cannot read plan %s: recipe '%s', need true or false%s",
+			    rd->where, i->name, i->has_alpha ? ", or an alpha from 0 to 1, or \"auto\"" : "");
+	recipe_set(r, i, !json_is_false(v));
+	if (i->has_alpha)
+		r->smooth_alpha = json_is_false(v) ? 0 : alpha;
+	return FETTLE_OK;
+}
+
 static json_t *recipes_to_json(const struct recipes *r)
 {
 	json_t *j = json_object(), *list;
 	size_t i;
 
 	for (i = 0; i < n_recipe_infos; i++)
-		json_object_set_new(j, recipe_infos[i].name, json_boolean(recipe_get(r, &recipe_infos[i])));
+		json_object_set_new(j, recipe_infos[i].name, recipe_to_json(r, &recipe_infos[i]));
 	if (r->finetune.algorithm != FINETUNE_OFF)
 		json_object_set_new(j, "finetune", finetune_to_json(&r->finetune));
 	if (r->n_no_output) {
@@ -127,11 +158,6 @@ char *qplan_to_json(const struct qplan *p, const struct op_list *ops, int64_t sa
 	json_decref(all);
 	return text;
 }
-
-struct reader {
-	const char *where, *op;
-	struct err *err;
-};
 
 /* the index of j[key] among words; `otherwise` when absent */
 static enum fettle_status read_word(const struct reader *r, const json_t *j, const char *key,
@@ -324,11 +350,11 @@ enum fettle_status qplan_from_json(struct qplan *out, int64_t *samples, const ch
 	out->format = (enum quant_format)format;
 	if (samples)
 		*samples = json_integer_value(json_object_get(all, "samples"));
-	for (i = 0; i < n_recipe_infos; i++) {
+	for (i = 0; i < n_recipe_infos && !st; i++) {
 		const json_t *v = json_object_get(json_object_get(all, "recipes"), recipe_infos[i].name);
 
 		if (v)
-			recipe_set(&out->recipes, &recipe_infos[i], json_is_true(v));
+			st = read_recipe(&r, v, &recipe_infos[i], &out->recipes);
 	}
 	r.op = "recipe finetune";
 	if (!st)

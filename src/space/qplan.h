@@ -49,6 +49,7 @@ struct finetune {
 };
 /* What an algorithm does unless told otherwise. */
 struct finetune finetune_defaults(enum finetune_algorithm a);
+#define SMOOTH_AUTO (-1.0) /* each layer has an alpha of its own */
 
 /* Passes over the whole model. A zeroed struct is the default. */
 struct recipes {
@@ -63,6 +64,9 @@ struct recipes {
 	bool fast_bias_correction;    /* biases take up the mean error of the quantized weights */
 	bool weight_correction;       /* quantized weights keep each channel's mean and variance */
 	struct finetune finetune;     /* include_fast_ft and FastFinetune */
+	bool cle;                     /* channels of activations are equalised */
+	bool smooth_quant;            /* inputs of MatMul and Gemm are smoothed */
+	double smooth_alpha;          /* then: 0 to 1, or SMOOTH_AUTO */
 	const char *const *no_output; /* optypes_to_exclude_output_quant; borrowed */
 	size_t n_no_output;
 };

@@ -3,27 +3,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIELD(f) offsetof(struct recipes, f)
+/* on by default, and turned off for accuracy; or the other way round */
+#define USUAL(f) .offset = offsetof(struct recipes, f), .first = true
+#define SPECIAL(f) .offset = offsetof(struct recipes, f), .on_is_field = true, .apply = true
 const struct recipe_info recipe_infos[] = {
-	{ "first_conv_or_matmul_quantization", "the first Conv or MatMul is quantized", FIELD(keep_first),
-	  false, true, false, true },
-	{ "last_conv_or_matmul_quantization", "the last Conv or MatMul is quantized", FIELD(keep_last), false,
-	  true, false, true },
+	{ "first_conv_or_matmul_quantization", "the first Conv or MatMul is quantized", USUAL(keep_first),
+	  .tuned = true },
+	{ "last_conv_or_matmul_quantization", "the last Conv or MatMul is quantized", USUAL(keep_last),
+	  .tuned = true },
 	{ "pre_post_process_quantization", "what comes before the first and behind the last is quantized",
-	  FIELD(keep_ends), false, true, false, true },
-	{ "scale_propagation_max_pooling", "MaxPool's output shares its input's scale", FIELD(own_pool_scale),
-	  false, true, false, false },
-	{ "scale_propagation_concat", "Concat's inputs share its output's scale", FIELD(own_concat_scale),
-	  false, true, false, true },
-	{ "gemm_to_matmul", "Gemm becomes MatMul and Add", FIELD(gemm_to_matmul), true, false, true, false },
+	  USUAL(keep_ends), .tuned = true },
+	{ "scale_propagation_max_pooling", "MaxPool's output shares its input's scale",
+	  USUAL(own_pool_scale) },
+	{ "scale_propagation_concat", "Concat's inputs share its output's scale", USUAL(own_concat_scale),
+	  .tuned = true },
+	{ "gemm_to_matmul", "Gemm becomes MatMul and Add", SPECIAL(gemm_to_matmul) },
 	{ "dedicated_qdq_pair", "every reader of a value gets a Q/DQ pair of its own",
-	  FIELD(dedicated_qdq_pair), true, false, true, false },
-	{ "add_qdq_pair_to_weight", "weights stay float, with a Q/DQ pair", FIELD(qdq_pair_on_weights), true,
-	  false, true, false },
+	  SPECIAL(dedicated_qdq_pair) },
+	{ "add_qdq_pair_to_weight", "weights stay float, with a Q/DQ pair", SPECIAL(qdq_pair_on_weights) },
 	{ "fast_bias_correction", "biases take up the mean error of the quantized weights",
-	  FIELD(fast_bias_correction), true, false, true, true },
+	  SPECIAL(fast_bias_correction), .tuned = true },
 	{ "weight_correction", "quantized weights keep each channel's mean and variance",
-	  FIELD(weight_correction), true, false, true, true },
+	  SPECIAL(weight_correction), .tuned = true },
+	{ "cle", "channels of activations are equalised across layers", SPECIAL(cle), .tuned = true },
+	{ "smooth_quant", "outliers in what MatMul and Gemm read move into their weights",
+	  SPECIAL(smooth_quant), .tuned = true, .has_alpha = true },
 };
 const size_t n_recipe_infos = ARRAY_LEN(recipe_infos);
 
@@ -38,6 +42,16 @@ bool recipe_get(const struct recipes *r, const struct recipe_info *i)
 void recipe_set(struct recipes *r, const struct recipe_info *i, bool on)
 {
 	*(bool *)((char *)r + i->offset) = on == i->on_is_field;
+}
+
+const struct recipe_info *recipe_find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < n_recipe_infos; i++)
+		if (strcmp(recipe_infos[i].name, name) == 0)
+			return &recipe_infos[i];
+	return NULL;
 }
 
 /* settings in order of preference; what gives the same numbers is listed once (int8 asymmetric is uint8 shifted) */
@@ -208,24 +222,44 @@ static void add_op(struct tuning *t, size_t node, const struct tuning_options *o
 	t->space.n = ++t->space.n_ops;
 }
 
+/* off and on; or off and each alpha; or, where the user wants it on, each alpha */
+static size_t list_recipe(struct tuning *t, const struct recipe_info *info, bool fixed,
+			  const struct tuning_options *o, struct recipe_option **out)
+{
+	size_t n = 0, i;
+
+	*out = arena_alloc(&t->arena, (2 + o->n_alphas) * sizeof(**out));
+	if (!fixed)
+		(*out)[n++] = (struct recipe_option){ .on = false };
+	if (!info->has_alpha)
+		(*out)[n++] = (struct recipe_option){ .on = true };
+	for (i = 0; i < o->n_alphas && info->has_alpha && n < SPACE_OPTIONS_MAX; i++)
+		(*out)[n++] = (struct recipe_option){ true, o->alphas[i] };
+	return n;
+}
+
 static void add_recipes(struct tuning *t, const struct tuning_options *o)
 {
 	size_t i;
 
 	for (i = 0; i < n_recipe_infos; i++) {
 		const struct recipe_info *info = &recipe_infos[i];
-		bool now = recipe_get(&o->recipes, info);
+		bool now = recipe_get(&o->recipes, info), fixed = o->recipe_fixed[i];
+		struct recipe_option *options;
+		size_t n;
 
-		if (o->recipe_fixed[i] || !info->tuned)
+		if (!info->tuned || (fixed && !(info->has_alpha && now && o->n_alphas > 1)))
 			continue;
+		n = list_recipe(t, info, fixed, o, &options);
+		t->recipe_options[t->n_recipes] = options;
 		t->recipe[t->n_recipes++] = i;
 		t->space.v[t->space.n++] = (struct param){
 			.kind = PARAM_RECIPE,
 			.name = info->name,
-			.n_options = 2,
-			.first = now,
+			.n_options = (uint8_t)n,
+			.first = now && !fixed,
 			.fallback = NO_OPTION,
-			.apply = info->apply,
+			.apply = fixed ? 0 : info->apply,
 			.block = -1,
 		};
 	}
@@ -245,6 +279,7 @@ struct tuning *tuning_new(const struct op_list *ops, const struct graph_index *g
 	t->node = xcalloc(max, sizeof(*t->node));
 	t->choices = xcalloc(max, sizeof(*t->choices));
 	t->recipe = xcalloc(max, sizeof(*t->recipe));
+	t->recipe_options = xcalloc(max, sizeof(*t->recipe_options));
 	qplan_default(&t->base, ops, g, &o->defaults);
 	t->base.recipes = o->recipes;
 	for (i = 0; i < ops->n; i++) {
@@ -285,6 +320,7 @@ void tuning_free(struct tuning *t)
 	free(t->node);
 	free(t->choices);
 	free(t->recipe);
+	free(t->recipe_options);
 	arena_release(&t->arena);
 	free(t);
 }
@@ -302,8 +338,23 @@ void tuning_qplan(const struct tuning *t, const struct plan *p, struct qplan *ou
 	memcpy(out->ops, t->base.ops, out->n * sizeof(*out->ops));
 	for (i = 0; i < t->space.n_ops; i++)
 		out->ops[t->node[i]] = t->choices[i][p->choice[i]];
-	for (i = 0; i < t->n_recipes; i++)
-		recipe_set(&out->recipes, &recipe_infos[t->recipe[i]], p->choice[t->space.n_ops + i]);
+	out->recipes = tuning_recipes(t, p);
+}
+
+struct recipes tuning_recipes(const struct tuning *t, const struct plan *p)
+{
+	struct recipes r = t->base.recipes;
+	size_t i;
+
+	for (i = 0; i < t->n_recipes; i++) {
+		const struct recipe_option *o = &t->recipe_options[i][p->choice[t->space.n_ops + i]];
+		const struct recipe_info *info = &recipe_infos[t->recipe[i]];
+
+		recipe_set(&r, info, o->on);
+		if (info->has_alpha)
+			r.smooth_alpha = o->alpha;
+	}
+	return r;
 }
 
 int64_t tuning_samples(const struct tuning *t, const struct plan *p)

@@ -14,19 +14,28 @@ struct recipe_info {
 	bool first;       /* documented value by default */
 	bool apply;       /* the value that helps accuracy */
 	bool tuned;       /* tried by the search when the user has not fixed it */
+	bool has_alpha;   /* on comes with an alpha (recipes.smooth_alpha) */
 };
 extern const struct recipe_info recipe_infos[];
 extern const size_t n_recipe_infos;
 bool recipe_get(const struct recipes *r, const struct recipe_info *i); /* the documented value */
 void recipe_set(struct recipes *r, const struct recipe_info *i, bool on);
+const struct recipe_info *recipe_find(const char *name); /* NULL: there is none */
+
+/* An option of a recipe's parameter. */
+struct recipe_option {
+	bool on; /* as documented */
+	double alpha;
+};
 
 struct tuning {
 	struct space space;
 	struct arena arena;
 	const struct op_list *ops;
-	size_t *node;               /* parameter -> node, for the first space.n_ops */
-	struct op_choice **choices; /* parameter -> its options */
-	size_t *recipe;             /* parameter - n_ops -> recipe_infos[] */
+	size_t *node;                          /* parameter -> node, for the first space.n_ops */
+	struct op_choice **choices;            /* parameter -> its options */
+	size_t *recipe;                        /* parameter - n_ops -> recipe_infos[] */
+	struct recipe_option **recipe_options; /* likewise */
 	size_t n_recipes;
 	int64_t *samples; /* options of the last parameter, if there are several */
 	size_t n_samples;
@@ -41,8 +50,10 @@ struct tuning_options {
 	struct qplan_defaults defaults;
 	const struct op_mask *masks; /* per node */
 	struct recipes recipes;      /* as configured */
-	const bool *recipe_fixed;    /* per recipe_infos[]: the user has set it */
-	const int64_t *samples;      /* calibration sizes, ascending order not needed */
+	const bool *recipe_fixed;    /* per recipe_infos[]: the user has set it, or it would do nothing */
+	const double *alphas;        /* of smooth_quant, to be tuned; the first is the one to try first */
+	size_t n_alphas;
+	const int64_t *samples; /* calibration sizes, ascending order not needed */
 	size_t n_samples;
 };
 
@@ -54,6 +65,7 @@ void tuning_free(struct tuning *t);
 void tuning_qplan(const struct tuning *t, const struct plan *p, struct qplan *out);
 /* What the plan is, in words, where its space has words for it; else a copy of `otherwise`. free() it. */
 char *tuning_text(const struct tuning *t, const struct plan *p, const char *otherwise);
+struct recipes tuning_recipes(const struct tuning *t, const struct plan *p);
 int64_t tuning_samples(const struct tuning *t, const struct plan *p);
 
 #endif

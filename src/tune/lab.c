@@ -66,7 +66,7 @@ enum fettle_status lab_quantize(struct lab *l, const struct qplan *q, struct mod
 	enum fettle_status st;
 
 	plan_init(&first, &l->t->space);
-	st = lab_quantizer(l, &first, &z, err);
+	st = lab_quantizer_for(l, tuning_samples(l->t, &first), &q->recipes, &z, err);
 	plan_release(&first);
 	return st ? st : quantize(z, q, out, err);
 }

@@ -51,10 +51,8 @@ struct lab {
 
 	/* kept between trials */
 	struct session *fp32;
-	struct lab_ranges **ranges; /* per number of calibration samples */
-	struct quantizer **quantizers;
-	size_t n_sizes;
-	int64_t *sizes;
+	struct lab_ranges **ranges; /* per number of calibration samples and variant of the model */
+	size_t n_ranges;
 	struct plan last; /* the plan whose model and session are at hand */
 	struct model *model;
 	struct session *session;
@@ -88,14 +86,19 @@ bool lab_stopped(const struct lab *l);                /* cancelled or out of tim
 bool lab_go_on(void *lab, size_t done, size_t total); /* the same, as a progress_fn */
 void lab_release(struct lab *l); /* what is kept between trials; the rest is the caller's */
 
-/* ranges.c: one calibration and one quantizer per number of calibration samples, made when a plan first asks */
+/* ranges.c: one calibration and one quantizer per number of calibration samples and per variant of the model (that is
+ * what cle and smooth_quant make of it), made when a plan first asks */
 enum fettle_status lab_quantizer(struct lab *l, const struct plan *p, struct quantizer **out,
 				 struct err *err);
 void lab_flush_ranges(struct lab *l); /* to the history, before the trial: what is in it can be recovered */
 void lab_forget_ranges(struct lab *l);
 
-/* Ranges by name of value and setting, as the history keeps them. */
-char *range_key(const struct qsetting *s); /* free() it */
-char *mean_key(const char *value, int axis, size_t samples);
+enum fettle_status lab_quantizer_for(struct lab *l, int64_t samples, const struct recipes *r,
+				     struct quantizer **out, struct err *err);
+
+/* What the history keeps of each variant of the model, by the names of these; free() them. */
+char *range_key(const struct qsetting *s, const char *variant); /* its ranges: value and this setting */
+char *mean_key(const char *value, int axis, size_t samples, const char *variant);
+char *rewrite_key(const char *variant, size_t samples); /* what variant_read() wants */
 
 #endif

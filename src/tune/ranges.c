@@ -5,10 +5,15 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "quantize/variant.h"
 
-/* a calibration, and the ranges asked of it that the history does not have yet */
+/* a calibration of the model or a variant, and the ranges asked of it that the history does not have yet */
 struct lab_ranges {
-	struct calibration *c;
+	int64_t asked; /* samples, as plans say */
+	char *key;     /* of the variant */
+	struct variant *v;
+	struct quantizer *z;
+	struct calibration *c; /* NULL without calibration data */
 	struct arena arena;
 	struct map seen;
 	VEC(struct history_range) fresh;
@@ -17,13 +22,19 @@ struct lab_ranges {
 	struct channel_means *means; /* of all values that recipes may ask for; taken when one first does */
 };
 
-char *range_key(const struct qsetting *s)
+char *range_key(const struct qsetting *s, const char *variant)
 {
-	return xstrfmt("%s %s %s %.10g", dtype_name(s->dtype), s->scheme == SCHEME_SYM ? "sym" : "asym",
+	return xstrfmt("%s %s %s %.10g%s%s", dtype_name(s->dtype), s->scheme == SCHEME_SYM ? "sym" : "asym",
 		       range_methods[s->algorithm]->name,
 		       s->algorithm == RANGE_PERCENTILE       ? s->percentile
 		       : s->algorithm == RANGE_MOVING_AVERAGE ? s->averaging
-							      : 0);
+							      : 0,
+		       *variant ? " " : "", variant);
+}
+
+char *rewrite_key(const char *variant, size_t samples)
+{
+	return xstrfmt("rewrite\t%s\t%zu", variant, samples);
 }
 
 static enum fettle_status get_range(void *self, const char *value, const struct qsetting *s,
@@ -40,7 +51,7 @@ static enum fettle_status get_range(void *self, const char *value, const struct 
 	st = range_compute(o, &ro, out, err);
 	if (st)
 		return st;
-	key = range_key(s);
+	key = range_key(s, r->key);
 	both = arena_strfmt(&r->arena, "%s\t%s", value, key);
 	if (map_get(&r->seen, both) == MAP_NONE) {
 		map_set(&r->seen, both, 1);
@@ -69,26 +80,26 @@ static enum fettle_status sweep_means(struct lab_ranges *r, struct err *err)
 	struct lab *l = r->lab;
 	struct calibrate_options o = { .threads = l->o.threads, .progress = lab_go_on, .self = l };
 	struct channel_axis *axes = NULL;
-	size_t n = quantizer_means(&l->s->g, &l->s->ops, NULL, &axes);
+	size_t n = quantizer_means(&r->v->s->g, &r->v->s->ops, NULL, &axes);
 	double start = clock_now();
 	enum fettle_status st;
 
 	st = use_first(l->calib, r->samples, err);
 	if (!st)
-		st = calibrate_means(&r->means, l->rt, l->s->m, axes, n, l->calib, &o, err);
+		st = calibrate_means(&r->means, l->rt, r->v->s->m, axes, n, l->calib, &o, err);
 	free(axes);
 	l->times.calibrate += clock_now() - start;
 	return st;
 }
 
-char *mean_key(const char *value, int axis, size_t samples)
+char *mean_key(const char *value, int axis, size_t samples, const char *variant)
 {
-	return xstrfmt("mean\t%s\t%d\t%zu", value, axis, samples);
+	return xstrfmt("mean\t%s\t%d\t%zu%s%s", value, axis, samples, *variant ? "\t" : "", variant);
 }
 
 static void keep_means(struct lab_ranges *r, const char *value, int axis, size_t n, const double *means)
 {
-	char *key = mean_key(value, axis, r->samples);
+	char *key = mean_key(value, axis, r->samples, r->key);
 	struct str text = STR_INIT;
 	size_t i;
 
@@ -113,7 +124,7 @@ static enum fettle_status get_means(void *self, const char *value, int axis, siz
 		st = channel_means_get(r->means, value, axis, channels, out, err);
 	if (st)
 		return st;
-	key = mean_key(value, axis, r->samples);
+	key = mean_key(value, axis, r->samples, r->key);
 	if (map_get(&r->seen, key) == MAP_NONE) {
 		map_set(&r->seen, arena_strdup(&r->arena, key), 1);
 		keep_means(r, value, axis, channels, out);
@@ -126,20 +137,23 @@ static void ranges_free(struct lab_ranges *r)
 {
 	if (!r)
 		return;
+	quantizer_free(r->z);
 	channel_means_free(r->means);
 	calibration_free(r->c);
+	variant_free(r->v);
 	map_release(&r->seen);
 	VEC_RELEASE(&r->fresh);
 	arena_release(&r->arena);
+	free(r->key);
 	free(r);
 }
 
-/* the first `samples` of the calibration data: one pass per size, when a plan first asks for it */
-static enum fettle_status calibrate_size(struct lab *l, int64_t samples, struct lab_ranges **out,
-					 struct err *err)
+/* the variant of the model, and one pass over the first samples for its ranges: never those of another */
+static enum fettle_status calibrate_variant(struct lab_ranges *r, const struct recipes *recipes,
+					    struct err *err)
 {
+	struct lab *l = r->lab;
 	struct calibrate_options o = { .threads = l->o.threads, .progress = lab_go_on, .self = l };
-	struct lab_ranges *r = xcalloc(1, sizeof(*r));
 	const char **values = NULL;
 	size_t n, total = l->calib_total ? l->calib_total : feed_samples(l->calib);
 	double start = clock_now();
@@ -147,49 +161,83 @@ static enum fettle_status calibrate_size(struct lab *l, int64_t samples, struct 
 
 	memcpy(o.averaging, l->o.averaging, sizeof(o.averaging));
 	l->calib_total = total; /* before the feed is cut down to fewer */
-	if (samples > 0 && (size_t)samples < total)
-		total = (size_t)samples;
-	st = use_first(l->calib, total, err);
-	n = quantizer_values(&l->s->g, &l->s->ops, NULL, &values);
+	r->samples = r->asked > 0 && (size_t)r->asked < total ? (size_t)r->asked : total;
+	st = use_first(l->calib, r->samples, err);
 	if (!st)
-		st = calibrate(&r->c, l->rt, l->s->m, values, n, l->calib, &o, err);
+		st = variant_new(&r->v, l->rt, l->s, recipes, l->calib, &o, err);
+	if (!st) {
+		n = quantizer_values(&r->v->s->g, &r->v->s->ops, NULL, &values);
+		st = calibrate(&r->c, l->rt, r->v->s->m, values, n, l->calib, &o, err);
+	}
 	free(values);
-	r->samples = total;
-	r->lab = l;
 	l->times.calibrate += clock_now() - start;
-	if (st)
-		ranges_free(r);
-	else
-		*out = r;
 	return st;
+}
+
+static enum fettle_status ranges_new(struct lab *l, int64_t samples, const struct recipes *recipes,
+				     struct lab_ranges **out, struct err *err)
+{
+	struct lab_ranges *r = xcalloc(1, sizeof(*r));
+	struct range_source source = { .get = get_range, .mean = get_means, .self = r };
+	enum fettle_status st;
+
+	r->lab = l;
+	r->asked = samples;
+	r->key = variant_key(recipes);
+	if (l->calib)
+		st = calibrate_variant(r, recipes, err);
+	else if (recipes_rewrite(recipes))
+		st = fail(err, FETTLE_INVALID, "cannot apply plan: %s needs calibration data", r->key);
+	else
+		st = variant_new(&r->v, l->rt, l->s, recipes, NULL, NULL, err);
+	if (st) {
+		ranges_free(r);
+		return st;
+	}
+	r->z = variant_quantizer(r->v, l->calib ? &source : NULL);
+	*out = r;
+	return FETTLE_OK;
+}
+
+enum fettle_status lab_quantizer_for(struct lab *l, int64_t samples, const struct recipes *recipes,
+				     struct quantizer **out, struct err *err)
+{
+	char *key = variant_key(recipes);
+	struct lab_ranges *r = NULL;
+	enum fettle_status st;
+	size_t i;
+
+	for (i = 0; i < l->n_ranges && !r; i++)
+		if (l->ranges[i]->asked == samples && strcmp(l->ranges[i]->key, key) == 0)
+			r = l->ranges[i];
+	free(key);
+	if (!r) {
+		st = ranges_new(l, samples, recipes, &r, err);
+		if (st)
+			return st;
+		l->ranges = xrealloc(l->ranges, l->n_ranges + 1, sizeof(struct lab_ranges *));
+		l->ranges[l->n_ranges++] = r;
+	}
+	*out = r->z;
+	return FETTLE_OK;
 }
 
 enum fettle_status lab_quantizer(struct lab *l, const struct plan *p, struct quantizer **out, struct err *err)
 {
-	int64_t samples = tuning_samples(l->t, p);
-	struct range_source source;
-	enum fettle_status st;
-	size_t i;
+	const struct recipes r = tuning_recipes(l->t, p);
 
-	for (i = 0; i < l->n_sizes; i++)
-		if (l->sizes[i] == samples) {
-			*out = l->quantizers[i];
-			return FETTLE_OK;
-		}
-	l->sizes = xrealloc(l->sizes, l->n_sizes + 1, sizeof(*l->sizes));
-	l->ranges = xrealloc(l->ranges, l->n_sizes + 1, sizeof(struct lab_ranges *));
-	l->quantizers = xrealloc(l->quantizers, l->n_sizes + 1, sizeof(struct quantizer *));
-	l->ranges[l->n_sizes] = NULL;
-	if (l->calib) {
-		st = calibrate_size(l, samples, &l->ranges[l->n_sizes], err);
-		if (st)
-			return st;
-	}
-	source = (struct range_source){ .get = get_range, .mean = get_means, .self = l->ranges[l->n_sizes] };
-	l->sizes[l->n_sizes] = samples;
-	l->quantizers[l->n_sizes] = quantizer_new(l->s->m, &l->s->g, &l->s->ops, l->calib ? &source : NULL);
-	*out = l->quantizers[l->n_sizes++];
-	return FETTLE_OK;
+	return lab_quantizer_for(l, tuning_samples(l->t, p), &r, out, err);
+}
+
+/* before its trial: what was made of the model */
+static void keep_rewrite(struct lab_ranges *r)
+{
+	char *key = rewrite_key(r->key, r->samples);
+
+	if (*r->key && map_get(&r->seen, key) == MAP_NONE &&
+	    !history_set_meta(r->lab->history, key, r->v->text, NULL))
+		map_set(&r->seen, arena_strdup(&r->arena, key), 1);
+	free(key);
 }
 
 /* ranges first: a trial that is in the history can be recovered */
@@ -197,30 +245,28 @@ void lab_flush_ranges(struct lab *l)
 {
 	size_t i;
 
-	for (i = 0; i < l->n_sizes; i++)
-		if (l->ranges[i] && l->ranges[i]->fresh.n &&
-		    !history_add_ranges(l->history, l->ranges[i]->fresh.v, l->ranges[i]->fresh.n, NULL))
-			l->ranges[i]->fresh.n = 0;
+	for (i = 0; i < l->n_ranges; i++) {
+		struct lab_ranges *r = l->ranges[i];
+
+		keep_rewrite(r);
+		if (r->fresh.n && !history_add_ranges(l->history, r->fresh.v, r->fresh.n, NULL))
+			r->fresh.n = 0;
+	}
 }
 
+/* of the model as it is, or (when there is no such) as the first plan had it */
 const struct observer *lab_observer(const struct lab *l, const char *value)
 {
-	return l->n_sizes && l->ranges[0] ? calibration_find(l->ranges[0]->c, value) : NULL;
+	return l->n_ranges && l->ranges[0]->c ? calibration_find(l->ranges[0]->c, value) : NULL;
 }
 
 void lab_forget_ranges(struct lab *l)
 {
 	size_t i;
 
-	for (i = 0; i < l->n_sizes; i++) {
-		quantizer_free(l->quantizers[i]);
+	for (i = 0; i < l->n_ranges; i++)
 		ranges_free(l->ranges[i]);
-	}
-	free(l->quantizers);
 	free(l->ranges);
-	free(l->sizes);
-	l->quantizers = NULL;
 	l->ranges = NULL;
-	l->sizes = NULL;
-	l->n_sizes = 0;
+	l->n_ranges = 0;
 }

@@ -1,0 +1,511 @@
+#include "quantize/rewrite.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "quantize/internal.h"
+
+bool is_matrix_op(const struct model *m, const struct node *n)
+{
+	return is_linear(m, n) && model_init(m, n->in[1])->t.rank == 2;
+}
+
+void rewrite_begin(struct rewrite *w, struct subject *base)
+{
+	const char **values = NULL;
+	size_t n = quantizer_values(&base->g, &base->ops, NULL, &values), i;
+
+	memset(w, 0, sizeof(*w));
+	w->base = base;
+	w->m = model_derive(base->m);
+	channels_find(&w->c, base);
+	w->factor = xcalloc(w->c.n, sizeof(*w->factor));
+	w->quantized = xcalloc(base->g.n, sizeof(*w->quantized));
+	for (i = 0; i < n; i++)
+		w->quantized[graph_value(&base->g, values[i])] = true;
+	free(values);
+}
+
+void rewrite_release(struct rewrite *w)
+{
+	size_t i;
+
+	for (i = 0; i < w->c.n; i++)
+		free(w->factor[i]);
+	free(w->factor);
+	free(w->quantized);
+	channel_means_free(w->seen);
+	channels_release(&w->c);
+	model_free(w->m);
+	map_release(&w->owned);
+	VEC_RELEASE(&w->insertions);
+	str_release(&w->text);
+}
+
+static size_t lane_length(const struct rewrite *w, size_t value)
+{
+	return w->c.size[channels_class(&w->c, value)] * w->c.lanes[value].repeat;
+}
+
+struct wanted {
+	VEC(struct channel_axis) v;
+};
+
+static void want(struct wanted *l, const char *value, int axis, size_t channels)
+{
+	size_t i;
+
+	for (i = 0; i < l->v.n; i++)
+		if (strcmp(l->v.v[i].value, value) == 0 && l->v.v[i].axis == axis)
+			return;
+	VEC_PUSH(&l->v, ((struct channel_axis){ value, axis, channels }));
+}
+
+enum fettle_status rewrite_observe(struct rewrite *w, struct runtime *rt, struct feed *feed,
+				   const struct calibrate_options *o, struct err *err)
+{
+	const struct graph_index *g = &w->base->g;
+	struct wanted list = { { 0 } };
+	enum fettle_status st;
+	size_t i;
+
+	for (i = 0; i < g->n; i++) {
+		size_t class = channels_class(&w->c, i);
+
+		if (class != NO_CLASS && !w->c.pinned[class] && w->quantized[i])
+			want(&list, g->names[i], w->c.lanes[i].axis, lane_length(w, i));
+	}
+	for (i = 0; i < w->c.parts.n; i++) {
+		const struct part *p = &w->c.parts.v[i];
+
+		if (!w->c.pinned[p->class] && (p->role == PART_READS || p->role == PART_CLIPS ||
+					       (p->role == PART_MAKES && rewrite_can_shift(w, p->value))))
+			want(&list, g->names[p->value], w->c.lanes[p->value].axis, lane_length(w, p->value));
+	}
+	for (i = 0; i < g->m->nodes.n; i++) {
+		const struct node *n = g->m->nodes.v[i];
+		struct layout l;
+
+		if (!is_matrix_op(g->m, n) || g->constant[graph_value(g, n->in[0])])
+			continue;
+		l = layout_of(n, &model_init(g->m, n->in[1])->t);
+		want(&list, n->in[0], -1, layout_inputs(&l));
+	}
+	st = calibrate_means(&w->seen, rt, w->base->m, list.v.v, list.v.n, feed, o, err);
+	VEC_RELEASE(&list.v);
+	return st;
+}
+
+enum fettle_status rewrite_absmax(struct rewrite *w, size_t value, double *out, struct err *err)
+{
+	const struct lane *l = &w->c.lanes[value];
+	const size_t class = channels_class(&w->c, value), n = lane_length(w, value);
+	float *min = xcalloc(n, sizeof(*min)), *max = xcalloc(n, sizeof(*max));
+	enum fettle_status st;
+	size_t i;
+
+	st = channel_extremes_get(w->seen, w->base->g.names[value], l->axis, n, min, max, err);
+	memset(out, 0, w->c.size[class] * sizeof(*out));
+	for (i = 0; i < n && !st; i++) {
+		size_t k = i / l->repeat;
+
+		out[k] = fmax(out[k], fmaxf(fabsf(min[i]), fabsf(max[i])));
+	}
+	for (i = 0; i < w->c.size[class] && w->factor[class]; i++)
+		out[i] *= w->factor[class][i];
+	free(min);
+	free(max);
+	return st;
+}
+
+/* the constant as m's own, to be written to; others that read it keep theirs */
+static enum fettle_status own(struct rewrite *w, struct node *n, size_t k, struct tensor **out,
+			      struct err *err)
+{
+	struct init *old = model_init(w->m, n->in[k]), *made;
+	enum fettle_status st;
+	struct tensor t;
+
+	if (map_get(&w->owned, n->in[k]) == MAP_NONE) {
+		st = model_weight(w->m, old, err);
+		if (st)
+			return st;
+		t = old->t;
+		t.data = arena_try(&w->m->arena, tensor_bytes(&t));
+		if (!t.data)
+			return fail(err, FETTLE_SYSTEM, "cannot scale weight '%s': not enough memory",
+				    old->name);
+		memcpy(t.data, old->t.data, tensor_bytes(&t));
+		made = model_add_init(w->m, model_fresh(w->m, old->name), &t);
+		n->in[k] = made->name;
+		map_set(&w->owned, made->name, 1);
+	}
+	*out = &model_init(w->m, n->in[k])->t;
+	return FETTLE_OK;
+}
+
+enum fettle_status rewrite_weight(struct rewrite *w, size_t node, const struct tensor **out, struct err *err)
+{
+	struct init *init = model_init(w->m, w->m->nodes.v[node]->in[1]);
+	enum fettle_status st = model_weight(w->m, init, err);
+
+	*out = &init->t;
+	return st;
+}
+
+/* multiplies (or divides by) one factor per channel all of a constant that has nothing but channels */
+static enum fettle_status scale_vector(struct rewrite *w, struct node *n, size_t k, const double *factors,
+				       bool divide, struct err *err)
+{
+	struct tensor *t;
+	enum fettle_status st;
+	size_t i;
+
+	if (n->n_in <= k || !*n->in[k])
+		return FETTLE_OK;
+	st = own(w, n, k, &t, err);
+	for (i = 0; !st && i < (size_t)tensor_count(t); i++) {
+		float *x = (float *)t->data + i;
+
+		*x = (float)(divide ? *x / factors[i] : *x * factors[i]);
+	}
+	return st;
+}
+
+/* a linear op's weight, on the side of its outputs, or (divided) of its inputs */
+static enum fettle_status scale_weight(struct rewrite *w, struct node *n, const double *factors,
+				       size_t repeat, bool inputs, struct err *err)
+{
+	struct tensor *t;
+	enum fettle_status st = own(w, n, 1, &t, err);
+	struct layout l;
+	size_t g, a, b, k;
+	float *x;
+
+	if (st)
+		return st;
+	l = layout_of(n, t);
+	x = t->data;
+	for (g = 0; g < l.groups; g++)
+		for (a = 0; a < l.first; a++)
+			for (b = 0; b < l.second; b++) {
+				bool first = l.inputs_first == inputs;
+				size_t at = first ? g * l.first + a : g * l.second + b;
+				double f = inputs ? 1 / factors[at / repeat] : factors[at];
+
+				for (k = 0; k < l.inner; k++, x++)
+					*x = (float)(*x * f);
+			}
+	return st;
+}
+
+/* a constant that is added along a lane; where it has one element for all channels it gets one for each */
+static enum fettle_status scale_added(struct rewrite *w, struct node *n, const struct part *p,
+				      const double *factors, struct err *err)
+{
+	const struct lane *l = &w->c.lanes[p->value];
+	const size_t k = strcmp(n->in[0], w->base->g.names[p->value]) == 0, length = lane_length(w, p->value);
+	const int from_end = shapes_find(&w->base->shapes, w->base->g.names[p->value])->rank - l->axis;
+	struct tensor *old, t;
+	size_t inner = 1, i, count;
+	enum fettle_status st = own(w, n, k, &old, err);
+	int d;
+
+	if (st)
+		return st;
+	t = *old;
+	if (t.rank < from_end) {
+		memmove(t.dims + from_end - t.rank, t.dims, (size_t)t.rank * sizeof(*t.dims));
+		for (d = 0; d < from_end - t.rank; d++)
+			t.dims[d] = 1;
+		t.rank = from_end;
+	}
+	for (d = t.rank - from_end + 1; d < t.rank; d++)
+		inner *= (size_t)t.dims[d];
+	d = t.rank - from_end;
+	old->rank = t.rank;
+	memcpy(old->dims, t.dims, sizeof(t.dims));
+	if (t.dims[d] == 1)
+		t.dims[d] = (int64_t)length;
+	count = (size_t)tensor_count(&t);
+	t.data = arena_try(&w->m->arena, tensor_bytes(&t));
+	if (!t.data)
+		return fail(err, FETTLE_SYSTEM, "cannot scale constant '%s': not enough memory", n->in[k]);
+	for (i = 0; i < count; i++) {
+		size_t channel = i / inner % length;
+		size_t from = old->dims[d] == 1 ? i / inner / length * inner + i % inner : i;
+
+		((float *)t.data)[i] =
+			(float)(((const float *)old->data)[from] * factors[channel / l->repeat]);
+	}
+	*old = t;
+	return FETTLE_OK;
+}
+
+static void make_relu(struct node *n)
+{
+	n->op = "Relu";
+	n->n_in = 1;
+	node_drop_attr(n, "min");
+	node_drop_attr(n, "max");
+}
+
+static enum fettle_status scale_part(struct rewrite *w, const struct part *p, const double *factors,
+				     struct err *err)
+{
+	struct node *n = w->m->nodes.v[p->node];
+	const bool makes = p->role == PART_MAKES;
+	enum fettle_status st;
+
+	if (p->role == PART_CLIPS) {
+		make_relu(n);
+		return FETTLE_OK;
+	}
+	if (p->role == PART_ADDS)
+		return scale_added(w, n, p, factors, err);
+	if (node_is(n, "Mul"))
+		return scale_vector(w, n, model_init(w->m, n->in[1]) != NULL, factors, !makes, err);
+	if (is_linear(w->m, n)) {
+		st = scale_weight(w, n, factors, w->c.lanes[p->value].repeat, !makes, err);
+		return st || !makes ? st : scale_vector(w, n, 2, factors, false, err);
+	}
+	/* a normalisation: gamma and beta; or gamma and, for the same result, the mean */
+	st = scale_vector(w, n, 1, factors, !makes, err);
+	return st ? st : scale_vector(w, n, makes ? 2 : 3, factors, false, err);
+}
+
+static void note(struct rewrite *w, const char *what, const double *x, size_t n, size_t value)
+{
+	size_t i;
+
+	str_addf(&w->text, "%s %zu", what, n);
+	for (i = 0; i < n; i++)
+		str_addf(&w->text, " %a", x[i]);
+	str_addf(&w->text, " %s\n", w->base->g.names[value]);
+}
+
+static const struct part *maker_of(const struct rewrite *w, size_t class)
+{
+	size_t i;
+
+	for (i = 0; i < w->c.parts.n; i++)
+		if (w->c.parts.v[i].class == class && w->c.parts.v[i].role == PART_MAKES)
+			return &w->c.parts.v[i];
+	return NULL;
+}
+
+enum fettle_status rewrite_fold(struct rewrite *w, size_t class, const double *factors, struct err *err)
+{
+	const size_t n = w->c.size[class];
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	for (i = 0; i < w->c.parts.n && !st; i++)
+		if (w->c.parts.v[i].class == class)
+			st = scale_part(w, &w->c.parts.v[i], factors, err);
+	if (st)
+		return st;
+	note(w, "fold", factors, n, maker_of(w, class)->value);
+	if (!w->factor[class]) {
+		w->factor[class] = xcalloc(n, sizeof(double));
+		for (i = 0; i < n; i++)
+			w->factor[class][i] = 1;
+	}
+	for (i = 0; i < n; i++)
+		w->factor[class][i] *= factors[i];
+	return FETTLE_OK;
+}
+
+enum fettle_status rewrite_insert(struct rewrite *w, size_t value, const double *factors, size_t n,
+				  struct err *err)
+{
+	const struct graph_index *g = &w->base->g;
+	struct insertion in = { .value = value,
+				.scale = { .dtype = DT_F32, .rank = 1, .dims = { (int64_t)n } } };
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	in.scale.data = arena_alloc(&w->m->arena, n * sizeof(float));
+	for (i = 0; i < n; i++)
+		((float *)in.scale.data)[i] = (float)factors[i];
+	for (i = g->first[value]; i < g->first[value + 1] && !st; i++) {
+		struct node *node = w->m->nodes.v[g->uses[i]];
+
+		if (is_matrix_op(w->m, node) && strcmp(node->in[0], g->names[value]) == 0)
+			st = scale_weight(w, node, factors, 1, true, err);
+	}
+	VEC_PUSH(&w->insertions, in);
+	note(w, "insert", factors, n, value);
+	return st;
+}
+
+static bool has_bias(const struct model *m, const struct node *n)
+{
+	return is_linear(m, n) && n->n_in > 2 && *n->in[2] && model_init(m, n->in[2]) &&
+	       model_init(m, n->in[2])->t.dtype == DT_F32;
+}
+
+/* where there is padding, an output at the border sees less of its input */
+static bool pads(const struct node *n)
+{
+	const char *automatic = node_str(n, "auto_pad");
+	size_t count, i;
+	const int64_t *v = node_ints(n, "pads", &count);
+
+	for (i = 0; i < count; i++)
+		if (v[i])
+			return true;
+	return automatic && strcmp(automatic, "NOTSET") != 0 && strcmp(automatic, "VALID") != 0;
+}
+
+bool rewrite_can_shift(const struct rewrite *w, size_t value)
+{
+	const struct graph_index *g = &w->base->g;
+	const struct model *m = w->base->m;
+	const struct node *maker = graph_producer(g, g->names[value]),
+			  *relu = graph_only_user(g, g->names[value]);
+	size_t out, i;
+
+	if (!maker || !has_bias(m, maker) || !relu || !node_is(relu, "Relu"))
+		return false;
+	out = graph_value(g, relu->out[0]);
+	if (g->output[out] || g->first[out] == g->first[out + 1])
+		return false;
+	for (i = g->first[out]; i < g->first[out + 1]; i++) {
+		const struct node *n = m->nodes.v[g->uses[i]];
+
+		if (!has_bias(m, n) || node_is(n, "ConvTranspose") || pads(n) ||
+		    strcmp(n->in[0], relu->out[0]) != 0)
+			return false;
+	}
+	return channels_class(&w->c, value) != NO_CLASS;
+}
+
+/* bias_o += sum over input channels i and kernel positions of w_oi shift_i */
+static enum fettle_status add_shift(struct rewrite *w, size_t node, const double *shift, struct err *err)
+{
+	struct node *n = w->m->nodes.v[node];
+	const struct tensor *t;
+	struct tensor *bias;
+	enum fettle_status st = rewrite_weight(w, node, &t, err);
+	struct layout l;
+	const float *x;
+	size_t g, a, b, k;
+
+	if (!st)
+		st = own(w, n, 2, &bias, err);
+	if (st)
+		return st;
+	l = layout_of(n, t);
+	x = t->data;
+	for (g = 0; g < l.groups; g++)
+		for (a = 0; a < l.first; a++)
+			for (b = 0; b < l.second; b++) {
+				size_t i = l.inputs_first ? g * l.first + a : g * l.second + b;
+				size_t o = l.inputs_first ? g * l.second + b : g * l.first + a;
+				double sum = 0;
+
+				for (k = 0; k < l.inner; k++)
+					sum += *x++;
+				((float *)bias->data)[o] += (float)(sum * shift[i]);
+			}
+	return st;
+}
+
+enum fettle_status rewrite_shift(struct rewrite *w, size_t value, const double *shift, struct err *err)
+{
+	const struct graph_index *g = &w->base->g;
+	const size_t n = w->c.size[channels_class(&w->c, value)];
+	struct tensor *bias;
+	enum fettle_status st;
+	size_t out, i;
+
+	if (!rewrite_can_shift(w, value))
+		return fail(err, FETTLE_INVALID, "cannot absorb bias: value '%s' is not before such a Relu",
+			    g->names[value]);
+	st = own(w, w->m->nodes.v[g->producer[value]], 2, &bias, err);
+	for (i = 0; i < n && !st; i++)
+		((float *)bias->data)[i] -= (float)shift[i];
+	out = graph_value(g, graph_only_user(g, g->names[value])->out[0]);
+	for (i = g->first[out]; i < g->first[out + 1] && !st; i++)
+		st = add_shift(w, g->uses[i], shift, err);
+	note(w, "shift", shift, n, value);
+	return st;
+}
+
+void rewrite_end(struct rewrite *w, size_t *node)
+{
+	const struct graph_index *g = &w->base->g;
+	const struct model *base = w->base->m;
+	struct node **nodes = xcalloc(base->nodes.n + w->insertions.n, sizeof(struct node *));
+	size_t i, k, n = 0;
+
+	for (i = 0; i < base->nodes.n; i++) {
+		struct node *now = w->m->nodes.v[i];
+
+		for (k = 0; k < w->insertions.n; k++) {
+			struct insertion *in = &w->insertions.v[k];
+			const char *name = g->names[in->value];
+			struct node *mul;
+			size_t u;
+
+			if (!is_matrix_op(w->m, now) || strcmp(now->in[0], name) != 0)
+				continue;
+			/* the first of its readers: all of them are given what the Mul makes */
+			mul = model_new_node(w->m, "Mul", "", arena_strfmt(&w->m->arena, "%s_smooth", name),
+					     2, 1);
+			mul->in[0] = name;
+			mul->in[1] = model_add_init(w->m,
+						    model_fresh(w->m, arena_strfmt(&w->m->arena,
+										   "%s_smooth_scale", name)),
+						    &in->scale)
+					     ->name;
+			mul->out[0] = model_fresh(w->m, arena_strfmt(&w->m->arena, "%s_smoothed", name));
+			nodes[n++] = mul;
+			for (u = g->first[in->value]; u < g->first[in->value + 1]; u++) {
+				struct node *reader = w->m->nodes.v[g->uses[u]];
+
+				if (is_matrix_op(w->m, reader) && strcmp(reader->in[0], name) == 0)
+					reader->in[0] = mul->out[0];
+			}
+		}
+		node[i] = n;
+		nodes[n++] = now;
+	}
+	model_set_nodes(w->m, nodes, n);
+	free(nodes);
+}
+
+enum fettle_status rewrite_read(struct rewrite *w, const char *text, struct err *err)
+{
+	enum fettle_status st = FETTLE_OK;
+	double *x = NULL;
+
+	while (*text && !st) {
+		const size_t kind = strcspn(text, " "), line = strcspn(text, "\n");
+		const char *end = text + line;
+		char *p = (char *)(uintptr_t)text + kind, *name;
+		size_t n = strtoull(p, &p, 10), i, value, class;
+
+		x = xcalloc(n + 1, sizeof(*x));
+		for (i = 0; i < n && p < end; i++)
+			x[i] = strtod(p, &p);
+		name = p < end ? xstrfmt("%.*s", (int)(end - p - 1), p + 1) : xstrdup("");
+		value = graph_value(&w->base->g, name);
+		class = value == MAP_NONE ? NO_CLASS : channels_class(&w->c, value);
+		if (i == n && value != MAP_NONE && kind == 6)
+			st = rewrite_insert(w, value, x, n, err);
+		else if (i == n && class != NO_CLASS && w->c.size[class] == n && kind == 5)
+			st = rewrite_shift(w, value, x, err);
+		else if (i == n && class != NO_CLASS && w->c.size[class] == n && kind == 4)
+			st = rewrite_fold(w, class, x, err);
+		else
+			st = fail(err, FETTLE_INVALID,
+				  "cannot rewrite model: value '%s', it has no such channels", name);
+		free(name);
+		free(x);
+		text = end + (*end == '\n');
+	}
+	return st;
+}

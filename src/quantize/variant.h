@@ -1,0 +1,37 @@
+/*
+ * A subject whose weights a recipe has rewritten (cle, smooth_quant): the same function in fp32, easier to quantize.
+ * It is calibrated anew and has a quantizer of its own, which takes plans made for the base. Values keep their
+ * names; what they hold is scaled.
+ */
+#ifndef QUANTIZE_VARIANT_H
+#define QUANTIZE_VARIANT_H
+
+#include "quantize/subject.h"
+
+struct variant {
+	struct subject *s; /* the base itself, if no recipe rewrites it */
+	size_t *node;      /* the base's nodes -> places in s->m; NULL: as they are */
+	size_t n_base;
+	char *text; /* all that variant_read() needs; "" for the base */
+};
+
+/* Do these recipes rewrite the model? */
+bool recipes_rewrite(const struct recipes *r);
+/* Names the variant: "" for the base, or such as "cle smooth_quant=0.5"; free() it. */
+char *variant_key(const struct recipes *r);
+
+/* The base must outlive it. The feed is only read if there is something to rewrite. */
+enum fettle_status variant_new(struct variant **out, struct runtime *rt, struct subject *base,
+			       const struct recipes *r, struct feed *feed, const struct calibrate_options *o,
+			       struct err *err);
+/* The same again from its text, without data. */
+enum fettle_status variant_read(struct variant **out, struct subject *base, const char *text,
+				struct err *err);
+void variant_free(struct variant *v);
+
+/* A plan of the base as one of the variant; qplan_release() it. */
+void variant_plan(const struct variant *v, const struct qplan *p, struct qplan *out);
+/* For plans of the base. `ranges` are of the variant's own calibration. */
+struct quantizer *variant_quantizer(const struct variant *v, const struct range_source *ranges);
+
+#endif
