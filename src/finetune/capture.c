@@ -1,0 +1,309 @@
+#include "finetune/capture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "finetune/math.h"
+
+enum { QUANTIZED, FP32 };
+static const size_t default_cache = (size_t)1 << 30;
+
+/* nothing but these values, and what they are made from */
+static void prune(struct model *m, const char *const *names, size_t n)
+{
+	struct map need = MAP_INIT;
+	struct node **keep = xcalloc(m->nodes.n + n, sizeof(struct node *));
+	const char **outputs = xcalloc(n, sizeof(*outputs));
+	size_t i, k, at = m->nodes.n;
+
+	for (i = 0; i < n; i++) {
+		struct node *copy = model_new_node(m, "Identity", "", "", 1, 1);
+
+		/* an input of the graph may be wanted, which cannot be an output */
+		copy->in[0] = names[i];
+		outputs[i] = copy->out[0] = model_fresh(m, names[i]);
+		keep[at + i] = copy;
+		map_set(&need, names[i], 1);
+	}
+	for (i = m->nodes.n; i--;) { /* topological, so backwards all readers come first */
+		struct node *node = m->nodes.v[i];
+		bool needed = false;
+
+		for (k = 0; k < node->n_out; k++)
+			needed |= *node->out[k] && map_get(&need, node->out[k]) != MAP_NONE;
+		if (!needed)
+			continue;
+		keep[--at] = node;
+		for (k = 0; k < node->n_in; k++)
+			map_set(&need, node->in[k], 1);
+		for (k = 0; k < node->n_captured; k++)
+			map_set(&need, node->captured[k], 1);
+	}
+	model_set_nodes(m, keep + at, m->nodes.n + n - at);
+	model_set_outputs(m, outputs, n);
+	model_sweep(m);
+	free(outputs);
+	free(keep);
+	map_release(&need);
+}
+
+static enum fettle_status open_session(struct capture *c, int which, struct model *m,
+				       const char *const *names, size_t n, struct err *err)
+{
+	struct session_options so = { .threads = c->source->threads };
+
+	c->models[which] = model_derive(m);
+	prune(c->models[which], names, n);
+	return session_new(&c->sessions[which], c->source->rt, c->models[which], &so, err);
+}
+
+/* units of a tensor, `rows` of its first dimension */
+static size_t count_units(const struct layer *l, const struct tensor *t, size_t rows)
+{
+	int d;
+
+	for (d = 1; l->is_matrix && d < t->rank - 1; d++)
+		rows *= (size_t)t->dims[d];
+	return t->rank > 1 ? rows : 1;
+}
+
+/* [channel][place] to [place][channel], for each unit; x0 is taken off and the rest multiplied */
+static void arrange(const struct tensor *t, size_t units, size_t channels, size_t places, double x0,
+		    float scale, float *out)
+{
+	size_t u, c, p, at = 0;
+
+#define LOOP(type)                                                                                           \
+	for (u = 0; u < units; u++)                                                                          \
+		for (c = 0; c < channels; c++)                                                               \
+			for (p = 0; p < places; p++)                                                         \
+				out[(u * places + p) * channels + c] =                                       \
+					((float)((const type *)t->data)[at++] - (float)x0) * scale;
+	if (t->dtype == DT_U8)
+		LOOP(uint8_t)
+	else if (t->dtype == DT_S8)
+		LOOP(int8_t)
+	else if (t->dtype == DT_U16)
+		LOOP(uint16_t)
+	else if (t->dtype == DT_S16)
+		LOOP(int16_t)
+	else
+		LOOP(float)
+#undef LOOP
+}
+
+static size_t unit_bytes(const struct capture *c)
+{
+	return (layer_x_size(c->l) * (c->wants_fp32 ? 2 : 1) + layer_y_size(c->l)) * sizeof(float);
+}
+
+static void drop_oldest(struct capture *c)
+{
+	struct units *u = &c->v[c->order[0]];
+
+	c->bytes -= u->n * unit_bytes(c);
+	free(u->x);
+	free(u->y);
+	free(u->fp32);
+	*u = (struct units){ .n = 0 };
+	memmove(c->order, c->order + 1, --c->n_order * sizeof(*c->order));
+}
+
+static size_t budget(const struct capture *c)
+{
+	return c->source->cache ? c->source->cache : default_cache;
+}
+
+/* allocates and fills u from what the sessions gave */
+static enum fettle_status take(struct capture *c, struct units *u, const struct tensor *q,
+			       const struct tensor *f, size_t rows, struct err *err)
+{
+	const struct layer *l = c->l;
+	const size_t inputs = l->groups * l->ins, outputs = layer_outputs(l);
+	enum fettle_status st;
+	size_t i, o, n = count_units(l, &f[0], rows);
+
+	u->n = n;
+	st = mem_try(&u->x, n * layer_x_size(l), sizeof(float), "inputs of an op", err);
+	if (!st)
+		st = mem_try(&u->y, n * layer_y_size(l), sizeof(float), "outputs of an op", err);
+	if (!st && c->wants_fp32)
+		st = mem_try(&u->fp32, n * layer_x_size(l), sizeof(float), "inputs of an op", err);
+	if (st)
+		return st;
+	arrange(q, n, inputs, l->in[0] * l->in[1], l->input.zero, l->input.scale, u->x);
+	arrange(&f[0], n, outputs, layer_positions(l), 0, 1, u->y);
+	if (c->wants_fp32)
+		arrange(&f[1], n, inputs, l->in[0] * l->in[1], 0, 1, u->fp32);
+	for (i = 0; i < n * layer_positions(l); i++)
+		for (o = 0; o < outputs; o++)
+			u->y[i * outputs + o] -= l->bias[o];
+	return FETTLE_OK;
+}
+
+/* does a later batch look like the first? */
+static bool same_shape(const struct layer *l, const struct tensor *x, const struct tensor *y)
+{
+	int k;
+
+	if (l->is_matrix)
+		return true;
+	for (k = 0; k < x->rank - 2; k++)
+		if ((size_t)x->dims[x->rank - 1 - k] != l->in[1 - k] ||
+		    (size_t)y->dims[y->rank - 1 - k] != l->out[1 - k])
+			return false;
+	return true;
+}
+
+static enum fettle_status run_batch(struct capture *c, size_t k, struct err *err)
+{
+	struct tensor q, f[2];
+	struct units *u = &c->v[k];
+	size_t left, valid, rows, bytes;
+	enum fettle_status st;
+
+	st = feed_read(c->source->feed, k, &c->raw, err);
+	if (!st)
+		st = session_run(c->sessions[QUANTIZED], c->raw.inputs, &q, err);
+	if (!st)
+		st = session_run(c->sessions[FP32], c->raw.inputs, f, err);
+	if (!st && !c->l->in[0])
+		st = layer_shape(c->l, c->node, &q, &f[0], err);
+	if (!st && !same_shape(c->l, &q, &f[0]))
+		st = fail(err, FETTLE_INVALID, "cannot fine-tune op '%s': its input's shape varies",
+			  c->l->name);
+	if (st)
+		return st;
+	left = c->samples - k * c->per_batch;
+	valid = c->raw.valid < left ? c->raw.valid : left;
+	rows = (size_t)f[0].dims[0];
+	if (c->raw.n && rows % c->raw.n == 0)
+		rows = rows / c->raw.n * valid;
+	bytes = count_units(c->l, &f[0], rows) * unit_bytes(c);
+	while (c->n_order && c->bytes + bytes > budget(c))
+		drop_oldest(c);
+	st = take(c, u, &q, f, rows, err);
+	c->bytes += bytes;
+	c->order[c->n_order++] = k;
+	return st;
+}
+
+enum fettle_status capture_get(struct capture *c, size_t k, const struct units **out, struct err *err)
+{
+	double start = clock_now();
+	enum fettle_status st = FETTLE_OK;
+
+	if (!c->v[k].x)
+		st = run_batch(c, k, err);
+	c->seconds += clock_now() - start;
+	*out = &c->v[k];
+	return st;
+}
+
+enum fettle_status capture_window(struct capture *c, size_t first, size_t end, size_t *n, struct err *err)
+{
+	const struct units *u;
+	size_t bytes, fit, k;
+	enum fettle_status st;
+
+	st = capture_get(c, first, &u, err);
+	if (st)
+		return st;
+	bytes = u->n * unit_bytes(c);
+	fit = bytes ? budget(c) / bytes : c->n;
+	fit = fit ? fit : 1;
+	while (fit < c->n && c->n_order) /* some must go: better others than these */
+		drop_oldest(c);
+	*n = fit < end - first ? fit : end - first;
+	for (k = first; k < first + *n && !st; k++)
+		st = capture_get(c, k, &u, err);
+	return st;
+}
+
+enum fettle_status capture_residuals(struct capture *c, struct layer_math *m, size_t first, size_t end,
+				     struct residuals *out, struct err *err)
+{
+	const struct layer *l = c->l;
+	const size_t outputs = layer_outputs(l), xs = layer_x_size(l), ys = layer_y_size(l);
+	const struct units *u;
+	enum fettle_status st = FETTLE_OK;
+	size_t k, at, i, o;
+
+	*out = (struct residuals){ .sum = out->sum };
+	memset(out->sum, 0, outputs * sizeof(double));
+	for (i = 0; i < layer_weights(l); i++)
+		m->w[i] = l->scale[i / l->patch] * l->level[i];
+	for (o = 0; o < outputs; o++)
+		m->b[o] = (float)l->shift[o];
+	for (k = first; k < end; k++) {
+		st = capture_get(c, k, &u, err);
+		for (at = 0; !st && at < u->n; at += m->n) {
+			size_t n = u->n - at < m->n ? u->n - at : m->n;
+
+			memcpy(m->x, u->x + at * xs, n * xs * sizeof(float));
+			memcpy(m->y, u->y + at * ys, n * ys * sizeof(float));
+			for (i = 0; i < n * ys; i++)
+				out->signal += (double)m->y[i] * m->y[i];
+			st = math_residual(m, err);
+			for (i = 0; i < n * ys && !st; i += outputs)
+				for (o = 0; o < outputs; o++) {
+					double r = m->y[i + o];
+
+					out->sum[o] += r;
+					out->squares += r * r;
+				}
+			out->count += (double)(n * layer_positions(l));
+		}
+		if (st)
+			break;
+	}
+	return st;
+}
+
+enum fettle_status capture_open(struct capture *c, const struct finetune_source *s, struct layer *l,
+				const struct node *node, struct model *quantized, const char *input,
+				const struct finetune *o, struct err *err)
+{
+	const char *names[] = { node->out[0], node->in[0] };
+	const size_t all = feed_samples(s->feed);
+	const struct units *u;
+	enum fettle_status st;
+
+	*c = (struct capture){ .source = s, .l = l, .node = node, .wants_fp32 = o->drop_ratio < 1 };
+	if (!all)
+		return fail(err, FETTLE_INVALID, "cannot fine-tune: no calibration samples");
+	st = feed_read(s->feed, 0, &c->raw, err);
+	if (st)
+		return st;
+	c->per_batch = c->raw.n; /* as all have but the last */
+	c->samples = o->data_size && o->data_size < all ? o->data_size : all;
+	c->n = (c->samples + c->per_batch - 1) / c->per_batch;
+	c->n_train = c->held = c->n - (c->n + 7) / 8;
+	if (c->n == 1)
+		c->n_train = 1; /* and it is all there is to judge by */
+	c->v = xcalloc(c->n, sizeof(*c->v));
+	c->order = xcalloc(c->n + 1, sizeof(*c->order));
+	st = open_session(c, QUANTIZED, quantized, &input, 1, err);
+	if (!st)
+		st = open_session(c, FP32, s->s->m, names, c->wants_fp32 ? 2 : 1, err);
+	if (!st)
+		st = capture_get(c, 0, &u, err);
+	if (st)
+		capture_close(c);
+	return st;
+}
+
+void capture_close(struct capture *c)
+{
+	while (c->n_order)
+		drop_oldest(c);
+	free(c->v);
+	free(c->order);
+	feed_batch_release(&c->raw);
+	session_free(c->sessions[QUANTIZED]);
+	session_free(c->sessions[FP32]);
+	model_free(c->models[QUANTIZED]);
+	model_free(c->models[FP32]);
+	*c = (struct capture){ .n = 0 };
+}

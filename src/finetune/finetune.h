@@ -1,0 +1,51 @@
+/*
+ * Rounding weights with care (recipe finetune): op by op, in the order of the graph, integers are chosen that make
+ * the op's output on calibration data come nearest to the fp32 op's, given its true input: that of the
+ * quantized model, in which the ops before it are rounded already.
+ *
+ * adaround  Nagel et al., "Up or down? Adaptive rounding for post-training quantization", arXiv:2004.10568
+ * adaquant  Hubara et al., "Improving post training neural quantization: layer-wise calibration and integer
+ *           programming", arXiv:2006.10518 (weights, scale and bias; inputs keep their scale)
+ * gram      our own: coordinate descent on the Gram matrix of the inputs; see gram.c
+ *
+ * Left alone are ops that share their weight with another, convolutions in three dimensions, ConvTranspose.
+ */
+#ifndef FINETUNE_FINETUNE_H
+#define FINETUNE_FINETUNE_H
+
+#include "quantize/subject.h"
+
+struct finetune_source {
+	struct runtime *rt;
+	struct subject *s;
+	const struct feed *feed; /* calibration samples, read from its beginning */
+	const bool *only;        /* per node: which ops to tune; NULL: all */
+	int threads;
+	size_t cache; /* bytes for inputs and outputs of an op; one batch is always kept. 0: a gigabyte */
+	progress_fn progress; /* may be NULL; counts ops */
+	void *self;
+};
+
+/* What became of one op. Errors are squared, relative to the fp32 output's squares, on samples held out. */
+struct finetune_op {
+	const char *name;
+	const char *left;     /* why it was left alone; NULL: it was not */
+	double before, after; /* if it was not */
+	bool kept;            /* it got no better, so its weights are the old ones */
+	double capture_s, solve_s,
+		primitives_s;             /* CPU seconds; the last are oneDNN's of solve_s, by the clock */
+	double train_before, train_after; /* the same errors on the samples learned from */
+};
+
+struct finetune_report {
+	VEC(struct finetune_op) ops;
+};
+
+/*
+ * For the static ops of the plan; the same seed gives the same result. `report` may be NULL; its names live as
+ * long as the subject.
+ */
+enum fettle_status finetune(struct quantizer *q, const struct qplan *plan, const struct finetune_source *s,
+			    struct rounding **out, struct finetune_report *report, struct err *err);
+
+#endif

@@ -1,0 +1,195 @@
+#include "finetune/layer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool layer_possible(const struct subject *s, size_t node, const char **why)
+{
+	const struct node *n = s->m->nodes.v[node];
+	const struct op_rule *r = s->ops.v[node].rule;
+	const struct init *w = r && r->weight == 1 && n->n_in > 1 ? model_init(s->m, n->in[1]) : NULL;
+
+	*why = NULL;
+	if (!w)
+		*why = "it has no constant weight";
+	else if (node_is(n, "Conv") ? w->t.rank != 3 && w->t.rank != 4
+				    : !(node_is(n, "Gemm") || node_is(n, "MatMul")) || w->t.rank != 2)
+		*why = "it is no convolution in one or two dimensions and no product with a matrix";
+	else if (node_is(n, "Gemm") && node_int(n, "transA", 0))
+		*why = "its input is transposed";
+	else if (graph_n_uses(&s->g, graph_value(&s->g, n->in[1])) != 1)
+		*why = "another op reads the same weight";
+	return !*why;
+}
+
+/* how the weight lies in the model, and how many of what it has */
+static void find_layout(struct layer *l, const struct node *n, const struct tensor *w)
+{
+	size_t d0 = (size_t)w->dims[0], d1 = (size_t)w->dims[1];
+	int k;
+
+	l->groups = 1;
+	for (k = 0; k < 2; k++)
+		l->kernel[k] = 1;
+	if (node_is(n, "Conv")) {
+		l->groups = (size_t)node_int(n, "group", 1);
+		l->outs = d0 / l->groups;
+		l->ins = d1;
+		for (k = 2; k < w->rank; k++)
+			l->kernel[k - w->rank + 2] = (size_t)w->dims[k];
+		l->step_kernel[1] = 1;
+		l->step_kernel[0] = l->kernel[1];
+		l->step_channel = l->kernel[0] * l->kernel[1];
+		l->step_output = l->step_channel * l->ins;
+	} else {
+		bool outputs_first = node_is(n, "Gemm") && node_int(n, "transB", 0);
+
+		l->is_matrix = true;
+		l->outs = outputs_first ? d0 : d1;
+		l->ins = outputs_first ? d1 : d0;
+		l->step_output = outputs_first ? d1 : 1;
+		l->step_channel = outputs_first ? 1 : d1;
+	}
+	l->patch = l->kernel[0] * l->kernel[1] * l->ins;
+}
+
+/* where the model has weight p of output o */
+static size_t place(const struct layer *l, size_t o, size_t p)
+{
+	size_t c = p % l->ins, x = p / l->ins % l->kernel[1], y = p / l->ins / l->kernel[1];
+
+	return o * l->step_output + c * l->step_channel + y * l->step_kernel[0] + x * l->step_kernel[1];
+}
+
+static void read_weights(struct layer *l, const struct tensor *w, const struct qsetting *s)
+{
+	const struct qlimits lim = quant_limits(s->dtype, s->scheme, s->narrow);
+	const struct qweight *q = l->start;
+	size_t o, p;
+
+	l->one_scale = q->axis < 0;
+	for (o = 0; o < layer_outputs(l); o++) {
+		size_t channel = l->one_scale ? 0 : o;
+		float zero = (float)tensor_get(&q->zero, channel);
+
+		l->scale[o] = (float)tensor_get(&q->scale, channel);
+		l->least[o] = (float)lim.lo - zero;
+		l->most[o] = (float)lim.hi - zero;
+		for (p = 0; p < l->patch; p++) {
+			size_t at = place(l, o, p);
+
+			l->w[o * l->patch + p] = ((const float *)w->data)[at];
+			l->level[o * l->patch + p] = (float)tensor_get(&q->q, at) - zero;
+		}
+	}
+}
+
+enum fettle_status layer_open(struct layer *l, const struct subject *s, size_t node, const struct trace *t,
+			      const struct qsetting *weight, struct err *err)
+{
+	const struct node *n = s->m->nodes.v[node];
+	const struct op_rule *r = s->ops.v[node].rule;
+	struct init *w = model_init(s->m, n->in[1]), *b = NULL;
+	enum fettle_status st;
+	size_t o, outputs;
+
+	*l = (struct layer){ .name = s->ops.v[node].name, .input = t->q, .takes_shift = t->takes_shift };
+	st = model_weight(s->m, w, err);
+	if (!st && r->bias >= 0 && (int)n->n_in > r->bias && *n->in[r->bias]) {
+		b = model_init(s->m, n->in[r->bias]);
+		st = model_weight(s->m, b, err);
+	}
+	if (st)
+		return st;
+	l->start = t->w;
+	find_layout(l, n, &w->t);
+	outputs = layer_outputs(l);
+	l->w = arena_alloc(&l->arena, layer_weights(l) * sizeof(float));
+	l->level = arena_alloc(&l->arena, layer_weights(l) * sizeof(float));
+	l->scale = arena_alloc(&l->arena, outputs * sizeof(float));
+	l->least = arena_alloc(&l->arena, outputs * sizeof(float));
+	l->most = arena_alloc(&l->arena, outputs * sizeof(float));
+	l->bias = arena_alloc(&l->arena, outputs * sizeof(float));
+	l->shift = arena_alloc(&l->arena, outputs * sizeof(double));
+	for (o = 0; o < outputs && b; o++)
+		l->bias[o] = (float)tensor_get(&b->t, o);
+	read_weights(l, &w->t, weight);
+	return FETTLE_OK;
+}
+
+void layer_release(struct layer *l)
+{
+	arena_release(&l->arena);
+	*l = (struct layer){ .name = NULL };
+}
+
+/* the attribute's value for rows (0) or columns (1) of what may have columns only */
+static size_t attribute(const struct node *n, const char *name, int dims, int k, int offset, size_t otherwise)
+{
+	size_t count = 0;
+	const int64_t *v = node_ints(n, name, &count);
+	int i = k - (2 - dims);
+
+	return v && i >= 0 && (size_t)(i + offset) < count ? (size_t)v[i + offset] : otherwise;
+}
+
+enum fettle_status layer_shape(struct layer *l, const struct node *n, const struct tensor *x,
+			       const struct tensor *y, struct err *err)
+{
+	const char *same = node_str(n, "auto_pad");
+	const int dims = x->rank - 2;
+	int k;
+
+	for (k = 0; k < 2; k++) {
+		l->in[k] = l->out[k] = l->stride[k] = l->dilation[k] = 1;
+		l->pad[k] = l->pad_end[k] = 0;
+	}
+	if (l->is_matrix && x->rank > 0 && y->rank > 0 && (size_t)x->dims[x->rank - 1] == l->ins &&
+	    (size_t)y->dims[y->rank - 1] == l->outs)
+		return FETTLE_OK;
+	if (l->is_matrix || dims < 1 || dims > 2 || y->rank != x->rank ||
+	    (size_t)x->dims[1] != l->groups * l->ins || (size_t)y->dims[1] != layer_outputs(l))
+		return fail(err, FETTLE_INVALID,
+			    "cannot fine-tune op '%s': its input has an unexpected shape", l->name);
+	for (k = 2 - dims; k < 2; k++) {
+		size_t span, need;
+
+		l->in[k] = (size_t)x->dims[k + x->rank - 2];
+		l->out[k] = (size_t)y->dims[k + x->rank - 2];
+		l->stride[k] = attribute(n, "strides", dims, k, 0, 1);
+		l->dilation[k] = attribute(n, "dilations", dims, k, 0, 1);
+		l->pad[k] = attribute(n, "pads", dims, k, 0, 0);
+		span = (l->kernel[k] - 1) * l->dilation[k] + 1;
+		need = (l->out[k] - 1) * l->stride[k] + span; /* padded input that is read */
+		if (same && strncmp(same, "SAME", 4) == 0) {
+			l->pad[k] = need > l->in[k] ? need - l->in[k] : 0;
+			l->pad[k] = (l->pad[k] + (strcmp(same, "SAME_LOWER") == 0)) / 2;
+		}
+		l->pad_end[k] = need > l->in[k] + l->pad[k] ? need - l->in[k] - l->pad[k] : 0;
+	}
+	return FETTLE_OK;
+}
+
+void layer_store(const struct layer *l, struct rounding *r, size_t node)
+{
+	struct rounded new = { .w = *l->start, .n_shift = layer_outputs(l) };
+	struct qweight *w = &new.w;
+	size_t o, p;
+
+	w->q.data = xmalloc(tensor_bytes(&w->q) + 1);
+	w->scale.data = xmalloc(tensor_bytes(&w->scale) + 1);
+	for (o = 0; o < layer_outputs(l); o++) {
+		size_t channel = l->one_scale ? 0 : o;
+		double zero = tensor_get(&w->zero, channel);
+
+		tensor_set(&w->scale, channel, l->scale[o]);
+		for (p = 0; p < l->patch; p++)
+			tensor_set(&w->q, place(l, o, p), l->level[o * l->patch + p] + zero);
+		if (l->shift[o] != 0)
+			new.shift = l->shift;
+	}
+	rounding_set(r, node, &new);
+	free(w->q.data);
+	free(w->scale.data);
+}

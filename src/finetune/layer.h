@@ -1,0 +1,74 @@
+/*
+ * An op with a constant weight as rounding sees it: a convolution or a product of matrices in one layout, whatever
+ * the model's. Values are [unit][row][column][channel] (a unit is an image, or one row of a matrix), weights
+ * [output][patch], where a patch is [kernel row][kernel column][channel of the group].
+ *
+ * What the op computes is scale * level * input + shift, to come as near as can be to the fp32 op's output
+ * without its bias. A level is an integer of the weight minus its zero point.
+ */
+#ifndef FINETUNE_LAYER_H
+#define FINETUNE_LAYER_H
+
+#include "quantize/subject.h"
+
+struct layer {
+	const char *name;
+	bool is_matrix;
+	size_t groups, outs, ins; /* outputs and inputs of each group */
+	size_t patch;             /* weights of one output */
+	/* rows, columns; all sizes 1 for a matrix */
+	size_t in[2], out[2], kernel[2], stride[2], dilation[2], pad[2], pad_end[2];
+	struct qparams input;
+	bool takes_shift;
+
+	float *w;            /* fp32: outputs x patch */
+	float *level;        /* likewise: the integers, as they are now */
+	float *scale;        /* per output; */
+	bool one_scale;      /* they are all the same one */
+	float *least, *most; /* levels allowed, per output */
+	float *bias;         /* of the fp32 op, per output */
+	double *shift;       /* what the bias gains */
+	struct arena arena;
+
+	/* where weights lie in the model */
+	size_t step_output, step_channel, step_kernel[2];
+	const struct qweight *start;
+};
+
+/* Can this op of a model be looked at so? If not, *why says why. */
+bool layer_possible(const struct subject *s, size_t node, const char **why);
+/*
+ * The op as quantize_rounded() left it, with the setting of its weight. The shapes are filled in by
+ * layer_shape(), from one input and output of it.
+ */
+enum fettle_status layer_open(struct layer *l, const struct subject *s, size_t node, const struct trace *t,
+			      const struct qsetting *weight, struct err *err);
+enum fettle_status layer_shape(struct layer *l, const struct node *n, const struct tensor *x,
+			       const struct tensor *y, struct err *err);
+void layer_release(struct layer *l);
+
+static inline size_t layer_outputs(const struct layer *l)
+{
+	return l->groups * l->outs;
+}
+static inline size_t layer_weights(const struct layer *l)
+{
+	return layer_outputs(l) * l->patch;
+}
+static inline size_t layer_positions(const struct layer *l) /* of one unit's output */
+{
+	return l->out[0] * l->out[1];
+}
+static inline size_t layer_x_size(const struct layer *l)
+{
+	return l->in[0] * l->in[1] * l->groups * l->ins;
+}
+static inline size_t layer_y_size(const struct layer *l)
+{
+	return layer_positions(l) * layer_outputs(l);
+}
+
+/* Levels, scales and shifts as they are now, for quantize_rounded(). */
+void layer_store(const struct layer *l, struct rounding *r, size_t node);
+
+#endif

@@ -1,0 +1,444 @@
+#include "finetune/math.h"
+
+#include <dnnl.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+
+enum { MAX_ARGS = 4, MAX_STEPS = 4 };
+
+/* One execution: a primitive with its arguments. */
+struct step {
+	dnnl_primitive_t primitive;
+	dnnl_exec_arg_t args[MAX_ARGS];
+	int n;
+};
+
+/* What is run in one go: reorders, then the primitive itself, then reorders. */
+struct sequence {
+	struct step v[MAX_STEPS];
+	int n;
+};
+
+struct math_primitives {
+	dnnl_engine_t engine;
+	dnnl_stream_t stream;
+	struct sequence residual, gradient;
+	struct step maps[N_MATH_MAPS];
+	VEC(dnnl_memory_t) memories;
+	VEC(void *) buffers;
+};
+
+static enum fettle_status check(dnnl_status_t st, const char *what, struct err *err)
+{
+	static const char *const names[] = {
+		[dnnl_success] = "success",
+		[dnnl_out_of_memory] = "out of memory",
+		[dnnl_invalid_arguments] = "invalid arguments",
+		[dnnl_unimplemented] = "not implemented",
+		[dnnl_iterator_ends] = "no implementation left",
+		[dnnl_runtime_error] = "runtime error",
+		[dnnl_not_required] = "not required",
+	};
+
+	if (st == dnnl_success)
+		return FETTLE_OK;
+	return fail(err, FETTLE_BACKEND, "cannot %s with oneDNN: %s", what,
+		    (size_t)st < ARRAY_LEN(names) && names[st] ? names[st] : "unknown error");
+}
+
+/* zeroed memory of its own */
+static enum fettle_status buffer(struct math_primitives *p, size_t bytes, void *out, struct err *err)
+{
+	void *b = NULL;
+	enum fettle_status st = mem_try(&b, bytes ? bytes : 1, 1, "layer", err);
+
+	if (st)
+		return st;
+	memset(b, 0, bytes);
+	VEC_PUSH(&p->buffers, b);
+	*(void **)out = b;
+	return FETTLE_OK;
+}
+
+static enum fettle_status memory(struct math_primitives *p, const dnnl_memory_desc_t *d, void *data,
+				 dnnl_memory_t *out, struct err *err)
+{
+	enum fettle_status st = FETTLE_OK;
+
+	if (!data)
+		st = buffer(p, dnnl_memory_desc_get_size(d), &data, err);
+	if (!st)
+		st = check(dnnl_memory_create(out, d, p->engine, data), "make memory", err);
+	if (!st)
+		VEC_PUSH(&p->memories, *out);
+	return st;
+}
+
+static void add_arg(struct step *s, int arg, dnnl_memory_t m)
+{
+	s->args[s->n++] = (dnnl_exec_arg_t){ arg, m };
+}
+
+/* an empty step at the end of the sequence, its primitive made from the descriptor */
+static enum fettle_status add_step(struct sequence *s, const_dnnl_primitive_desc_t pd, struct err *err)
+{
+	return check(dnnl_primitive_create(&s->v[s->n++].primitive, pd), "make a primitive", err);
+}
+
+static enum fettle_status add_reorder(struct math_primitives *p, struct sequence *s, dnnl_memory_t from,
+				      dnnl_memory_t to, struct err *err)
+{
+	const dnnl_memory_desc_t *a, *b;
+	dnnl_primitive_desc_t pd = NULL;
+	enum fettle_status st;
+
+	dnnl_memory_get_memory_desc(from, &a);
+	dnnl_memory_get_memory_desc(to, &b);
+	st = check(dnnl_reorder_primitive_desc_create(&pd, a, p->engine, b, p->engine, NULL), "reorder", err);
+	if (!st)
+		st = add_step(s, pd, err);
+	if (!st) {
+		add_arg(&s->v[s->n - 1], DNNL_ARG_FROM, from);
+		add_arg(&s->v[s->n - 1], DNNL_ARG_TO, to);
+	}
+	dnnl_primitive_desc_destroy(pd);
+	return st;
+}
+
+/* The layer in oneDNN's terms: dimensions, and strides that say how our buffers lie. */
+struct geometry {
+	int rank, rank_w; /* of values and of weights */
+	dnnl_dims_t x, w, y, b, stride, dilate, pad, pad_end;
+	dnnl_memory_desc_t plain_x, plain_w, plain_y, plain_b, any_x, any_w, any_y;
+};
+
+static void channels_last(const dnnl_dims_t dims, dnnl_dims_t strides)
+{
+	strides[1] = 1;
+	strides[3] = dims[1];
+	strides[2] = dims[3] * strides[3];
+	strides[0] = dims[2] * strides[2];
+}
+
+static enum fettle_status describe(const struct layer *l, size_t n, struct geometry *s, struct err *err)
+{
+	const int64_t outputs = (int64_t)layer_outputs(l), inputs = (int64_t)(l->groups * l->ins);
+	dnnl_dims_t sx = { inputs, 1 }, sy = { outputs, 1 }, sw = { (int64_t)l->patch, 1 }, sb = { 1 };
+	const dnnl_data_type_t f = dnnl_f32;
+	dnnl_status_t st;
+	int k, g = l->groups > 1;
+
+	*s = (struct geometry){ .rank = 2, .rank_w = 2 };
+	s->x[0] = s->y[0] = (int64_t)n;
+	s->x[1] = inputs;
+	s->y[1] = s->b[0] = outputs;
+	s->w[0] = outputs;
+	s->w[1] = inputs;
+	if (!l->is_matrix) {
+		s->rank = 4;
+		s->rank_w = 4 + g;
+		for (k = 0; k < 2; k++) {
+			s->x[2 + k] = (int64_t)l->in[k];
+			s->y[2 + k] = (int64_t)l->out[k];
+			s->stride[k] = (int64_t)l->stride[k];
+			s->dilate[k] = (int64_t)l->dilation[k] - 1;
+			s->pad[k] = (int64_t)l->pad[k];
+			s->pad_end[k] = (int64_t)l->pad_end[k];
+			s->w[g + 2 + k] = (int64_t)l->kernel[k];
+		}
+		channels_last(s->x, sx);
+		channels_last(s->y, sy);
+		s->w[0] = (int64_t)l->groups;
+		s->w[g] = (int64_t)l->outs;
+		s->w[g + 1] = (int64_t)l->ins;
+		channels_last(s->w + g, sw + g);
+		if (g)
+			sw[0] = (int64_t)(l->outs * l->patch);
+	}
+	st = dnnl_memory_desc_init_by_strides(&s->plain_x, s->rank, s->x, f, sx);
+	st = st ? st : dnnl_memory_desc_init_by_strides(&s->plain_y, s->rank, s->y, f, sy);
+	st = st ? st : dnnl_memory_desc_init_by_strides(&s->plain_w, s->rank_w, s->w, f, sw);
+	st = st ? st : dnnl_memory_desc_init_by_strides(&s->plain_b, 1, s->b, f, sb);
+	/* values stay as they are: channels last is among what its kernels like best */
+	s->any_x = s->plain_x;
+	s->any_y = s->plain_y;
+	st = st ? st : dnnl_memory_desc_init_by_tag(&s->any_w, s->rank_w, s->w, f, dnnl_format_tag_any);
+	return check(st, "describe a layer", err);
+}
+
+union descriptor {
+	dnnl_convolution_desc_t conv;
+	dnnl_inner_product_desc_t product;
+};
+
+static dnnl_status_t forward_desc(const struct layer *l, const struct geometry *s, union descriptor *d)
+{
+	if (l->is_matrix)
+		return dnnl_inner_product_forward_desc_init(&d->product, dnnl_forward_training, &s->any_x,
+							    &s->any_w, &s->plain_b, &s->any_y);
+	return dnnl_dilated_convolution_forward_desc_init(
+		&d->conv, dnnl_forward_training, dnnl_convolution_direct, &s->any_x, &s->any_w, &s->plain_b,
+		&s->any_y, s->stride, s->dilate, s->pad, s->pad_end);
+}
+
+static dnnl_status_t backward_desc(const struct layer *l, const struct geometry *s, union descriptor *d)
+{
+	if (l->is_matrix)
+		return dnnl_inner_product_backward_weights_desc_init(&d->product, &s->any_x, &s->any_w,
+								     &s->plain_b, &s->any_y);
+	return dnnl_dilated_convolution_backward_weights_desc_init(
+		&d->conv, dnnl_convolution_direct, &s->any_x, &s->any_w, &s->plain_b, &s->any_y, s->stride,
+		s->dilate, s->pad, s->pad_end);
+}
+
+/* what the layer's buffers are as memories */
+struct plain {
+	dnnl_memory_t x, y, w, b, dw, db;
+};
+
+/* y = w * x + b - y: the targets wait where the results go, and are summed up with sign reversed */
+static enum fettle_status make_residual(struct math_primitives *p, const struct layer *l,
+					const struct geometry *s, const struct plain *m,
+					dnnl_primitive_desc_t *out, struct err *err)
+{
+	dnnl_primitive_attr_t attr = NULL;
+	dnnl_post_ops_t post = NULL;
+	dnnl_memory_t w = NULL;
+	union descriptor d;
+	struct step *run;
+	enum fettle_status st;
+
+	st = check(dnnl_primitive_attr_create(&attr), "make a layer", err);
+	if (!st)
+		st = check(dnnl_post_ops_create(&post), "make a layer", err);
+	if (!st)
+		st = check(dnnl_post_ops_append_sum(post, -1), "make a layer", err);
+	if (!st)
+		st = check(dnnl_primitive_attr_set_post_ops(attr, post), "make a layer", err);
+	if (!st)
+		st = check(forward_desc(l, s, &d), "make a layer", err);
+	if (!st)
+		st = check(dnnl_primitive_desc_create(out, &d, attr, p->engine, NULL), "make a layer", err);
+	if (!st)
+		st = memory(p, dnnl_primitive_desc_query_md(*out, dnnl_query_weights_md, 0), NULL, &w, err);
+	if (!st)
+		st = add_reorder(p, &p->residual, m->w, w, err);
+	if (!st)
+		st = add_step(&p->residual, *out, err);
+	if (!st) {
+		run = &p->residual.v[p->residual.n - 1];
+		add_arg(run, DNNL_ARG_SRC, m->x);
+		add_arg(run, DNNL_ARG_WEIGHTS, w);
+		add_arg(run, DNNL_ARG_BIAS, m->b);
+		add_arg(run, DNNL_ARG_DST, m->y);
+	}
+	dnnl_post_ops_destroy(post);
+	dnnl_primitive_attr_destroy(attr);
+	return st;
+}
+
+static enum fettle_status make_gradient(struct math_primitives *p, const struct layer *l,
+					const struct geometry *s, const struct plain *m,
+					const_dnnl_primitive_desc_t forward, struct err *err)
+{
+	dnnl_primitive_desc_t pd = NULL;
+	dnnl_memory_t dw = NULL;
+	union descriptor d;
+	struct step *run;
+	enum fettle_status st;
+
+	st = check(backward_desc(l, s, &d), "make a layer", err);
+	if (!st)
+		st = check(dnnl_primitive_desc_create(&pd, &d, NULL, p->engine, forward), "make a layer",
+			   err);
+	if (!st)
+		st = memory(p, dnnl_primitive_desc_query_md(pd, dnnl_query_diff_weights_md, 0), NULL, &dw,
+			    err);
+	if (!st)
+		st = add_step(&p->gradient, pd, err);
+	if (!st) {
+		run = &p->gradient.v[p->gradient.n - 1];
+		add_arg(run, DNNL_ARG_SRC, m->x);
+		add_arg(run, DNNL_ARG_DIFF_DST, m->y);
+		add_arg(run, DNNL_ARG_DIFF_WEIGHTS, dw);
+		add_arg(run, DNNL_ARG_DIFF_BIAS, m->db);
+		st = add_reorder(p, &p->gradient, dw, m->dw, err);
+	}
+	dnnl_primitive_desc_destroy(pd);
+	return st;
+}
+
+/* the data of the memories are given with each call */
+static enum fettle_status make_maps(struct math_primitives *p, size_t n, struct err *err)
+{
+	static const dnnl_alg_kind_t kinds[] = { [MAP_LOGISTIC] = dnnl_eltwise_logistic,
+						 [MAP_LOG] = dnnl_eltwise_log,
+						 [MAP_EXP] = dnnl_eltwise_exp };
+	dnnl_dims_t dims = { (int64_t)n };
+	dnnl_memory_desc_t md;
+	enum fettle_status st;
+	size_t i;
+
+	st = check(dnnl_memory_desc_init_by_tag(&md, 1, dims, dnnl_f32, dnnl_a), "make a map", err);
+	for (i = 0; i < N_MATH_MAPS && !st; i++) {
+		struct step *s = &p->maps[i];
+		dnnl_primitive_desc_t pd = NULL;
+		dnnl_eltwise_desc_t d;
+		int k;
+
+		st = check(dnnl_eltwise_forward_desc_init(&d, dnnl_forward_inference, kinds[i], &md, 0, 0),
+			   "make a map", err);
+		if (!st)
+			st = check(dnnl_primitive_desc_create(&pd, &d, NULL, p->engine, NULL), "make a map",
+				   err);
+		if (!st)
+			st = check(dnnl_primitive_create(&s->primitive, pd), "make a map", err);
+		for (k = 0; k < 2 && !st; k++) {
+			dnnl_memory_t mem = NULL;
+
+			st = check(dnnl_memory_create(&mem, &md, p->engine, DNNL_MEMORY_NONE), "make memory",
+				   err);
+			if (!st)
+				VEC_PUSH(&p->memories, mem);
+			add_arg(s, k ? DNNL_ARG_DST : DNNL_ARG_SRC, mem);
+		}
+		dnnl_primitive_desc_destroy(pd);
+	}
+	return st;
+}
+
+static enum fettle_status make_plain(struct layer_math *m, const struct layer *l, const struct geometry *s,
+				     struct plain *out, struct err *err)
+{
+	const size_t outputs = layer_outputs(l) * sizeof(float), weights = layer_weights(l) * sizeof(float);
+	const struct {
+		float **buffer;
+		size_t bytes;
+		const dnnl_memory_desc_t *d;
+		dnnl_memory_t *memory;
+	} all[] = {
+		{ &m->x, m->n * layer_x_size(l) * sizeof(float), &s->plain_x, &out->x },
+		{ &m->y, m->n * layer_y_size(l) * sizeof(float), &s->plain_y, &out->y },
+		{ &m->w, weights, &s->plain_w, &out->w },
+		{ &m->dw, weights, &s->plain_w, &out->dw },
+		{ &m->b, outputs, &s->plain_b, &out->b },
+		{ &m->db, outputs, &s->plain_b, &out->db },
+	};
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(all) && !st; i++) {
+		st = buffer(m->p, all[i].bytes, all[i].buffer, err);
+		if (!st)
+			st = memory(m->p, all[i].d, *all[i].buffer, all[i].memory, err);
+	}
+	return st;
+}
+
+enum fettle_status math_new(struct layer_math **out, const struct layer *l, size_t n, struct err *err)
+{
+	struct layer_math *m = xcalloc(1, sizeof(*m));
+	struct math_primitives *p = m->p = xcalloc(1, sizeof(*p));
+	dnnl_primitive_desc_t forward = NULL;
+	struct plain plain;
+	struct geometry s;
+	enum fettle_status st;
+
+	m->n = n;
+	st = check(dnnl_engine_create(&p->engine, dnnl_cpu, 0), "start", err);
+	if (!st)
+		st = check(dnnl_stream_create(&p->stream, p->engine, dnnl_stream_default_flags), "start",
+			   err);
+	if (!st)
+		st = describe(l, n, &s, err);
+	if (!st)
+		st = make_plain(m, l, &s, &plain, err);
+	if (!st)
+		st = make_residual(p, l, &s, &plain, &forward, err);
+	if (!st)
+		st = make_gradient(p, l, &s, &plain, forward, err);
+	if (!st)
+		st = make_maps(p, layer_weights(l), err);
+	dnnl_primitive_desc_destroy(forward);
+	if (st)
+		math_free(m);
+	else
+		*out = m;
+	return st;
+}
+
+static void release_sequence(struct sequence *s)
+{
+	int i;
+
+	for (i = 0; i < s->n; i++)
+		dnnl_primitive_destroy(s->v[i].primitive);
+}
+
+void math_free(struct layer_math *m)
+{
+	struct math_primitives *p = m ? m->p : NULL;
+	size_t i;
+
+	if (!m)
+		return;
+	release_sequence(&p->residual);
+	release_sequence(&p->gradient);
+	for (i = 0; i < N_MATH_MAPS; i++)
+		dnnl_primitive_destroy(p->maps[i].primitive);
+	for (i = 0; i < p->memories.n; i++)
+		dnnl_memory_destroy(p->memories.v[i]);
+	for (i = 0; i < p->buffers.n; i++)
+		free(p->buffers.v[i]);
+	VEC_RELEASE(&p->memories);
+	VEC_RELEASE(&p->buffers);
+	dnnl_stream_destroy(p->stream);
+	dnnl_engine_destroy(p->engine);
+	free(p);
+	free(m);
+}
+
+static enum fettle_status run(struct layer_math *m, const struct step *s, int n, struct err *err)
+{
+	double start = clock_now();
+	enum fettle_status st = FETTLE_OK;
+	int i;
+
+	for (i = 0; i < n && !st; i++)
+		st = check(dnnl_primitive_execute(s[i].primitive, m->p->stream, s[i].n, s[i].args),
+			   "run a layer", err);
+	if (!st)
+		st = check(dnnl_stream_wait(m->p->stream), "run a layer", err);
+	m->seconds += clock_now() - start;
+	return st;
+}
+
+enum fettle_status math_residual(struct layer_math *m, struct err *err)
+{
+	return run(m, m->p->residual.v, m->p->residual.n, err);
+}
+
+enum fettle_status math_gradient(struct layer_math *m, struct err *err)
+{
+	return run(m, m->p->gradient.v, m->p->gradient.n, err);
+}
+
+enum fettle_status math_map(struct layer_math *m, enum math_map f, float *in, float *out, struct err *err)
+{
+	struct step *s = &m->p->maps[f];
+
+	dnnl_memory_set_data_handle(s->args[0].memory, in);
+	dnnl_memory_set_data_handle(s->args[1].memory, out);
+	return run(m, s, 1, err);
+}
+
+int math_threads(int n)
+{
+	int before = omp_get_max_threads();
+
+	omp_set_num_threads(n);
+	return before;
+}

@@ -1,0 +1,31 @@
+/* A layer's forward and backward passes, by oneDNN. All of oneDNN is behind this header. */
+#ifndef FINETUNE_MATH_H
+#define FINETUNE_MATH_H
+
+#include "finetune/layer.h"
+
+/* Plain buffers in the layer's layout, to be filled and read by the caller. */
+struct layer_math {
+	size_t n;       /* units per pass */
+	float *x;       /* inputs */
+	float *y;       /* targets before math_residual(), residuals after */
+	float *w, *b;   /* weights and biases, real numbers */
+	float *dw, *db; /* gradients of half the sum of squared residuals */
+	double seconds; /* spent in oneDNN's primitives */
+	struct math_primitives *p;
+};
+
+enum fettle_status math_new(struct layer_math **out, const struct layer *l, size_t n, struct err *err);
+void math_free(struct layer_math *m);
+
+enum fettle_status math_residual(struct layer_math *m, struct err *err); /* y = w * x + b - y */
+enum fettle_status math_gradient(struct layer_math *m, struct err *err); /* after that: dw and db */
+
+/* out = f(in), for as many numbers as there are weights */
+enum math_map { MAP_LOGISTIC, MAP_LOG, MAP_EXP, N_MATH_MAPS };
+enum fettle_status math_map(struct layer_math *m, enum math_map f, float *in, float *out, struct err *err);
+
+/* How many threads oneDNN uses from now on, in the calling thread; returns how many before. */
+int math_threads(int n);
+
+#endif

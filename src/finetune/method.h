@@ -1,0 +1,47 @@
+/* What the ways of rounding share. Each changes a layer's levels (adaquant: its scales, too). */
+#ifndef FINETUNE_METHOD_H
+#define FINETUNE_METHOD_H
+
+#include "finetune/capture.h"
+#include "finetune/math.h"
+
+/* A layer at work. */
+struct work {
+	struct capture *c;
+	struct layer *l;
+	struct layer_math *m;
+	const struct finetune *o;
+	uint64_t seed; /* of this layer */
+};
+
+enum fettle_status adaround(struct work *w, struct err *err);
+enum fettle_status adaquant(struct work *w, struct err *err);
+enum fettle_status gram(struct work *w, struct err *err);
+
+/* The shift that takes the mean residual off, on the samples learned from. */
+enum fettle_status fit_shift(struct work *w, struct err *err);
+/* Error on batches first..end-1 of the layer as it is. */
+enum fettle_status work_error(struct work *w, size_t first, size_t end, double *out, struct err *err);
+
+/* train.c: stochastic gradient descent, whatever is learned */
+struct learner {
+	void *self;
+	/* the real weights for the next iteration, outputs x patch */
+	enum fettle_status (*weights)(void *self, size_t iteration, float *w, struct err *err);
+	/* one step along the gradient of the mean squared error (summed over outputs) with respect to those */
+	enum fettle_status (*step)(void *self, size_t iteration, const float *gradient, struct err *err);
+	/* writes what was learned to the layer */
+	void (*settle)(void *self);
+};
+enum fettle_status train(struct work *w, const struct learner *f, struct err *err);
+
+/* Adam (arXiv:1412.6980) for n numbers. */
+struct adam {
+	float *mean, *square;
+	size_t n, t;
+};
+void adam_init(struct adam *a, size_t n);
+void adam_release(struct adam *a);
+void adam_step(struct adam *a, float *x, const float *gradient, double rate);
+
+#endif

@@ -1,0 +1,188 @@
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "finetune/method.h"
+
+void adam_init(struct adam *a, size_t n)
+{
+	*a = (struct adam){ xcalloc(n, sizeof(float)), xcalloc(n, sizeof(float)), n, 0 };
+}
+
+void adam_release(struct adam *a)
+{
+	free(a->mean);
+	free(a->square);
+}
+
+void adam_step(struct adam *a, float *restrict x, const float *restrict g, double rate)
+{
+	const float b1 = 0.9f, b2 = 0.999f, tiny = 1e-8f;
+	float *restrict mean = a->mean, *restrict square = a->square, step, root;
+	size_t i;
+
+	a->t++;
+	step = (float)(rate / (1 - pow(b1, (double)a->t)));
+	root = (float)(1 / sqrt(1 - pow(b2, (double)a->t)));
+	for (i = 0; i < a->n; i++) {
+		mean[i] = b1 * mean[i] + (1 - b1) * g[i];
+		square[i] = b2 * square[i] + (1 - b2) * g[i] * g[i];
+		x[i] -= step * mean[i] / (sqrtf(square[i]) * root + tiny);
+	}
+}
+
+/* A stretch of training on one window of batches. */
+struct stretch {
+	struct work *w;
+	const struct learner *f;
+	struct rng rng;
+	size_t first, n; /* the window */
+	size_t done;     /* iterations in all */
+};
+
+/* a mixture of both inputs: each number is the quantized model's with probability drop_ratio */
+static void mix(struct rng *r, const float *q, const float *f, size_t n, double ratio, float *out)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		out[i] = rng_unit(r) < ratio ? q[i] : f[i];
+}
+
+/* random units of the window */
+static void gather(struct stretch *s)
+{
+	struct work *w = s->w;
+	const size_t xs = layer_x_size(w->l), ys = layer_y_size(w->l);
+	size_t i;
+
+	for (i = 0; i < w->m->n; i++) {
+		const struct units *u;
+		size_t at;
+
+		do
+			u = &w->c->v[s->first + rng_below(&s->rng, s->n)];
+		while (!u->n); /* pushed out by larger ones */
+		at = rng_below(&s->rng, u->n);
+		if (u->fp32)
+			mix(&s->rng, u->x + at * xs, u->fp32 + at * xs, xs, w->o->drop_ratio,
+			    w->m->x + i * xs);
+		else
+			memcpy(w->m->x + i * xs, u->x + at * xs, xs * sizeof(float));
+		memcpy(w->m->y + i * ys, u->y + at * ys, ys * sizeof(float));
+	}
+}
+
+static enum fettle_status iterate(struct stretch *s, struct err *err)
+{
+	struct work *w = s->w;
+	struct layer_math *m = w->m;
+	const size_t outputs = layer_outputs(w->l), weights = layer_weights(w->l);
+	const float scale = (float)(1 / ((double)m->n * (double)layer_positions(w->l)));
+	const bool bias = w->o->update_bias && w->l->takes_shift;
+	enum fettle_status st;
+	size_t i;
+
+	st = s->f->weights(s->f->self, s->done, m->w, err);
+	if (st)
+		return st;
+	gather(s);
+	for (i = 0; i < outputs; i++)
+		m->b[i] = (float)w->l->shift[i];
+	st = math_residual(m, err);
+	if (!st)
+		st = math_gradient(m, err);
+	if (st)
+		return st;
+	/* db is the sum of residuals: what the bias should take off, were these all samples */
+	for (i = 0; i < outputs && bias; i++)
+		w->l->shift[i] -= 0.1 * (double)(m->db[i] * scale);
+	for (i = 0; i < weights; i++)
+		m->dw[i] *= 2 * scale;
+	return s->f->step(s->f->self, s->done++, m->dw, err);
+}
+
+/* EarlyStop: has the error on held-out samples risen twice in a row? Keeps the best levels. */
+struct watch {
+	double best;
+	float *level, *scale;
+	int worse;
+};
+
+static enum fettle_status look(struct work *w, const struct learner *f, struct watch *v, bool *stop,
+			       struct err *err)
+{
+	struct layer *l = w->l;
+	double e;
+	enum fettle_status st;
+
+	f->settle(f->self);
+	st = fit_shift(w, err);
+	if (!st)
+		st = work_error(w, w->c->held, w->c->n, &e, err);
+	if (st)
+		return st;
+	if (!v->level || e < v->best) {
+		if (!v->level) {
+			v->level = xcalloc(layer_weights(l), sizeof(float));
+			v->scale = xcalloc(layer_outputs(l), sizeof(float));
+		}
+		memcpy(v->level, l->level, layer_weights(l) * sizeof(float));
+		memcpy(v->scale, l->scale, layer_outputs(l) * sizeof(float));
+		v->best = e;
+		v->worse = 0;
+	} else {
+		v->worse++;
+	}
+	*stop = v->worse >= 2;
+	return FETTLE_OK;
+}
+
+/*
+ * Where all batches fit the budget there is one window. Else windows take turns, in rounds of some hundred
+ * iterations each, so that none has the last word alone.
+ */
+static size_t stretch_length(const struct work *w, size_t fit)
+{
+	const size_t all = w->o->iterations, windows = (w->c->n_train + fit - 1) / fit;
+	size_t rounds = all / (windows * 200);
+
+	rounds = rounds > 8 ? 8 : rounds ? rounds : 1;
+	return windows == 1 ? all : (all + windows * rounds - 1) / (windows * rounds);
+}
+
+enum fettle_status train(struct work *w, const struct learner *f, struct err *err)
+{
+	const size_t all = w->o->iterations, check = all / 10 ? all / 10 : 1;
+	struct stretch s = { .w = w, .f = f };
+	struct watch v = { .worse = 0 };
+	bool stop = false;
+	enum fettle_status st = FETTLE_OK;
+
+	rng_seed(&s.rng, w->seed);
+	while (s.done < all && !st && !stop) {
+		size_t i, length;
+
+		st = capture_window(w->c, s.first, w->c->n_train, &s.n, err);
+		length = st ? 0 : stretch_length(w, s.n);
+		for (i = 0; i < length && s.done < all && !st && !stop; i++) {
+			st = iterate(&s, err);
+			/* before the end of annealing rounding is not settled: only then it is worth looking */
+			if (!st && w->o->early_stop && s.done % check == 0 && s.done >= all / 2)
+				st = look(w, f, &v, &stop, err);
+			if (!st && !w->c->v[s.first].n)
+				st = capture_window(w->c, s.first, w->c->n_train, &s.n, err);
+		}
+		s.first = s.first + s.n < w->c->n_train ? s.first + s.n : 0;
+	}
+	if (!st)
+		f->settle(f->self);
+	if (!st && v.level) {
+		memcpy(w->l->level, v.level, layer_weights(w->l) * sizeof(float));
+		memcpy(w->l->scale, v.scale, layer_outputs(w->l) * sizeof(float));
+	}
+	free(v.level);
+	free(v.scale);
+	return st;
+}
