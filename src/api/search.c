@@ -469,6 +469,25 @@ static double int8_share(const struct tune_run *u, const struct plan *p)
 	return sum.int8_share;
 }
 
+/* Of the steps of one search for mixed precision, only the one with most in int8 is a candidate. */
+static void list_trial(const struct tune_run *u, struct listed *v, size_t *n, const struct trial *t)
+{
+	const struct space *space = &u->base.lab.t->space;
+	struct settings s = plan_settings(&t->plan, space), other;
+	struct listed new = { t, int8_share(u, &t->plan) };
+	size_t i;
+
+	for (i = 0; i < *n && settings_on(&s, SET_AUTO_MP); i++) {
+		other = plan_settings(&v[i].t->plan, space);
+		if (!settings_equal(&s, &other))
+			continue;
+		if (t->score.met ? new.int8_share > v[i].int8_share : t->score.loss < v[i].t->score.loss)
+			v[i] = new;
+		return;
+	}
+	v[(*n)++] = new;
+}
+
 /* those that met the target, best first; all when none has */
 const struct trial *auto_search_best(struct tune_run *u)
 {
@@ -483,7 +502,7 @@ const struct trial *auto_search_best(struct tune_run *u)
 		const struct trial *trial = search_trial(u->search, i);
 
 		if (!trial->score.failed && best && (trial->score.met || !best->score.met))
-			v[k++] = (struct listed){ trial, int8_share(u, &trial->plan) };
+			list_trial(u, v, &k, trial);
 	}
 	qsort(v, k, sizeof(*v), better_first);
 	t->n_candidates = most && k > most ? most : k;

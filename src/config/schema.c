@@ -393,35 +393,39 @@ static const struct key advanced_keys[] = {
 	{ "n_trials", KEY_INT, AT(search.n_trials), LIMITS(1, 1e9), .quiet = true },
 	END,
 };
-#define SPACE(name, i)                                                                                       \
+#define SPACE(name, i, other)                                                                                \
 	{                                                                                                    \
-		name, KEY_MAP, AT(search.spaces[i]), .keys = space_keys                                      \
+		name, KEY_MAP, AT(search.spaces[i]), .keys = space_keys, .alias = (other)                    \
 	}
-#define SEARCH_KEYS                                                                                          \
-	SPACE("search_space", 0), SPACE("search_space_1", 1), SPACE("search_space_2", 2),                    \
-		SPACE("search_space_3", 3), SPACE("search_space_4", 4), SPACE("search_space_5", 5),          \
-		SPACE("search_space_6", 6), SPACE("search_space_7", 7), SPACE("search_space_8", 8),          \
-		SPACE("search_space_9", 9),                                                                  \
-		{ "search_algo", KEY_TEXT, AT(search.algorithm), .quiet = true },                            \
-		{ "search_evaluator", KEY_CUSTOM, AT(search.metric), .custom = &custom_metric,               \
-		  .quiet = true },                                                                           \
+/* They stand at the top, as documented, or together under auto_search. */
+#define SEARCH_KEYS(other)                                                                                   \
+	SPACE("search_space", 0, other), SPACE("search_space_1", 1, other),                                  \
+		SPACE("search_space_2", 2, other), SPACE("search_space_3", 3, other),                        \
+		SPACE("search_space_4", 4, other), SPACE("search_space_5", 5, other),                        \
+		SPACE("search_space_6", 6, other), SPACE("search_space_7", 7, other),                        \
+		SPACE("search_space_8", 8, other), SPACE("search_space_9", 9, other),                        \
+		{ "search_algo", KEY_TEXT, AT(search.algorithm), .quiet = true, .alias = (other) },          \
+		{ "search_evaluator",       KEY_CUSTOM,    AT(search.metric),                                \
+		  .custom = &custom_metric, .quiet = true, .alias = (other) },                               \
 		{ "search_metric", KEY_CUSTOM, AT(search.metric), .custom = &custom_metric, .alias = true }, \
-		{ "search_tolerance", KEY_NUMBER,      AT(search.tolerance),                                 \
-		  LIMITS(0, 1e9),     .percent = true, .quiet = true },                                      \
+		{ "search_tolerance", KEY_NUMBER,    AT(search.tolerance), LIMITS(0, 1e9),                   \
+		  .percent = true,    .quiet = true, .alias = (other) },                                     \
 		{ "search_metric_tolerance", KEY_NUMBER,   AT(search.tolerance), LIMITS(0, 1e9),             \
 		  .percent = true,           .alias = true },                                                \
-		{ "search_stop_condition", KEY_MAP, .keys = stop_keys },                                     \
-		{ "two_stage_search", KEY_BOOL, AT(search.two_stage), .quiet = true },                       \
-		{ "advanced_fastft_search", KEY_BOOL, AT(search.advanced_fastft), .quiet = true },           \
-		{ "advanced_fastft_params", KEY_MAP, .keys = advanced_keys },                                \
-		{ "n_jobs", KEY_INT, AT(search.jobs), LIMITS(1, 1024), .quiet = true },                      \
-		{ "search_devices", KEY_WORD, AT(search.devices), WORDS(devices), .quiet = true },           \
-		{ "search_log_path", KEY_PATH, AT(search.log), .quiet = true },                              \
+		{ "search_stop_condition", KEY_MAP, .keys = stop_keys, .alias = (other) },                   \
+		{ "two_stage_search", KEY_BOOL, AT(search.two_stage), .quiet = true, .alias = (other) },     \
+		{ "advanced_fastft_search", KEY_BOOL, AT(search.advanced_fastft), .quiet = true,             \
+		  .alias = (other) },                                                                        \
+		{ "advanced_fastft_params", KEY_MAP, .keys = advanced_keys, .alias = (other) },              \
+		{ "n_jobs", KEY_INT, AT(search.jobs), LIMITS(1, 1024), .quiet = true, .alias = (other) },    \
+		{ "search_devices", KEY_WORD,      AT(search.devices),                                       \
+		  WORDS(devices),   .quiet = true, .alias = (other) },                                       \
+		{ "search_log_path", KEY_PATH, AT(search.log), .quiet = true, .alias = (other) },            \
 		{ "search_output_dir", KEY_PATH, AT(tuning.workspace), .alias = true },                      \
 	{                                                                                                    \
-		"search_cache_dir", KEY_UNUSED, .why = "outputs are compared as they come"                   \
+		"search_cache_dir", KEY_UNUSED, .why = "outputs are compared as they come", .alias = true    \
 	}
-static const struct key search_keys[] = { SEARCH_KEYS, END };
+static const struct key search_keys[] = { SEARCH_KEYS(false), END };
 
 #define OTHER_JOB(name)                                                                                      \
 	{                                                                                                    \
@@ -437,8 +441,8 @@ const struct key config_keys[] = {
 	{ "quant_level", KEY_WORD, AT(tuning.quant_level), WORDS(quant_levels), .alias = true },
 	{ "accuracy_criterion", KEY_MAP, .keys = criterion_keys, .alias = true },
 	{ "tuning_criterion", KEY_MAP, .keys = tuning_criterion_keys, .alias = true },
-	SEARCH_KEYS,
-	{ "auto_search", KEY_MAP, .keys = search_keys, .alias = true },
+	{ "auto_search", KEY_MAP, .keys = search_keys },
+	SEARCH_KEYS(true),
 	OTHER_JOB("pruning"),
 	OTHER_JOB("distillation"),
 	OTHER_JOB("mixed_precision"),

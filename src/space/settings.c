@@ -72,15 +72,9 @@ static void fill_slots(struct settings_list *l)
 		*slot_of(l, &l->v[i]) = i + 1;
 }
 
-static bool differs(double a, double b)
-{
-	return !isnan(a) && !isnan(b) && a != b;
-}
-
 bool settings_add(struct settings_list *l, const struct settings *s)
 {
 	size_t *slot;
-	int i;
 
 	if (2 * (l->n + 1) > l->n_slots) {
 		l->n_slots = l->n_slots ? 2 * l->n_slots : 64;
@@ -90,8 +84,6 @@ bool settings_add(struct settings_list *l, const struct settings *s)
 	slot = slot_of(l, s);
 	if (*slot)
 		return false;
-	for (i = 0; i < SETTINGS && l->n; i++)
-		l->varies[i] |= differs(s->v[i], l->v[0].v[i]) || (isnan(l->v[0].v[i]) && !isnan(s->v[i]));
 	if (l->n == l->cap) {
 		l->cap = l->cap ? 2 * l->cap : 64;
 		l->v = xrealloc(l->v, l->cap, sizeof(*l->v));
@@ -194,6 +186,20 @@ static void sort_by_cost(struct settings_list *l)
 	fill_slots(l);
 }
 
+static void find_varying(struct settings_list *l)
+{
+	struct settings first = l->v[0];
+	size_t i;
+	int k;
+
+	for (i = 1; i < l->n; i++)
+		for (k = 0; k < SETTINGS; k++) {
+			if (isnan(first.v[k]))
+				first.v[k] = l->v[i].v[k];
+			l->varies[k] |= !isnan(l->v[i].v[k]) && l->v[i].v[k] != first.v[k];
+		}
+}
+
 enum fettle_status settings_expand(struct settings_list *out, const struct settings_space *spaces, size_t n,
 				   struct err *err)
 {
@@ -208,6 +214,7 @@ enum fettle_status settings_expand(struct settings_list *out, const struct setti
 			    "cannot search: the spaces have more than %d candidates, give fewer values",
 			    SETTINGS_MAX);
 	sort_by_cost(out);
+	find_varying(out);
 	return FETTLE_OK;
 }
 
@@ -305,6 +312,12 @@ void settings_apply(const struct settings *s, struct qplan_defaults *d, struct r
 	d->weight.dtype = (enum dtype)s->v[SET_WEIGHT_TYPE];
 	d->weight.scheme = settings_on(s, SET_WEIGHT_SYMMETRIC) ? SCHEME_SYM : SCHEME_ASYM;
 	d->weight.narrow &= d->weight.dtype == DT_S8; /* only products of u8 and s8 saturate */
+	if (settings_on(s, SET_CLE))
+		r->cle = true;
+	if (settings_on(s, SET_SQ)) {
+		r->smooth_quant = true;
+		r->smooth_alpha = s->v[SET_SMOOTH_ALPHA];
+	}
 	if (settings_on(s, SET_FAST_FT))
 		r->finetune = finetune_of(s);
 }

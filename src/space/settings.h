@@ -86,7 +86,7 @@ bool settings_on(const struct settings *s, enum setting which); /* a bool, and t
 
 /* In words: those that vary in the list; all that have a meaning where there is no list. */
 void settings_text(const struct settings *s, const struct settings_list *l, struct str *out);
-/* What activations and weights, and the recipe finetune, become. */
+/* What activations, weights and recipes become. */
 void settings_apply(const struct settings *s, struct qplan_defaults *d, struct recipes *r);
 
 #endif

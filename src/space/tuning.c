@@ -344,8 +344,15 @@ void tuning_qplan(const struct tuning *t, const struct plan *p, struct qplan *ou
 struct recipes tuning_recipes(const struct tuning *t, const struct plan *p)
 {
 	struct recipes r = t->base.recipes;
+	struct qplan own = QPLAN_INIT;
 	size_t i;
 
+	if (t->own_qplan) {
+		t->own_qplan(t, p, &own);
+		r = own.recipes;
+		qplan_release(&own);
+		return r;
+	}
 	for (i = 0; i < t->n_recipes; i++) {
 		const struct recipe_option *o = &t->recipe_options[i][p->choice[t->space.n_ops + i]];
 		const struct recipe_info *info = &recipe_infos[t->recipe[i]];
