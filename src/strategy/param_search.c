@@ -65,7 +65,8 @@ static enum fettle_status bisect(struct work *w, struct plan *plan, const struct
 				 uint8_t option, struct score *score)
 {
 	struct plan from = PLAN_INIT, now = PLAN_INIT;
-	size_t low = 0, high = order->n;
+	/* were all of them in fp32, it would be no quantized model */
+	size_t low = 0, high = option == OPTION_BACK_TO_FP32 ? order->n - 1 : order->n;
 	struct score here;
 	enum fettle_status st;
 
