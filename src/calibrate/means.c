@@ -8,14 +8,15 @@ struct channels {
 	char *value;
 	int axis;
 	size_t n, output; /* which output of the session has the value */
-	double *sum;
-	float *min, *max;
-	uint64_t count; /* of values per channel */
+	double *sum;      /* NULL: only the extremes are wanted */
+	uint64_t count;   /* of values per channel */
+	float *min, *max; /* NULL: only the sums are wanted */
+	double *power;    /* with them: of x * x, the sum and then the mean */
 };
 
 struct channel_means {
 	struct channels *v;
-	size_t n;
+	size_t n, samples;
 };
 
 /* the samples of a batch come first; what pads it does not count */
@@ -26,24 +27,74 @@ static size_t valid_part(const struct tensor *t, const struct feed_batch *b)
 	return b->n && rows % b->n == 0 ? rows / b->n * b->valid : rows;
 }
 
-/* one value of each channel */
-static void add_columns(struct channels *c, const float *x)
+static void add_sums(struct channels *c, const float *x, size_t outer, size_t inner)
 {
-	size_t k;
+	size_t o, k, i;
 
-	for (k = 0; k < c->n; k++) {
-		c->sum[k] += x[k];
-		c->min[k] = x[k] < c->min[k] ? x[k] : c->min[k];
-		c->max[k] = x[k] > c->max[k] ? x[k] : c->max[k];
+	for (o = 0; o < outer; o++)
+		for (k = 0; k < c->n; k++, x += inner) {
+			double sum = 0;
+
+			for (i = 0; i < inner; i++)
+				sum += x[i];
+			c->sum[k] += sum;
+		}
+}
+
+/* each of n values, in a lane of its own: what the compiler vectorises */
+static void widen(const float *restrict x, size_t n, float *restrict min, float *restrict max,
+		  float *restrict power)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		min[i] = x[i] < min[i] ? x[i] : min[i];
+		max[i] = x[i] > max[i] ? x[i] : max[i];
+		power[i] += x[i] * x[i];
 	}
+}
+
+static void add_columns(struct channels *c, const float *x, size_t outer)
+{
+	float *power = xcalloc(c->n, sizeof(*power));
+	size_t o, k;
+
+	for (o = 0; o < outer; o++)
+		widen(x + o * c->n, c->n, c->min, c->max, power);
+	for (k = 0; k < c->n; k++)
+		c->power[k] += power[k];
+	free(power);
+}
+
+static void add_rows(struct channels *c, const float *x, size_t outer, size_t inner)
+{
+	enum { LANES = 32 };
+	float min[LANES], max[LANES], power[LANES];
+	size_t o, k, i;
+
+	for (o = 0; o < outer; o++)
+		for (k = 0; k < c->n; k++, x += inner) {
+			for (i = 0; i < LANES; i++) {
+				min[i] = c->min[k];
+				max[i] = c->max[k];
+				power[i] = 0;
+			}
+			for (i = 0; i + LANES <= inner; i += LANES)
+				widen(x + i, LANES, min, max, power);
+			widen(x + i, inner - i, min, max, power);
+			for (i = 0; i < LANES; i++) {
+				c->min[k] = fminf(c->min[k], min[i]);
+				c->max[k] = fmaxf(c->max[k], max[i]);
+				c->power[k] += power[i];
+			}
+		}
 }
 
 static enum fettle_status add(struct channels *c, const struct tensor *t, const struct feed_batch *b,
 			      struct err *err)
 {
 	const int axis = c->axis < 0 ? t->rank - 1 : c->axis;
-	const float *x = t->data;
-	size_t outer = 1, inner = 1, o, i, k;
+	size_t outer = 1, inner = 1;
 	int d;
 
 	if (t->dtype != DT_F32 || axis < 0 || axis >= t->rank || (size_t)t->dims[axis] != c->n)
@@ -55,26 +106,12 @@ static enum fettle_status add(struct channels *c, const struct tensor *t, const 
 			outer *= d ? (size_t)t->dims[d] : valid_part(t, b);
 		else if (d > axis)
 			inner *= (size_t)t->dims[d];
-	for (o = 0; o < outer; o++) {
-		if (inner == 1) {
-			add_columns(c, x);
-			x += c->n;
-			continue;
-		}
-		for (k = 0; k < c->n; k++, x += inner) {
-			float lo = c->min[k], hi = c->max[k];
-			double sum = 0;
-
-			for (i = 0; i < inner; i++) {
-				sum += x[i];
-				lo = x[i] < lo ? x[i] : lo;
-				hi = x[i] > hi ? x[i] : hi;
-			}
-			c->sum[k] += sum;
-			c->min[k] = lo;
-			c->max[k] = hi;
-		}
-	}
+	if (c->sum)
+		add_sums(c, t->data, outer, inner);
+	else if (inner == 1)
+		add_columns(c, t->data, outer);
+	else
+		add_rows(c, t->data, outer, inner);
 	c->count += (uint64_t)outer * inner;
 	return FETTLE_OK;
 }
@@ -95,6 +132,7 @@ static enum fettle_status run_all(struct channel_means *c, struct session *s, st
 		if (st)
 			break;
 		done += b.valid;
+		c->samples = done;
 		if (o->progress && !o->progress(o->self, done, feed_samples(feed))) {
 			st = fail(err, FETTLE_STOP, "calibration was stopped");
 			goto out;
@@ -108,52 +146,69 @@ out:
 	return st;
 }
 
-/* from sums to means; a channel that is not finite would end up in a bias */
-static enum fettle_status divide(struct channel_means *c, struct err *err)
+static enum fettle_status not_finite(const struct channels *c, size_t channel, struct err *err)
 {
-	size_t i, k;
+	return fail(err, FETTLE_INVALID, "cannot observe value '%s': channel %zu is not finite", c->value,
+		    channel);
+}
 
-	for (i = 0; i < c->n; i++)
-		for (k = 0; k < c->v[i].n; k++) {
-			double *x = &c->v[i].sum[k];
+/* from sums to means; a channel that is not finite would end up in a weight or bias */
+static enum fettle_status finish(struct channels *c, struct err *err)
+{
+	size_t k;
 
-			*x = c->v[i].count ? *x / (double)c->v[i].count : 0;
-			if (!c->v[i].count)
-				c->v[i].min[k] = c->v[i].max[k] = 0;
-			if (!isfinite(*x))
-				return fail(err, FETTLE_INVALID,
-					    "cannot average value '%s': channel %zu is not finite",
-					    c->v[i].value, k);
-		}
+	for (k = 0; k < c->n && c->sum; k++) {
+		c->sum[k] = c->count ? c->sum[k] / (double)c->count : 0;
+		if (!isfinite(c->sum[k]))
+			return not_finite(c, k, err);
+	}
+	for (k = 0; k < c->n && c->min; k++) {
+		if (c->min[k] > c->max[k]) /* nothing was seen */
+			c->min[k] = c->max[k] = 0;
+		c->power[k] = c->count ? c->power[k] / (double)c->count : 0;
+		if (!isfinite(c->min[k]) || !isfinite(c->max[k]))
+			return not_finite(c, k, err);
+	}
 	return FETTLE_OK;
 }
 
-enum fettle_status calibrate_means(struct channel_means **out, struct runtime *rt, struct model *m,
-				   const struct channel_axis *want, size_t n, struct feed *feed,
-				   const struct calibrate_options *o, struct err *err)
+static void channels_init(struct channels *c, const struct channel_axis *want, bool extremes)
+{
+	size_t k;
+
+	c->value = xstrdup(want->value);
+	c->axis = want->axis;
+	c->n = want->channels;
+	if (!extremes) {
+		c->sum = xcalloc(c->n, sizeof(*c->sum));
+		return;
+	}
+	c->min = xcalloc(c->n, sizeof(*c->min));
+	c->max = xcalloc(c->n, sizeof(*c->max));
+	c->power = xcalloc(c->n, sizeof(*c->power));
+	for (k = 0; k < c->n; k++) {
+		c->min[k] = INFINITY;
+		c->max[k] = -INFINITY;
+	}
+}
+
+static enum fettle_status sweep(struct channel_means **out, bool extremes, struct runtime *rt,
+				struct model *m, const struct channel_axis *want, size_t n, struct feed *feed,
+				const struct calibrate_options *o, struct err *err)
 {
 	struct channel_means *c = xcalloc(1, sizeof(*c));
 	const char **values = xcalloc(n, sizeof(*values));
 	struct map seen = MAP_INIT;
 	struct observed s = OBSERVED_INIT;
 	enum fettle_status st = FETTLE_OK;
-	size_t i, k, n_values = 0;
+	size_t i, n_values = 0;
 
 	c->v = xcalloc(n, sizeof(*c->v));
 	c->n = n;
 	for (i = 0; i < n; i++) {
 		struct channels *v = &c->v[i];
 
-		v->value = xstrdup(want[i].value);
-		v->axis = want[i].axis;
-		v->n = want[i].channels;
-		v->sum = xcalloc(v->n, sizeof(*v->sum));
-		v->min = xcalloc(v->n, sizeof(*v->min));
-		v->max = xcalloc(v->n, sizeof(*v->max));
-		for (k = 0; k < v->n; k++) {
-			v->min[k] = INFINITY;
-			v->max[k] = -INFINITY;
-		}
+		channels_init(v, &want[i], extremes);
 		v->output = map_get(&seen, v->value);
 		if (v->output != MAP_NONE)
 			continue;
@@ -165,8 +220,8 @@ enum fettle_status calibrate_means(struct channel_means **out, struct runtime *r
 		st = observed_open(&s, rt, m, values, n_values, o->threads, err);
 	if (n && !st)
 		st = run_all(c, s.session, feed, o, err);
-	if (!st)
-		st = divide(c, err);
+	for (i = 0; i < n && !st; i++)
+		st = finish(&c->v[i], err);
 	observed_close(&s);
 	map_release(&seen);
 	free(values);
@@ -175,6 +230,20 @@ enum fettle_status calibrate_means(struct channel_means **out, struct runtime *r
 	else
 		*out = c;
 	return st;
+}
+
+enum fettle_status calibrate_means(struct channel_means **out, struct runtime *rt, struct model *m,
+				   const struct channel_axis *want, size_t n, struct feed *feed,
+				   const struct calibrate_options *o, struct err *err)
+{
+	return sweep(out, false, rt, m, want, n, feed, o, err);
+}
+
+enum fettle_status calibrate_extremes(struct channel_means **out, struct runtime *rt, struct model *m,
+				      const struct channel_axis *want, size_t n, struct feed *feed,
+				      const struct calibrate_options *o, struct err *err)
+{
+	return sweep(out, true, rt, m, want, n, feed, o, err);
 }
 
 void channel_means_free(struct channel_means *c)
@@ -188,6 +257,7 @@ void channel_means_free(struct channel_means *c)
 		free(c->v[i].sum);
 		free(c->v[i].min);
 		free(c->v[i].max);
+		free(c->v[i].power);
 	}
 	free(c->v);
 	free(c);
@@ -209,7 +279,7 @@ enum fettle_status channel_means_get(const struct channel_means *c, const char *
 {
 	const struct channels *v = find(c, value, axis, channels);
 
-	if (!v)
+	if (!v || !v->sum)
 		return fail(err, FETTLE_INVALID, "cannot give the means of value '%s': it was not observed",
 			    value);
 	memcpy(out, v->sum, channels * sizeof(*out));
@@ -217,14 +287,13 @@ enum fettle_status channel_means_get(const struct channel_means *c, const char *
 }
 
 enum fettle_status channel_extremes_get(const struct channel_means *c, const char *value, int axis,
-					size_t channels, float *min, float *max, struct err *err)
+					size_t channels, struct channel_extremes *out, struct err *err)
 {
 	const struct channels *v = find(c, value, axis, channels);
 
-	if (!v)
+	if (!v || !v->min)
 		return fail(err, FETTLE_INVALID,
 			    "cannot give the extremes of value '%s': it was not observed", value);
-	memcpy(min, v->min, channels * sizeof(*min));
-	memcpy(max, v->max, channels * sizeof(*max));
+	*out = (struct channel_extremes){ v->min, v->max, v->power, v->count, c->samples };
 	return FETTLE_OK;
 }

@@ -1,5 +1,5 @@
 /*
- * The mean, minimum and maximum of each channel of a value over all calibration samples, for the recipes that
+ * The mean, or minimum and maximum, of each channel of a value over all calibration samples, for the recipes that
  * correct biases or scale channels. Ordinary calibration does not pay for this: it is a pass of its own, over
  * the same feed, when a plan asks.
  */
@@ -26,8 +26,18 @@ void channel_means_free(struct channel_means *c);
 /* FETTLE_INVALID when the value was not asked for along that axis. */
 enum fettle_status channel_means_get(const struct channel_means *c, const char *value, int axis,
 				     size_t channels, double *out, struct err *err);
-/* The same for the extremes; a channel of which nothing was seen has 0 and 0. */
+/* The same for the extremes and the mean square instead: a sweep, and what it found (which belongs to the sweep). A
+ * channel of which nothing was seen has 0 of all. */
+struct channel_extremes {
+	const float *min, *max;
+	const double *power; /* mean square */
+	uint64_t count;      /* values seen of each channel */
+	size_t samples;      /* in so many samples */
+};
+enum fettle_status calibrate_extremes(struct channel_means **out, struct runtime *rt, struct model *m,
+				      const struct channel_axis *want, size_t n, struct feed *feed,
+				      const struct calibrate_options *o, struct err *err);
 enum fettle_status channel_extremes_get(const struct channel_means *c, const char *value, int axis,
-					size_t channels, float *min, float *max, struct err *err);
+					size_t channels, struct channel_extremes *out, struct err *err);
 
 #endif

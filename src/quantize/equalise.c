@@ -3,123 +3,80 @@
  * (after Nagel et al., "Data-free quantization through weight equalization and bias correction",
  * arXiv:1906.04721, who balance the weights on both sides and repeat until nothing changes).
  *
- * Weights are quantized per output channel nowadays, so what makes a channel can take any factor. What matters is
- * how wide the channel is in the activation, and how much of its reader's weights it takes up. Let A_i be the
- * largest |x| of channel i, as calibrated, and
- *
- *	c_i = max over outputs o of |w_oi| A_i / max over j of |w_oj| A_j
- *
- * its share in what the reader computes. Channel i is scaled to a width of c_i^(1-b): with b = 1 all are equally
- * wide, and the reader's weights spread as the shares do; with b = 0 it is the other way round. Shares do not
- * depend on how channels are scaled at the outset, neither here nor in the next layer, so the result does not
- * either: there is nothing to repeat.
+ * Weights are quantized per output channel nowadays, so what makes a channel can take any factor. What reads it
+ * gains and loses, as noise.h has it. Were steps fixed, the factors that noise_ideal() gives would be best. Some
+ * channels are cut down from there, to make the activation's step smaller; how far, is tried, and the least noise
+ * decides, against the model as it is. None of that depends on how channels are scaled at the outset, here or in the
+ * next layer: there is nothing to repeat.
  *
  * With bias absorption: what a channel always has before its Relu (the least that was calibrated, if above 0) is
  * taken out of it and put into the next bias, where the next layer sees no padding.
  */
-#include "quantize/rewrite.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "quantize/internal.h"
+#include "quantize/noise.h"
 
-static const double balance = 0.5;
-static const double least_share = 1.0 / 1024; /* a channel that matters less still keeps two bits or so */
+enum { CUTS = 24 };                  /* of the widest channel, each by 2^(1/4) */
+static const double worth_it = 0.95; /* of the noise without */
 
-/* raises share[] to what each input channel of a linear op has in its outputs, its inputs being this wide */
-static void add_shares(const struct layout *l, const float *weights, const double *width, size_t repeat,
-		       double *share)
+/* is it read, in integers, by an op that passes channels on? */
+static bool is_summand(const struct rewrite *w, size_t value)
 {
-	const size_t outputs = layout_outputs(l);
-	double *most = xcalloc(outputs, sizeof(*most));
-	size_t pass, g, a, b, k;
+	const struct graph_index *g = &w->base->g;
+	size_t i;
 
-	for (pass = 0; pass < 2; pass++) {
-		const float *x = weights;
+	for (i = g->first[value]; i < g->first[value + 1]; i++) {
+		const struct op *op = &w->base->ops.v[g->uses[i]];
 
-		for (g = 0; g < l->groups; g++)
-			for (a = 0; a < l->first; a++)
-				for (b = 0; b < l->second; b++, x += l->inner) {
-					size_t i = l->inputs_first ? g * l->first + a : g * l->second + b;
-					size_t o = l->inputs_first ? g * l->second + b : g * l->first + a;
-					float largest = 0;
-					double part;
-
-					for (k = 0; k < l->inner; k++)
-						largest = fmaxf(largest, fabsf(x[k]));
-					part = largest * width[i / repeat];
-					if (!pass)
-						most[o] = fmax(most[o], part);
-					else if (most[o] > 0)
-						share[i / repeat] = fmax(share[i / repeat], part / most[o]);
-				}
+		if (op->rule && op->rule->kind == OP_ELEMENT && op->rule->on && op->offered)
+			return true;
 	}
-	free(most);
+	return false;
 }
 
-/* The shares of a class's channels in all that reads them. What is not quantized wants them all as they are. */
-static enum fettle_status find_shares(struct rewrite *w, size_t class, double *share, struct err *err)
+static enum fettle_status find_noise(struct rewrite *w, size_t class, struct noise *out, struct err *err)
 {
-	const size_t n = w->c.size[class];
-	double *width = xcalloc(n, sizeof(*width));
 	enum fettle_status st = FETTLE_OK;
-	size_t i, k;
+	struct spread x;
+	size_t i;
 
 	for (i = 0; i < w->c.parts.n && !st; i++) {
 		const struct part *p = &w->c.parts.v[i];
-		const struct node *node = w->m->nodes.v[p->node];
-		const struct tensor *t;
-		struct layout l;
 
 		if (p->class != class || p->role != PART_READS)
 			continue;
-		if (!is_linear(w->m, node)) {
-			for (k = 0; k < n; k++)
-				share[k] = 1;
-			continue;
-		}
-		st = rewrite_weight(w, p->node, &t, err);
+		st = rewrite_spread(w, p->value, &x, err);
 		if (!st)
-			st = rewrite_absmax(w, p->value, width, err);
-		if (st)
-			break;
-		l = layout_of(node, t);
-		add_shares(&l, t->data, width, w->c.lanes[p->value].repeat, share);
+			st = noise_add_op(out, w, p->node, x, w->c.lanes[p->value].repeat, err);
 	}
-	free(width);
+	for (i = 0; i < w->base->g.n && !st; i++) {
+		if (channels_class(&w->c, i) != class || !w->quantized[i] || !is_summand(w, i))
+			continue;
+		st = rewrite_spread(w, i, &x, err);
+		if (!st)
+			noise_add_value(out, x);
+	}
 	return st;
 }
 
-/* The width of each channel: the geometric mean over the values of the class that may be quantized. */
-static enum fettle_status find_widths(struct rewrite *w, size_t class, double *width, bool *any,
-				      struct err *err)
+/* no channel wider than `limit`; one that does nothing is as wide or as heavy as the others, to be in nobody's way */
+static void cut(const double *ideal, const double *width, size_t n, double limit, double *s)
 {
-	const struct graph_index *g = &w->base->g;
-	const size_t n = w->c.size[class];
-	double *one = xcalloc(n, sizeof(*one)), *count = xcalloc(n, sizeof(*count));
-	enum fettle_status st = FETTLE_OK;
-	size_t v, i;
+	double sum = 0, count = 0;
+	size_t i;
 
-	memset(width, 0, n * sizeof(*width));
-	*any = false;
-	for (v = 0; v < g->n && !st; v++) {
-		if (channels_class(&w->c, v) != class || !w->quantized[v])
-			continue;
-		st = rewrite_absmax(w, v, one, err);
-		*any = true;
-		for (i = 0; i < n && !st; i++)
-			if (one[i] > 0) {
-				width[i] += log(one[i]);
-				count[i]++;
-			}
-	}
 	for (i = 0; i < n; i++)
-		width[i] = count[i] ? exp(width[i] / count[i]) : 0; /* 0: it never did anything */
-	free(one);
-	free(count);
-	return st;
+		if (ideal[i] > 0) {
+			s[i] = fmin(ideal[i], limit / width[i]);
+			sum += log(s[i]);
+			count++;
+		}
+	for (i = 0; i < n; i++)
+		if (!(ideal[i] > 0))
+			s[i] = width[i] > 0 ? limit / width[i] : exp(sum / fmax(count, 1));
 }
 
 /* is there a layer or a BatchNorm that makes the channels? (Other normalisations are smooth()'s.) */
@@ -175,20 +132,17 @@ static enum fettle_status reaches_bound(struct rewrite *w, size_t class, bool *o
 	*out = false;
 	for (i = 0; i < w->c.parts.n && !st; i++) {
 		const struct part *p = &w->c.parts.v[i];
-		size_t n, j;
-		float *lo, *hi;
+		struct spread x;
+		size_t k;
 
 		if (p->class != class || p->role != PART_CLIPS)
 			continue;
-		n = w->c.size[class] * w->c.lanes[p->value].repeat;
-		lo = xcalloc(n, sizeof(*lo));
-		hi = xcalloc(n, sizeof(*hi));
-		st = channel_extremes_get(w->seen, w->base->g.names[p->value], w->c.lanes[p->value].axis, n,
-					  lo, hi, err);
-		for (j = 0; j < n && !st; j++)
-			*out |= hi[j] >= p->bound;
-		free(lo);
-		free(hi);
+		st = rewrite_spread(w, p->value, &x, err); /* nothing has been scaled yet */
+		if (st)
+			break;
+		for (k = 0; k < w->c.size[class]; k++)
+			*out |= x.max[k] >= p->bound;
+		spread_release(&x);
 	}
 	return st;
 }
@@ -196,27 +150,46 @@ static enum fettle_status reaches_bound(struct rewrite *w, size_t class, bool *o
 static enum fettle_status equalise_class(struct rewrite *w, size_t class, struct err *err)
 {
 	const size_t n = w->c.size[class];
-	double *width = xcalloc(n, sizeof(*width)), *share = xcalloc(n, sizeof(*share));
-	const double b = getenv("CLE_B") ? atof(getenv("CLE_B")) : balance;
+	double *ideal = xcalloc(n, sizeof(*ideal)), *width = xcalloc(n, sizeof(*width));
+	double *s = xcalloc(n, sizeof(*s)), *best = xcalloc(n, sizeof(*best));
+	struct noise noise;
+	double least, widest = 0;
 	enum fettle_status st;
-	bool any, cut;
-	size_t i;
+	bool reached, found = false;
+	size_t i, k;
 
-	st = reaches_bound(w, class, &cut, err);
-	if (st || cut)
+	noise_init(&noise, w->base, n);
+	st = reaches_bound(w, class, &reached, err);
+	if (st || reached)
 		goto out;
-	st = find_widths(w, class, width, &any, err);
-	if (st || !any)
-		goto out;
-	st = find_shares(w, class, share, err);
+	st = find_noise(w, class, &noise, err);
 	if (st)
 		goto out;
+	noise_ideal(&noise, ideal, width);
 	for (i = 0; i < n; i++)
-		width[i] = width[i] > 0 ? pow(fmax(share[i], least_share), 1 - b) / width[i] : 1;
-	st = rewrite_fold(w, class, width, err);
+		s[i] = 1;
+	least = worth_it * noise_total(&noise, s);
+	for (i = 0; i < n; i++)
+		widest = fmax(widest, ideal[i] * width[i]);
+	for (k = 0; k < CUTS && widest > 0; k++) {
+		double now;
+
+		cut(ideal, width, n, widest * pow(2, -0.25 * (double)k), s);
+		now = noise_total(&noise, s);
+		if (now < least) {
+			least = now;
+			memcpy(best, s, n * sizeof(*best));
+			found = true;
+		}
+	}
+	if (found)
+		st = rewrite_fold(w, class, best, err);
 out:
+	noise_release(&noise);
+	free(ideal);
 	free(width);
-	free(share);
+	free(s);
+	free(best);
 	return st;
 }
 
@@ -224,21 +197,19 @@ out:
 static enum fettle_status absorb(struct rewrite *w, size_t value, struct err *err)
 {
 	const size_t class = channels_class(&w->c, value), n = w->c.size[class];
-	float *min = xcalloc(n, sizeof(*min)), *max = xcalloc(n, sizeof(*max));
 	double *shift = xcalloc(n, sizeof(*shift));
+	struct channel_extremes x;
 	enum fettle_status st;
 	bool any = false;
 	size_t i;
 
-	st = channel_extremes_get(w->seen, w->base->g.names[value], w->c.lanes[value].axis, n, min, max, err);
+	st = channel_extremes_get(w->seen, w->base->g.names[value], w->c.lanes[value].axis, n, &x, err);
 	for (i = 0; i < n && !st; i++) {
-		shift[i] = fmaxf(min[i], 0) * (w->factor[class] ? w->factor[class][i] : 1);
+		shift[i] = fmaxf(x.min[i], 0) * (w->factor[class] ? w->factor[class][i] : 1);
 		any |= shift[i] > 0;
 	}
 	if (!st && any)
 		st = rewrite_shift(w, value, shift, err);
-	free(min);
-	free(max);
 	free(shift);
 	return st;
 }

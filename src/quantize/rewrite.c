@@ -92,31 +92,61 @@ enum fettle_status rewrite_observe(struct rewrite *w, struct runtime *rt, struct
 		l = layout_of(n, &model_init(g->m, n->in[1])->t);
 		want(&list, n->in[0], -1, layout_inputs(&l));
 	}
-	st = calibrate_means(&w->seen, rt, w->base->m, list.v.v, list.v.n, feed, o, err);
+	st = calibrate_extremes(&w->seen, rt, w->base->m, list.v.v, list.v.n, feed, o, err);
 	VEC_RELEASE(&list.v);
 	return st;
 }
 
-enum fettle_status rewrite_absmax(struct rewrite *w, size_t value, double *out, struct err *err)
+/* n positions along an axis, `repeat` of them to a channel */
+static enum fettle_status see_spread(struct rewrite *w, size_t value, int axis, size_t n, size_t repeat,
+				     struct spread *out, struct err *err)
 {
-	const struct lane *l = &w->c.lanes[value];
-	const size_t class = channels_class(&w->c, value), n = lane_length(w, value);
-	float *min = xcalloc(n, sizeof(*min)), *max = xcalloc(n, sizeof(*max));
+	const size_t class = channels_class(&w->c, value), channels = n / repeat;
+	const double *factor = class == NO_CLASS ? NULL : w->factor[class];
+	struct channel_extremes x;
 	enum fettle_status st;
 	size_t i;
 
-	st = channel_extremes_get(w->seen, w->base->g.names[value], l->axis, n, min, max, err);
-	memset(out, 0, w->c.size[class] * sizeof(*out));
-	for (i = 0; i < n && !st; i++) {
-		size_t k = i / l->repeat;
+	st = channel_extremes_get(w->seen, w->base->g.names[value], axis, n, &x, err);
+	if (st)
+		return st;
+	out->min = xcalloc(channels, sizeof(*out->min));
+	out->max = xcalloc(channels, sizeof(*out->max));
+	out->power = xcalloc(channels, sizeof(*out->power));
+	for (i = 0; i < n; i++) {
+		const size_t k = i / repeat;
+		const double f = factor ? factor[i / w->c.lanes[value].repeat] : 1;
 
-		out[k] = fmax(out[k], fmaxf(fabsf(min[i]), fabsf(max[i])));
+		out->min[k] = fmin(out->min[k], f * x.min[i]); /* ranges hold 0 */
+		out->max[k] = fmax(out->max[k], f * x.max[i]);
+		out->power[k] += f * f * x.power[i] / (double)repeat;
 	}
-	for (i = 0; i < w->c.size[class] && w->factor[class]; i++)
-		out[i] *= w->factor[class][i];
-	free(min);
-	free(max);
-	return st;
+	out->count = (double)x.count * (double)repeat;
+	out->samples = (double)x.samples;
+	return FETTLE_OK;
+}
+
+enum fettle_status rewrite_spread(struct rewrite *w, size_t value, struct spread *out, struct err *err)
+{
+	const struct lane *l = &w->c.lanes[value];
+
+	return see_spread(w, value, l->axis, lane_length(w, value), l->repeat, out, err);
+}
+
+enum fettle_status rewrite_input_spread(struct rewrite *w, size_t node, size_t repeat, struct spread *out,
+					struct err *err)
+{
+	const struct node *n = w->base->m->nodes.v[node];
+	struct layout l = layout_of(n, &model_init(w->base->m, n->in[1])->t);
+
+	return see_spread(w, graph_value(&w->base->g, n->in[0]), -1, layout_inputs(&l), repeat, out, err);
+}
+
+void spread_release(struct spread *s)
+{
+	free(s->min);
+	free(s->max);
+	free(s->power);
 }
 
 /* the constant as m's own, to be written to; others that read it keep theirs */

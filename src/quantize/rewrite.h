@@ -32,8 +32,16 @@ enum fettle_status rewrite_observe(struct rewrite *w, struct runtime *rt, struct
 				   const struct calibrate_options *o, struct err *err);
 void rewrite_release(struct rewrite *w);
 
-/* The largest |x| of each channel of a class in one of its values, as things are now. */
-enum fettle_status rewrite_absmax(struct rewrite *w, size_t value, double *out, struct err *err);
+/* What was seen of each channel of a class in one of its values, as things are now. */
+struct spread {
+	double *min, *max, *power; /* power: the mean square */
+	double count, samples;     /* values of each channel, in so many samples */
+};
+enum fettle_status rewrite_spread(struct rewrite *w, size_t value, struct spread *out, struct err *err);
+/* The same for all that a matrix op reads, whether or not it is of a class. */
+enum fettle_status rewrite_input_spread(struct rewrite *w, size_t node, size_t repeat, struct spread *out,
+					struct err *err);
+void spread_release(struct spread *s); /* not after a failure */
 /* Multiplies a class's channels by these factors; w->c.size[class] of them. */
 enum fettle_status rewrite_fold(struct rewrite *w, size_t class, const double *factors, struct err *err);
 /* The same for what the MatMul and Gemm that read a value see, by a Mul in front of them. */
@@ -55,7 +63,6 @@ enum fettle_status rewrite_weight(struct rewrite *w, size_t node, const struct t
 
 /* equalise.c: recipe cle. smooth.c: recipe smooth_quant, alpha in 0..1 or SMOOTH_AUTO. */
 enum fettle_status equalise(struct rewrite *w, struct err *err);
-enum fettle_status smooth(struct rewrite *w, double alpha, struct runtime *rt, struct feed *feed,
-			  const struct calibrate_options *o, struct err *err);
+enum fettle_status smooth(struct rewrite *w, double alpha, struct err *err);
 
 #endif

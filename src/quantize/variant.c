@@ -64,7 +64,7 @@ enum fettle_status variant_new(struct variant **out, struct runtime *rt, struct 
 		if (!st && r->cle)
 			st = equalise(&w, err);
 		if (!st && r->smooth_quant)
-			st = smooth(&w, r->smooth_alpha, rt, feed, o, err);
+			st = smooth(&w, r->smooth_alpha, err);
 		if (!st)
 			finish(v, &w);
 		rewrite_release(&w);
