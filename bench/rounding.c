@@ -105,7 +105,7 @@ int main(int argc, char **argv)
 		sum_g.solve_s += g.solve_s;
 		sum_a.solve_s += a.solve_s;
 		sum_a.primitives_s += a.primitives_s;
-		printf("  %-34s %.1e %.1e %.1e %.1e %.1e %.1e %8.2f %8.2f %6.0f%%\n", g.name, g.before,
+		printf("  %-34s %.3e %.3e %.3e %.3e %.3e %.3e %8.2f %8.2f %6.0f%%\n", g.name, g.before,
 		       g.after, a.after, g.train_before, g.train_after, a.train_after, g.solve_s, a.solve_s,
 		       100 * a.primitives_s / a.solve_s);
 		fflush(stdout);

@@ -21,7 +21,7 @@ struct learned {
 
 static float level_of(const struct layer *l, size_t o, float u)
 {
-	return fminf(fmaxf(rintf(u), l->least[o]), l->most[o]);
+	return clampf(rintf(u), l->least[o], l->most[o]);
 }
 
 static float scale_of(const struct learned *q, size_t o)
@@ -46,7 +46,8 @@ static enum fettle_status hard_weights(void *self, size_t iteration, float *w, s
 	return FETTLE_OK;
 }
 
-static enum fettle_status learn_step(void *self, size_t iteration, const float *gradient, struct err *err)
+static enum fettle_status learn_step(void *self, size_t iteration, const float *gradient, float factor,
+				     struct err *err)
 {
 	struct learned *q = self;
 	const struct layer *l = q->w->l;
@@ -61,8 +62,10 @@ static enum fettle_status learn_step(void *self, size_t iteration, const float *
 		float along = 0;
 
 		for (i = o * l->patch; i < (o + 1) * l->patch; i++) {
-			q->gradient[i] = q->u[i] > least && q->u[i] < most ? scale * gradient[i] : 0;
-			along += gradient[i] * scale * level_of(l, o, q->u[i]);
+			const float g = factor * gradient[i] * scale;
+
+			q->gradient[i] = q->u[i] > least && q->u[i] < most ? g : 0;
+			along += g * level_of(l, o, q->u[i]);
 		}
 		q->t_gradient[q->n_scales > 1 ? o : 0] += along;
 	}

@@ -19,26 +19,33 @@ struct rounder {
 	struct adam adam;
 };
 
-static float rectified(float sigmoid)
+static inline float rectified(float sigmoid)
 {
-	return fminf(fmaxf(1.2f * sigmoid - 0.1f, 0), 1);
+	return clampf(1.2f * sigmoid - 0.1f, 0, 1);
+}
+
+WIDE static void soften(const struct layer *l, const float *restrict floor, const float *restrict sigmoid,
+			float *restrict w)
+{
+	size_t o, i;
+
+	for (o = 0; o < layer_outputs(l); o++) {
+		const float scale = l->scale[o], least = l->least[o], most = l->most[o];
+
+		for (i = o * l->patch; i < (o + 1) * l->patch; i++)
+			w[i] = scale * clampf(floor[i] + rectified(sigmoid[i]), least, most);
+	}
 }
 
 static enum fettle_status soft_weights(void *self, size_t iteration, float *w, struct err *err)
 {
 	struct rounder *r = self;
-	const struct layer *l = r->w->l;
 	enum fettle_status st;
-	size_t o, i;
 
 	(void)iteration;
 	st = math_map(r->w->m, MAP_LOGISTIC, r->v, r->sigmoid, err);
-	for (o = 0; o < layer_outputs(l) && !st; o++) {
-		const float scale = l->scale[o], least = l->least[o], most = l->most[o];
-
-		for (i = o * l->patch; i < (o + 1) * l->patch; i++)
-			w[i] = scale * fminf(fmaxf(r->floor[i] + rectified(r->sigmoid[i]), least), most);
-	}
+	if (!st)
+		soften(r->w->l, r->floor, r->sigmoid, w);
 	return st;
 }
 
@@ -53,47 +60,73 @@ static double annealed(const struct finetune *o, size_t iteration)
 	return o->beta_range[1] + 0.5 * (o->beta_range[0] - o->beta_range[1]) * (1 + cos(t * acos(-1)));
 }
 
+WIDE static void distances(const float *restrict sigmoid, float *restrict out, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		float d = 2 * rectified(sigmoid[i]) - 1;
+
+		d = d < 0 ? -d : d;
+		out[i] = d < 1e-12f ? 1e-12f : d;
+	}
+}
+
+WIDE static void multiply(float *x, size_t n, float by)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		x[i] *= by;
+}
+
 /* power = |2 h - 1|^(beta - 1) */
 static enum fettle_status raise(struct rounder *r, float beta, struct err *err)
 {
 	enum fettle_status st;
-	size_t i;
 
-	for (i = 0; i < r->n; i++)
-		r->power[i] = fmaxf(fabsf(2 * rectified(r->sigmoid[i]) - 1), 1e-12f);
+	distances(r->sigmoid, r->power, r->n);
 	st = math_map(r->w->m, MAP_LOG, r->power, r->power, err);
-	for (i = 0; i < r->n && !st; i++)
-		r->power[i] *= beta - 1;
-	return st ? st : math_map(r->w->m, MAP_EXP, r->power, r->power, err);
+	if (st)
+		return st;
+	multiply(r->power, r->n, beta - 1);
+	return math_map(r->w->m, MAP_EXP, r->power, r->power, err);
 }
 
-static enum fettle_status round_step(void *self, size_t iteration, const float *gradient, struct err *err)
+/* the loss's gradient with respect to v; `force` times the power is the regulariser's with respect to h */
+WIDE static void chain(const struct layer *l, const float *restrict floor, const float *restrict sigmoid,
+		       const float *restrict power, const float *restrict gradient, float factor, float force,
+		       float *restrict out)
 {
-	struct rounder *r = self;
-	const struct layer *l = r->w->l;
-	const float beta = (float)annealed(r->w->o, iteration), force = 2 * beta * (float)r->w->o->reg_param;
-	enum fettle_status st;
 	size_t o, i;
 
-	if (beta > 0) {
+	for (o = 0; o < layer_outputs(l); o++) {
+		const float scale = l->scale[o] * factor, least = l->least[o], most = l->most[o];
+
+		for (i = o * l->patch; i < (o + 1) * l->patch; i++) {
+			const float s = sigmoid[i], h = 1.2f * s - 0.1f, level = floor[i] + h;
+			const float slope = 1.2f * s * (1 - s);
+			const float data = (level > least) & (level < most) ? scale * gradient[i] : 0;
+			const float pull = h > 0.5f ? -force * power[i] : force * power[i];
+
+			out[i] = (h > 0) & (h < 1) ? (data + pull) * slope : 0;
+		}
+	}
+}
+
+static enum fettle_status round_step(void *self, size_t iteration, const float *gradient, float factor,
+				     struct err *err)
+{
+	struct rounder *r = self;
+	const float beta = (float)annealed(r->w->o, iteration), force = 2 * beta * (float)r->w->o->reg_param;
+	enum fettle_status st;
+
+	if (beta > 0) { /* until then the power is zero */
 		st = raise(r, beta, err);
 		if (st)
 			return st;
-	} else {
-		memset(r->power, 0, r->n * sizeof(float));
 	}
-	for (o = 0; o < layer_outputs(l); o++) {
-		const float scale = l->scale[o], least = l->least[o], most = l->most[o];
-
-		for (i = o * l->patch; i < (o + 1) * l->patch; i++) {
-			const float s = r->sigmoid[i], h = 1.2f * s - 0.1f, level = r->floor[i] + h;
-			const float slope = h > 0 && h < 1 ? 1.2f * s * (1 - s) : 0;
-			const float data = level > least && level < most ? scale * gradient[i] : 0;
-			const float pull = h > 0.5f ? -force * r->power[i] : force * r->power[i];
-
-			r->gradient[i] = (data + pull) * slope;
-		}
-	}
+	chain(r->w->l, r->floor, r->sigmoid, r->power, gradient, factor, force, r->gradient);
 	adam_step(&r->adam, r->v, r->gradient, r->w->o->learning_rate);
 	return FETTLE_OK;
 }

@@ -7,7 +7,7 @@
 
 #include "finetune/method.h"
 
-/* units for passes that only look */
+/* samples at a time for passes that only look */
 enum { LOOK = 32 };
 
 static double cpu_now(void)
@@ -42,14 +42,11 @@ enum fettle_status fit_shift(struct work *w, struct err *err)
 	return st;
 }
 
-/* as many units as BatchSize samples have; a matrix has many rows per sample */
-static size_t units_per_pass(const struct capture *c, const struct finetune *o)
+/* a matrix has many rows per sample */
+static size_t units_per_sample(const struct capture *c)
 {
-	size_t in_batch = c->samples < c->per_batch ? c->samples : c->per_batch;
-	size_t n = o->batch_size * c->v[0].n / in_batch;
+	size_t n = c->v[0].n / (c->samples < c->per_batch ? c->samples : c->per_batch);
 
-	if (o->algorithm == FINETUNE_GRAM)
-		n = LOOK * c->v[0].n / in_batch;
 	return n ? n : 1;
 }
 
@@ -122,8 +119,10 @@ static enum fettle_status tune_op(const struct finetune_source *s, const struct 
 	st = layer_open(&l, s->s, node, t, &plan->ops[node].weight, err);
 	if (!st)
 		st = capture_open(&c, s, &l, s->s->m->nodes.v[node], quantized, t->input, o, err);
-	if (!st)
-		st = math_new(&w.m, &l, units_per_pass(&c, o), err);
+	if (!st) {
+		w.run = units_per_sample(&c);
+		st = math_new(&w.m, &l, w.run * (o->algorithm == FINETUNE_GRAM ? LOOK : o->batch_size), err);
+	}
 	if (!st)
 		st = tune_layer(&w, r, err);
 	if (!st && !r->kept)

@@ -13,6 +13,10 @@
  *     on the Cholesky factor (what OBQ and GPTQ do, arXiv:2208.11580 and 2210.17323), largest diagonal first;
  *  2. from there, and from nearest rounding: coordinate descent, each level moving to its best value given the
  *     others, and pairs of levels moving by one each, until nothing helps. The better end wins.
+ *
+ * With few samples for many weights the minimum would fit those samples only. So H gets a multiple of the identity
+ * added that pulls levels to the fp32 weights. How much, is found by doing step 1 on one half of the batches and
+ * judging it by the other, and the other way round. Then all are used.
  */
 #include <cblas.h>
 #include <lapacke.h>
@@ -22,9 +26,13 @@
 
 #include "finetune/method.h"
 
-/* the share of the mean diagonal that pulls levels to the fp32 weights: patches never seen must not be free */
-static const double damping = 1e-3;
 enum { MAX_SWEEPS = 50, MAX_PAIR_SWEEPS = 8, ROWS = 1024 };
+/* pairs gain little, and their cost grows with the square of the patch */
+enum { PAIRS_UP_TO = 256 };
+/* halves need more damping than the whole; so much more, by what was measured on small networks (bench/rounding) */
+static const double caution = 5;
+/* what a choice is judged by: so many groups, and outputs of each */
+enum { JUDGED_GROUPS = 8, JUDGED_OUTS = 32 };
 
 /* Sums over all positions, group after group. */
 struct sums {
@@ -43,23 +51,30 @@ struct rows {
 static void gather_patches(const struct layer *l, const float *x, size_t g, size_t at, size_t n, float *out)
 {
 	const size_t channels = l->groups * l->ins, row = l->in[1] * channels;
-	size_t i, ky, kx;
+	size_t oy = at % layer_positions(l) / l->out[1], ox = at % l->out[1], ky, kx;
 
-	for (i = at; i < at + n; i++) {
-		const float *unit = x + i / layer_positions(l) * layer_x_size(l) + g * l->ins;
-		const size_t oy = i % layer_positions(l) / l->out[1], ox = i % l->out[1];
-
+	for (x += at / layer_positions(l) * layer_x_size(l) + g * l->ins; n--;) {
 		for (ky = 0; ky < l->kernel[0]; ky++)
 			for (kx = 0; kx < l->kernel[1]; kx++, out += l->ins) {
 				const size_t iy = oy * l->stride[0] + ky * l->dilation[0] - l->pad[0],
 					     ix = ox * l->stride[1] + kx * l->dilation[1] - l->pad[1];
 
 				/* what would be negative is very large */
-				if (iy < l->in[0] && ix < l->in[1])
-					memcpy(out, unit + iy * row + ix * channels, l->ins * sizeof(float));
-				else
+				if (iy >= l->in[0] || ix >= l->in[1])
 					memset(out, 0, l->ins * sizeof(float));
+				else if (l->ins == 1)
+					*out = x[iy * row + ix * channels];
+				else
+					memcpy(out, x + iy * row + ix * channels, l->ins * sizeof(float));
 			}
+		if (++ox == l->out[1]) {
+			ox = 0;
+			oy++;
+		}
+		if (oy == l->out[0]) {
+			oy = 0;
+			x += layer_x_size(l);
+		}
 	}
 }
 
@@ -96,32 +111,39 @@ static void add_rows(const struct layer *l, const struct units *u, size_t g, siz
 	add_columns(s->y + g * m, y, n, m, outputs);
 }
 
-static enum fettle_status add_all(struct work *w, struct sums *s, struct rows *r, struct err *err)
+static void add_units(const struct layer *l, const struct units *u, struct sums *s, struct rows *r)
 {
-	const struct layer *l = w->l;
+	const size_t n = u->n * layer_positions(l);
+	size_t g, at;
+
+	for (g = 0; g < l->groups; g++)
+		for (at = 0; at < n; at += ROWS)
+			add_rows(l, u, g, at, n - at < ROWS ? n - at : ROWS, s, r);
+	s->count += (double)n;
+}
+
+/* every other batch goes to the second */
+static enum fettle_status add_all(struct work *w, struct sums sums[2], struct rows *r, struct err *err)
+{
 	const struct units *u;
 	enum fettle_status st = FETTLE_OK;
-	size_t b, g, at, n;
+	size_t b;
 
 	for (b = 0; b < w->c->n_train && !st; b++) {
 		st = capture_get(w->c, b, &u, err);
-		if (st)
-			break;
-		n = u->n * layer_positions(l);
-		for (g = 0; g < l->groups; g++)
-			for (at = 0; at < n; at += ROWS)
-				add_rows(l, u, g, at, n - at < ROWS ? n - at : ROWS, s, r);
-		s->count += (double)n;
+		if (!st)
+			add_units(w->l, u, &sums[b % 2], r);
 	}
 	return st;
 }
 
-/* One group's problem, in the order of rounding. */
+/* One group's problem, in the order of rounding. The factor is only a way to a start, so floats will do. */
 struct problem {
 	size_t k;
 	double *h;     /* both triangles */
-	double *r;     /* upper Cholesky factor */
-	double *best;  /* u: k per output */
+	double *rhs;   /* H u: k per output */
+	float *r;      /* upper Cholesky factor */
+	float *best;   /* u: k per output */
 	size_t *order; /* place in this order -> place in the patch */
 	double *diagonal;
 };
@@ -154,9 +176,9 @@ static void find_order(const double *h, size_t k, size_t *order)
 	free(v);
 }
 
-/* the quadratic function of group g: H in order, its factor, and the real minimum of each output */
-static enum fettle_status pose(const struct work *w, const struct sums *s, size_t g, struct problem *p,
-			       struct err *err)
+/* the quadratic function of group g: H in order, its factor, and the real minimum of each output. False: with
+ * so little damping H is not positive, as far as floats can tell. */
+static bool pose(const struct work *w, const struct sums *s, size_t g, double damping, struct problem *p)
 {
 	const struct layer *l = w->l;
 	const size_t k = p->k, m = l->outs;
@@ -164,7 +186,6 @@ static enum fettle_status pose(const struct work *w, const struct sums *s, size_
 	const double *h = s->h + g * k * k, *c = s->c + g * k * m, *x = s->x + g * k, *y = s->y + g * m;
 	double pull = 0;
 	size_t i, j, o;
-	lapack_int info;
 
 	find_order(h, k, p->order);
 	for (i = 0; i < k; i++)
@@ -181,35 +202,34 @@ static enum fettle_status pose(const struct work *w, const struct sums *s, size_
 		p->h[i * k + i] += pull;
 		p->diagonal[i] = p->h[i * k + i];
 	}
-	memcpy(p->r, p->h, k * k * sizeof(double));
-	info = LAPACKE_dpotrf(LAPACK_ROW_MAJOR, 'U', (lapack_int)k, p->r, (lapack_int)k);
-	for (o = 0; o < m && !info; o++) {
-		double *u = p->best + o * k;
-		const size_t out = g * m + o;
-		const float *fp32 = l->w + out * k;
-
+	for (i = 0; i < k * k; i++)
+		p->r[i] = (float)p->h[i];
+	if (LAPACKE_spotrf(LAPACK_ROW_MAJOR, 'U', (lapack_int)k, p->r, (lapack_int)k))
+		return false;
+	for (o = 0; o < m; o++)
 		for (i = 0; i < k; i++) {
-			size_t a = p->order[i];
-			double v = c[a * m + o];
+			const size_t a = p->order[i], out = g * m + o;
+			double v = c[a * m + o] - (centred ? x[a] * y[o] / s->count : 0);
 
-			v -= centred ? x[a] * y[o] / s->count : 0;
-			u[i] = (v + pull * (double)fp32[a]) / (double)l->scale[out];
+			v = (v + pull * (double)l->w[out * k + a]) / (double)l->scale[out];
+			p->rhs[o * k + i] = v;
+			p->best[o * k + i] = (float)v;
 		}
-		cblas_dtrsv(CblasRowMajor, CblasUpper, CblasTrans, CblasNonUnit, (int)k, p->r, (int)k, u, 1);
-		cblas_dtrsv(CblasRowMajor, CblasUpper, CblasNoTrans, CblasNonUnit, (int)k, p->r, (int)k, u,
-			    1);
-	}
-	if (info)
-		return fail(err, FETTLE_INVALID,
-			    "cannot fine-tune op '%s': its inputs' Gram matrix is not positive", l->name);
-	return FETTLE_OK;
+	cblas_strsm(CblasRowMajor, CblasRight, CblasUpper, CblasNoTrans, CblasNonUnit, (int)m, (int)k, 1,
+		    p->r, (int)k, p->best, (int)k);
+	cblas_strsm(CblasRowMajor, CblasRight, CblasUpper, CblasTrans, CblasNonUnit, (int)m, (int)k, 1, p->r,
+		    (int)k, p->best, (int)k);
+	return true;
 }
 
-/* Levels of one output on their way; e = q - u, f = H e. */
+/* Levels q of one output on their way; f = H q - rhs. */
 struct descent {
 	const struct problem *p;
+	const double *rhs;
+	const float *best;
 	double least, most;
-	double *q, *e, *f;
+	double *q, *f;
+	float *e; /* only on the way to the start: q - u */
 };
 
 static double clamp(const struct descent *d, double x)
@@ -217,24 +237,37 @@ static double clamp(const struct descent *d, double x)
 	return fmin(fmax(x, d->least), d->most);
 }
 
-static void babai(struct descent *d, const double *u)
+static struct descent start(const struct problem *p, const struct layer *l, size_t out, double *buffer)
+{
+	const size_t k = p->k, o = out % l->outs;
+
+	return (struct descent){ .p = p,
+				 .rhs = p->rhs + o * k,
+				 .best = p->best + o * k,
+				 .least = (double)l->least[out],
+				 .most = (double)l->most[out],
+				 .q = buffer,
+				 .f = buffer + k,
+				 .e = (float *)(buffer + 2 * k) };
+}
+
+static void babai(struct descent *d)
 {
 	const size_t k = d->p->k;
 	size_t i;
 
 	for (i = k; i--;) {
-		const double *row = d->p->r + i * k;
-		double carry = cblas_ddot((int)(k - i - 1), row + i + 1, 1, d->e + i + 1, 1) / row[i];
+		const float *row = d->p->r + i * k, *u = d->best;
+		float carry = cblas_sdot((int)(k - i - 1), row + i + 1, 1, d->e + i + 1, 1) / row[i];
 
-		d->q[i] = clamp(d, rint(u[i] - carry));
-		d->e[i] = d->q[i] - u[i];
+		d->q[i] = clamp(d, rint((double)(u[i] - carry)));
+		d->e[i] = (float)d->q[i] - u[i];
 	}
 }
 
 static void move(struct descent *d, size_t i, double by)
 {
 	d->q[i] += by;
-	d->e[i] += by;
 	cblas_daxpy((int)d->p->k, by, d->p->h + i * d->p->k, 1, d->f, 1);
 }
 
@@ -298,39 +331,142 @@ static bool descend_pairs(struct descent *d)
 	return helped;
 }
 
+/* to where nothing helps any more; returns the error, but for a constant */
 static double settle(struct descent *d)
 {
 	const size_t k = d->p->k;
 	int sweep;
 
-	cblas_dsymv(CblasRowMajor, CblasUpper, (int)k, 1, d->p->h, (int)k, d->e, 1, 0, d->f, 1);
+	memcpy(d->f, d->rhs, k * sizeof(double));
+	cblas_dsymv(CblasRowMajor, CblasUpper, (int)k, 1, d->p->h, (int)k, d->q, 1, -1, d->f, 1);
 	descend(d);
-	for (sweep = 0; sweep < MAX_PAIR_SWEEPS && descend_pairs(d); sweep++)
+	for (sweep = 0; sweep < (k <= PAIRS_UP_TO ? MAX_PAIR_SWEEPS : 0) && descend_pairs(d); sweep++)
 		descend(d);
-	return cblas_ddot((int)k, d->e, 1, d->f, 1);
+	return cblas_ddot((int)k, d->q, 1, d->f, 1) - cblas_ddot((int)k, d->q, 1, d->rhs, 1);
 }
 
-static void solve_output(const struct problem *p, struct layer *l, size_t out, const double *u,
-			 double *buffer)
+static void solve_output(const struct problem *p, struct layer *l, size_t out, double *buffer)
 {
 	const size_t k = p->k;
 	float *level = l->level + out * k;
-	struct descent a = { p,          (double)l->least[out], (double)l->most[out], buffer,
-			     buffer + k, buffer + 2 * k },
-		       b = a, *better;
+	struct descent a = start(p, l, out, buffer), b = start(p, l, out, buffer + 3 * k), *better;
 	size_t i;
 
-	b.q += 3 * k;
-	b.e += 3 * k;
-	b.f += 3 * k;
-	babai(&a, u);
-	for (i = 0; i < k; i++) {
+	babai(&a);
+	for (i = 0; i < k; i++)
 		b.q[i] = (double)level[p->order[i]];
-		b.e[i] = b.q[i] - u[i];
-	}
 	better = settle(&a) <= settle(&b) ? &a : &b;
 	for (i = 0; i < k; i++)
 		level[p->order[i]] = (float)better->q[i];
+}
+
+/* sum over the levels of one output of level times x */
+static double product(const struct problem *p, const double *q, const double *x)
+{
+	double sum = 0;
+	size_t i;
+
+	for (i = 0; i < p->k; i++)
+		sum += q[i] * x[p->order[i]];
+	return sum;
+}
+
+/* the squared error of levels q (in p's order) on other samples, but for a constant; the bias is by the first */
+static double error_on(const struct work *w, const struct problem *p, const struct sums *by,
+		       const struct sums *on, size_t out, const double *q)
+{
+	const struct layer *l = w->l;
+	const size_t k = p->k, m = l->outs, g = out / m, o = out % m;
+	const double *h = on->h + g * k * k, *c = on->c + g * k * m, *x = on->x + g * k,
+		     s = (double)l->scale[out];
+	double *plain = xcalloc(k, sizeof(*plain)), *hq = xcalloc(k, sizeof(*hq)), shift = 0, sum;
+	size_t i;
+
+	for (i = 0; i < k; i++)
+		plain[p->order[i]] = q[i];
+	cblas_dsymv(CblasRowMajor, CblasUpper, (int)k, 1, h, (int)k, plain, 1, 0, hq, 1);
+	sum = s * s * cblas_ddot((int)k, plain, 1, hq, 1);
+	sum -= 2 * s * cblas_ddot((int)k, plain, 1, c + o, (int)m);
+	if (w->o->update_bias && l->takes_shift)
+		shift = (by->y[out] - s * product(p, q, by->x + g * k)) / by->count;
+	sum += shift * (2 * (s * product(p, q, x) - on->y[out]) + on->count * shift);
+	free(plain);
+	free(hq);
+	return sum;
+}
+
+/* how well levels do on one half that were made from the other with this damping */
+static double judge(const struct work *w, const struct sums sums[2], double damping, struct problem *p,
+		    double *buffer)
+{
+	const struct layer *l = w->l;
+	const size_t step = (l->groups + JUDGED_GROUPS - 1) / JUDGED_GROUPS,
+		     stride = (l->outs + JUDGED_OUTS - 1) / JUDGED_OUTS;
+	double error = 0;
+	size_t g, o, half;
+
+	for (g = 0; g < l->groups; g += step)
+		for (half = 0; half < 2; half++) {
+			if (!pose(w, &sums[half], g, damping, p))
+				return INFINITY;
+			for (o = 0; o < l->outs; o += stride) {
+				const size_t out = g * l->outs + o;
+				struct descent d = start(p, l, out, buffer);
+
+				babai(&d);
+				error += error_on(w, p, &sums[half], &sums[!half], out, d.q);
+			}
+		}
+	return error;
+}
+
+/* the damping that does best: in tens from 1 as long as it gets better, then by threes around there */
+static double choose_damping(const struct work *w, const struct sums sums[2], struct problem *p,
+			     double *buffer)
+{
+	static const double factors[] = { 10, 0.1, 3, 1 / 3.0 };
+	double best = 1, least, e;
+	bool went = false;
+	size_t i;
+
+	if (!(sums[1].count > 0))
+		return best;
+	least = judge(w, sums, best, p, buffer);
+	for (i = 0; i < ARRAY_LEN(factors); i++) {
+		if (i == 1 && went) /* it got better upwards */
+			continue;
+		while (best > 1e-3 && best < 1e3 &&
+		       (e = judge(w, sums, best * factors[i], p, buffer)) < least) {
+			least = e;
+			best *= factors[i];
+			went = true;
+			if (i > 1)
+				return best;
+		}
+	}
+	return best;
+}
+
+static void sums_init(struct sums *s, const struct layer *l, struct arena *a)
+{
+	const size_t k = l->patch, outputs = layer_outputs(l);
+
+	s->h = arena_alloc(a, l->groups * k * k * sizeof(double));
+	s->c = arena_alloc(a, outputs * k * sizeof(double));
+	s->x = arena_alloc(a, l->groups * k * sizeof(double));
+	s->y = arena_alloc(a, outputs * sizeof(double));
+}
+
+/* adds the second to the first */
+static void sums_merge(struct sums s[2], const struct layer *l)
+{
+	const size_t k = l->patch, outputs = layer_outputs(l);
+
+	cblas_daxpy((int)(l->groups * k * k), 1, s[1].h, 1, s[0].h, 1);
+	cblas_daxpy((int)(outputs * k), 1, s[1].c, 1, s[0].c, 1);
+	cblas_daxpy((int)(l->groups * k), 1, s[1].x, 1, s[0].x, 1);
+	cblas_daxpy((int)outputs, 1, s[1].y, 1, s[0].y, 1);
+	s[0].count += s[1].count;
 }
 
 /* the bias that takes the mean residual off */
@@ -351,34 +487,42 @@ enum fettle_status gram(struct work *w, struct err *err)
 	const size_t k = l->patch, m = l->outs, outputs = layer_outputs(l);
 	struct arena a = ARENA_INIT;
 	struct problem p = { .k = k };
-	struct sums s = { .count = 0 };
+	struct sums s[2] = { { .count = 0 }, { .count = 0 } };
 	struct rows r;
-	double *buffer;
+	double *buffer, damping;
 	enum fettle_status st;
 	size_t g, o;
 
 	openblas_set_num_threads(1);
-	s.h = arena_alloc(&a, l->groups * k * k * sizeof(double));
-	s.c = arena_alloc(&a, outputs * k * sizeof(double));
-	s.x = arena_alloc(&a, l->groups * k * sizeof(double));
-	s.y = arena_alloc(&a, outputs * sizeof(double));
+	sums_init(&s[0], l, &a);
+	sums_init(&s[1], l, &a);
 	r.x = arena_alloc(&a, ROWS * k * sizeof(float));
 	r.h = arena_alloc(&a, k * k * sizeof(float));
 	r.c = arena_alloc(&a, k * m * sizeof(float));
 	p.h = arena_alloc(&a, k * k * sizeof(double));
-	p.r = arena_alloc(&a, k * k * sizeof(double));
-	p.best = arena_alloc(&a, k * m * sizeof(double));
+	p.rhs = arena_alloc(&a, k * m * sizeof(double));
+	p.r = arena_alloc(&a, k * k * sizeof(float));
+	p.best = arena_alloc(&a, k * m * sizeof(float));
 	p.diagonal = arena_alloc(&a, k * sizeof(double));
 	p.order = arena_alloc(&a, k * sizeof(size_t));
 	buffer = arena_alloc(&a, 6 * k * sizeof(double));
-	st = add_all(w, &s, &r, err);
-	for (g = 0; g < l->groups && !st; g++) {
-		st = pose(w, &s, g, &p, err);
-		for (o = 0; o < m && !st; o++)
-			solve_output(&p, l, g * m + o, p.best + o * k, buffer);
+	st = add_all(w, s, &r, err);
+	if (st)
+		goto out;
+	damping = choose_damping(w, s, &p, buffer);
+	damping /= caution;
+	sums_merge(s, l);
+	for (g = 0; g < l->groups; g++) {
+		double d = damping;
+
+		while (!pose(w, &s[0], g, d, &p) && d < 1e6)
+			d *= 10;
+		for (o = 0; o < m; o++)
+			solve_output(&p, l, g * m + o, buffer);
 	}
-	for (o = 0; o < outputs && !st && w->o->update_bias && l->takes_shift; o++)
-		set_shift(l, &s, o);
+	for (o = 0; o < outputs && w->o->update_bias && l->takes_shift; o++)
+		set_shift(l, &s[0], o);
+out:
 	arena_release(&a);
 	return st;
 }

@@ -5,6 +5,19 @@
 #include "finetune/capture.h"
 #include "finetune/math.h"
 
+/* Loops over all weights in each iteration: compiled for wider vectors, too, where the compiler chooses at load time. */
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+#define WIDE __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define WIDE
+#endif
+
+static inline float clampf(float x, float least, float most)
+{
+	x = x < least ? least : x;
+	return x > most ? most : x;
+}
+
 /* A layer at work. */
 struct work {
 	struct capture *c;
@@ -12,6 +25,7 @@ struct work {
 	struct layer_math *m;
 	const struct finetune *o;
 	uint64_t seed; /* of this layer */
+	size_t run;    /* units that make up a sample */
 };
 
 enum fettle_status adaround(struct work *w, struct err *err);
@@ -28,8 +42,10 @@ struct learner {
 	void *self;
 	/* the real weights for the next iteration, outputs x patch */
 	enum fettle_status (*weights)(void *self, size_t iteration, float *w, struct err *err);
-	/* one step along the gradient of the mean squared error (summed over outputs) with respect to those */
-	enum fettle_status (*step)(void *self, size_t iteration, const float *gradient, struct err *err);
+	/* one step along the gradient with respect to those of the mean squared error, summed over outputs: that
+	 * is `factor` times what is given */
+	enum fettle_status (*step)(void *self, size_t iteration, const float *gradient, float factor,
+				   struct err *err);
 	/* writes what was learned to the layer */
 	void (*settle)(void *self);
 };

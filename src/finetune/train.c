@@ -16,20 +16,25 @@ void adam_release(struct adam *a)
 	free(a->square);
 }
 
-void adam_step(struct adam *a, float *restrict x, const float *restrict g, double rate)
+static const float b1 = 0.9f, b2 = 0.999f, tiny = 1e-8f;
+
+WIDE static void adam_loop(float *restrict mean, float *restrict square, float *restrict x,
+			   const float *restrict g, size_t n, float step, float root)
 {
-	const float b1 = 0.9f, b2 = 0.999f, tiny = 1e-8f;
-	float *restrict mean = a->mean, *restrict square = a->square, step, root;
 	size_t i;
 
-	a->t++;
-	step = (float)(rate / (1 - pow(b1, (double)a->t)));
-	root = (float)(1 / sqrt(1 - pow(b2, (double)a->t)));
-	for (i = 0; i < a->n; i++) {
+	for (i = 0; i < n; i++) {
 		mean[i] = b1 * mean[i] + (1 - b1) * g[i];
 		square[i] = b2 * square[i] + (1 - b2) * g[i] * g[i];
 		x[i] -= step * mean[i] / (sqrtf(square[i]) * root + tiny);
 	}
+}
+
+void adam_step(struct adam *a, float *x, const float *g, double rate)
+{
+	a->t++;
+	adam_loop(a->mean, a->square, x, g, a->n, (float)(rate / (1 - pow((double)b1, (double)a->t))),
+		  (float)(1 / sqrt(1 - pow((double)b2, (double)a->t))));
 }
 
 /* A stretch of training on one window of batches. */
@@ -50,27 +55,29 @@ static void mix(struct rng *r, const float *q, const float *f, size_t n, double 
 		out[i] = rng_unit(r) < ratio ? q[i] : f[i];
 }
 
-/* random units of the window */
+/* samples of the window at random; the rows of a matrix come in runs, as many as there are to a sample */
 static void gather(struct stretch *s)
 {
 	struct work *w = s->w;
 	const size_t xs = layer_x_size(w->l), ys = layer_y_size(w->l);
-	size_t i;
+	size_t i, n;
 
-	for (i = 0; i < w->m->n; i++) {
+	for (i = 0; i < w->m->n; i += n) {
 		const struct units *u;
 		size_t at;
 
 		do
 			u = &w->c->v[s->first + rng_below(&s->rng, s->n)];
 		while (!u->n); /* pushed out by larger ones */
-		at = rng_below(&s->rng, u->n);
+		n = w->run < u->n ? w->run : u->n;
+		n = n < w->m->n - i ? n : w->m->n - i;
+		at = rng_below(&s->rng, u->n - n + 1);
 		if (u->fp32)
-			mix(&s->rng, u->x + at * xs, u->fp32 + at * xs, xs, w->o->drop_ratio,
+			mix(&s->rng, u->x + at * xs, u->fp32 + at * xs, n * xs, w->o->drop_ratio,
 			    w->m->x + i * xs);
 		else
-			memcpy(w->m->x + i * xs, u->x + at * xs, xs * sizeof(float));
-		memcpy(w->m->y + i * ys, u->y + at * ys, ys * sizeof(float));
+			memcpy(w->m->x + i * xs, u->x + at * xs, n * xs * sizeof(float));
+		memcpy(w->m->y + i * ys, u->y + at * ys, n * ys * sizeof(float));
 	}
 }
 
@@ -78,7 +85,7 @@ static enum fettle_status iterate(struct stretch *s, struct err *err)
 {
 	struct work *w = s->w;
 	struct layer_math *m = w->m;
-	const size_t outputs = layer_outputs(w->l), weights = layer_weights(w->l);
+	const size_t outputs = layer_outputs(w->l);
 	const float scale = (float)(1 / ((double)m->n * (double)layer_positions(w->l)));
 	const bool bias = w->o->update_bias && w->l->takes_shift;
 	enum fettle_status st;
@@ -98,9 +105,7 @@ static enum fettle_status iterate(struct stretch *s, struct err *err)
 	/* db is the sum of residuals: what the bias should take off, were these all samples */
 	for (i = 0; i < outputs && bias; i++)
 		w->l->shift[i] -= 0.1 * (double)(m->db[i] * scale);
-	for (i = 0; i < weights; i++)
-		m->dw[i] *= 2 * scale;
-	return s->f->step(s->f->self, s->done++, m->dw, err);
+	return s->f->step(s->f->self, s->done++, m->dw, 2 * scale, err);
 }
 
 /* EarlyStop: has the error on held-out samples risen twice in a row? Keeps the best levels. */
