@@ -1,0 +1,173 @@
+/* oneDNN's passes over a layer against loops that follow the definition. */
+#include "unit/unit.h"
+
+#include "base/rng.h"
+#include "finetune/math.h"
+
+static struct rng rng;
+
+static void randomise(float *x, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		x[i] = (float)rng_normal(&rng);
+}
+
+/* input of the layer at an output's position and place in the patch; 0 outside */
+static double input_at(const struct layer *l, const float *x, size_t unit, size_t oy, size_t ox, size_t out,
+		       size_t place)
+{
+	const long c = (long)(place % l->ins + out / l->outs * l->ins);
+	const long kx = (long)(place / l->ins % l->kernel[1]), ky = (long)(place / l->ins / l->kernel[1]);
+	const long iy = (long)(oy * l->stride[0]) + ky * (long)l->dilation[0] - (long)l->pad[0];
+	const long ix = (long)(ox * l->stride[1]) + kx * (long)l->dilation[1] - (long)l->pad[1];
+
+	if (iy < 0 || ix < 0 || iy >= (long)l->in[0] || ix >= (long)l->in[1])
+		return 0;
+	return x[unit * layer_x_size(l) + ((size_t)iy * l->in[1] + (size_t)ix) * l->groups * l->ins +
+		 (size_t)c];
+}
+
+struct sizes {
+	const char *why;
+	bool is_matrix;
+	size_t groups, outs, ins, in[2], kernel[2], stride[2], dilation[2], pad[2], pad_end[2];
+};
+
+static const struct sizes cases[] = {
+	{ "a matrix", true, 1, 5, 7, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 0, 0 } },
+	{ "pointwise", false, 1, 6, 4, { 5, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 0, 0 } },
+	{ "padded 3x3", false, 1, 6, 4, { 8, 8 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 1, 1 } },
+	{ "strides, uneven pads",
+	  false,
+	  1,
+	  16,
+	  16,
+	  { 9, 7 },
+	  { 3, 2 },
+	  { 2, 3 },
+	  { 1, 1 },
+	  { 0, 1 },
+	  { 1, 0 } },
+	{ "dilated", false, 1, 3, 2, { 9, 9 }, { 3, 3 }, { 1, 1 }, { 2, 1 }, { 2, 1 }, { 2, 1 } },
+	{ "groups", false, 3, 2, 4, { 6, 6 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 1, 1 } },
+	{ "depthwise", false, 16, 1, 1, { 6, 6 }, { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, { 1, 1 } },
+	{ "one dimension", false, 1, 8, 3, { 1, 20 }, { 1, 5 }, { 1, 2 }, { 1, 1 }, { 0, 2 }, { 0, 2 } },
+};
+
+static void try_case(const struct sizes *s)
+{
+	enum { UNITS = 3 };
+	struct layer l = { .name = s->why, .is_matrix = s->is_matrix, .groups = s->groups, .outs = s->outs };
+	struct layer_math *m = NULL;
+	struct err err = ERR_INIT;
+	size_t k, u, oy, ox, o, p, outputs;
+	float *target;
+	double *dw, *db;
+
+	l.ins = s->ins;
+	l.patch = s->ins * s->kernel[0] * s->kernel[1];
+	for (k = 0; k < 2; k++) {
+		l.in[k] = s->in[k];
+		l.kernel[k] = s->kernel[k];
+		l.stride[k] = s->stride[k];
+		l.dilation[k] = s->dilation[k];
+		l.pad[k] = s->pad[k];
+		l.pad_end[k] = s->pad_end[k];
+		l.out[k] = (s->in[k] + s->pad[k] + s->pad_end[k] - (s->kernel[k] - 1) * s->dilation[k] - 1) /
+				   s->stride[k] +
+			   1;
+	}
+	outputs = layer_outputs(&l);
+	assert_ok(math_new(&m, &l, UNITS, &err), err);
+	randomise(m->x, UNITS * layer_x_size(&l));
+	randomise(m->y, UNITS * layer_y_size(&l));
+	randomise(m->w, layer_weights(&l));
+	randomise(m->b, outputs);
+	target = xcalloc(UNITS * layer_y_size(&l), sizeof(float));
+	memcpy(target, m->y, UNITS * layer_y_size(&l) * sizeof(float));
+	dw = xcalloc(layer_weights(&l), sizeof(double));
+	db = xcalloc(outputs, sizeof(double));
+	assert_ok(math_residual(m, &err), err);
+	assert_ok(math_gradient(m, &err), err);
+	for (u = 0; u < UNITS; u++)
+		for (oy = 0; oy < l.out[0]; oy++)
+			for (ox = 0; ox < l.out[1]; ox++)
+				for (o = 0; o < outputs; o++) {
+					size_t at = ((u * l.out[0] + oy) * l.out[1] + ox) * outputs + o;
+					double r = m->b[o] - target[at];
+
+					for (p = 0; p < l.patch; p++)
+						r += m->w[o * l.patch + p] *
+						     input_at(&l, m->x, u, oy, ox, o, p);
+					if (fabs(r - m->y[at]) > 1e-4)
+						fail_msg("%s: residual %g, need %g", s->why, (double)m->y[at],
+							 r);
+					db[o] += r;
+					for (p = 0; p < l.patch; p++)
+						dw[o * l.patch + p] +=
+							r * input_at(&l, m->x, u, oy, ox, o, p);
+				}
+	for (k = 0; k < layer_weights(&l); k++)
+		if (fabs(dw[k] - m->dw[k]) > 1e-3)
+			fail_msg("%s: gradient %zu is %g, need %g", s->why, k, (double)m->dw[k], dw[k]);
+	for (o = 0; o < outputs; o++)
+		if (fabs(db[o] - m->db[o]) > 1e-3)
+			fail_msg("%s: bias gradient %zu is %g, need %g", s->why, o, (double)m->db[o], db[o]);
+	assert_true(m->seconds > 0);
+	math_free(m);
+	free(target);
+	free(dw);
+	free(db);
+}
+
+static void test_passes(void **state)
+{
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(cases); i++)
+		try_case(&cases[i]);
+}
+
+static void test_maps(void **state)
+{
+	struct layer l = { .is_matrix = true,
+			   .groups = 1,
+			   .outs = 3,
+			   .ins = 11,
+			   .patch = 11,
+			   .in = { 1, 1 },
+			   .out = { 1, 1 },
+			   .kernel = { 1, 1 },
+			   .stride = { 1, 1 },
+			   .dilation = { 1, 1 } };
+	struct layer_math *m = NULL;
+	struct err err = ERR_INIT;
+	float x[33], y[33];
+	size_t i;
+
+	(void)state;
+	assert_ok(math_new(&m, &l, 1, &err), err);
+	for (i = 0; i < 33; i++)
+		x[i] = 0.1f * (float)(i + 1);
+	assert_ok(math_map(m, MAP_LOGISTIC, x, y, &err), err);
+	for (i = 0; i < 33; i++)
+		assert_float_equal(y[i], 1 / (1 + exp(-(double)x[i])), 1e-5);
+	assert_ok(math_map(m, MAP_LOG, x, y, &err), err);
+	for (i = 0; i < 33; i++)
+		assert_float_equal(y[i], log((double)x[i]), 1e-5);
+	assert_ok(math_map(m, MAP_EXP, x, x, &err), err); /* in place, too */
+	for (i = 0; i < 33; i++)
+		assert_float_equal(x[i] / exp(0.1 * (double)(i + 1)), 1, 1e-5);
+	math_free(m);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_passes), cmocka_unit_test(test_maps) };
+
+	rng_seed(&rng, 3);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
