@@ -79,21 +79,38 @@ static struct setting_values values_of(struct auto_search *as, const struct conf
 	return (struct setting_values){ v, ints->n };
 }
 
+/* does it list anything? */
+static bool is_space(const struct config_space *s)
+{
+	static const struct config_space empty;
+
+	return memcmp(s, &empty, sizeof(empty)) != 0;
+}
+
+bool auto_search_has_space(const struct config *c)
+{
+	size_t i;
+
+	for (i = 0; i < CONFIG_SPACES; i++)
+		if (is_space(&c->search.spaces[i]))
+			return true;
+	return false;
+}
+
 static void read_spaces(struct auto_search *as, const struct config *c)
 {
 	size_t i, k;
 
 	for (i = 0; i < CONFIG_SPACES; i++) {
 		struct settings_space *to = &as->spaces[as->p.n_spaces];
-		bool any = c->search.spaces[i].num_iter_lr.n > 0;
 
+		if (!is_space(&c->search.spaces[i]))
+			continue;
 		*to = (struct settings_space){ .n_pairs = c->search.spaces[i].num_iter_lr.n / 2 };
 		to->pairs = (const double(*)[2])(const void *)c->search.spaces[i].num_iter_lr.v;
-		for (k = 0; k < ARRAY_LEN(lists); k++) {
+		for (k = 0; k < ARRAY_LEN(lists); k++)
 			to->list[lists[k].which] = values_of(as, &c->search.spaces[i], k);
-			any |= to->list[lists[k].which].n > 0;
-		}
-		as->p.n_spaces += any;
+		as->p.n_spaces++;
 	}
 	as->p.spaces = as->spaces;
 }
@@ -344,6 +361,7 @@ enum fettle_status auto_search_begin(struct tune_run *u)
 	set_data(u);
 	as->p.list = &as->list;
 	as->p.two_stage = c->search.two_stage && param_search_has_stages(&as->list);
+	as->list.varies[SET_FAST_FT] |= as->p.two_stage;
 	if (c->search.two_stage && !as->p.two_stage)
 		api_note(u->base.f, "two_stage_search has no effect: no space has include_fast_ft: [true]");
 	c->tuning.max_trials = c->search.iteration_limit;

@@ -558,11 +558,13 @@ static enum fettle_status check_output(struct tune_run *u)
 	return st;
 }
 
-/* what an evaluator of the user's makes useless is said */
+/* what has no effect here, or because of an evaluator of the user's, is said */
 static void note_unused(struct tune_run *u)
 {
 	struct run *b = &u->base;
 
+	if (!u->as && auto_search_has_space(b->r.c))
+		api_note(b->f, "search_space has no effect: 'fettle search' is for that");
 	if (!b->r.o.eval_cmd && !b->r.o.evaluate)
 		return;
 	if (b->r.c->evaluation.metric)

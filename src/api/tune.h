@@ -28,6 +28,7 @@ struct tune_run {
 /* All of it, from the options to the result. */
 enum fettle_status tune_run(struct tune_run *u, const struct fettle_options *in, struct fettle_tuned **out);
 
+bool auto_search_has_space(const struct config *c);
 /* search.c: what is different when settings are searched, in the order it is asked for */
 enum fettle_status auto_search_begin(struct tune_run *u); /* after the options are read */
 enum fettle_status auto_search_open(struct tune_run *u);  /* when the workspace is there */
