@@ -290,12 +290,12 @@ FETTLE_API void fettle_tuned_free(struct fettle_tuned *t);
 FETTLE_API enum fettle_status fettle_print_config(struct fettle *f, const struct fettle_options *o,
 						  char **text);
 
-/* The recipes: what each does, its default, the values it takes, and whether a search tries it. NULL past the end. */
+/* The recipes: what each does, its default, the values it takes, and whether a search tries it. */
 struct fettle_recipe {
 	const char *name, *summary, *by_default, *values;
 	bool tuned;
 };
-FETTLE_API const struct fettle_recipe *fettle_recipe(size_t i);
+FETTLE_API bool fettle_recipe(size_t i, struct fettle_recipe *out); /* false past the end */
 
 /* The strategies. NULL past the end. */
 FETTLE_API const char *fettle_strategy_name(size_t i, const char **summary);

@@ -201,3 +201,19 @@ void fettle_inspection_free(struct fettle_inspection *pub)
 	free(i->out);
 	free(i);
 }
+
+bool fettle_recipe(size_t i, struct fettle_recipe *out)
+{
+	const struct recipe_info *info = &recipe_infos[i];
+
+	if (i >= n_recipe_infos)
+		return false;
+	*out = (struct fettle_recipe){
+		.name = info->name,
+		.summary = info->summary,
+		.by_default = info->first ? "on" : "off",
+		.values = info->has_alpha ? "on (0.5), off, 0 to 1, auto" : "on, off",
+		.tuned = info->tuned,
+	};
+	return true;
+}

@@ -172,10 +172,46 @@ static void show(const struct fettle_inspection *x, const char *model, bool all,
 	       x->log10_plans > 6 ? x->log10_plans : pow(10, x->log10_plans));
 }
 
+static int recipes_json(void)
+{
+	json_t *all = json_array();
+	struct fettle_recipe r;
+	size_t i;
+
+	for (i = 0; fettle_recipe(i, &r); i++)
+		json_array_append_new(all, json_pack("{s:s, s:s, s:s, s:s, s:b}", "name", r.name, "summary",
+						     r.summary, "default", r.by_default, "values", r.values,
+						     "tuned", (int)r.tuned));
+	return print_json(all);
+}
+
+static int list_recipes(void)
+{
+	static const char *const head[] = { "recipe", "default", "values", "search",
+					    "what is so when it is on" };
+	struct fettle_recipe r;
+	struct table t;
+	size_t i;
+
+	table_begin(&t, head, 5, 0);
+	for (i = 0; fettle_recipe(i, &r); i++) {
+		table_cell(&t, "%s", r.name);
+		table_cell(&t, "%s", r.by_default);
+		table_cell(&t, "%s", r.values);
+		table_cell(&t, "%s", r.tuned ? "tries it" : "");
+		table_cell(&t, "%s", r.summary);
+	}
+	table_print(&t);
+	printf("\n'fettle quantize --recipe NAME[=VALUE]' applies one; a search tries those that are marked, "
+	       "where "
+	       "the\nmodel has something for them to work on and the configuration has not fixed them.\n");
+	return 0;
+}
+
 static int run(int argc, char **argv)
 {
 	struct fettle_options o = FETTLE_OPTIONS_INIT;
-	bool json = false, ops = false, space = false, capability = false;
+	bool json = false, ops = false, space = false, capability = false, recipes = false;
 	const struct option options[] = {
 		{ "ops", NULL, "every op by name, not only by type", .flag = &ops },
 		{ "space", NULL, "what a search may choose from, op by op", .flag = &space },
@@ -183,6 +219,7 @@ static int run(int argc, char **argv)
 		  "print the table of what can be quantized to what\n(no model needed; 'tune --capability' "
 		  "reads one)",
 		  .flag = &capability },
+		{ "recipes", NULL, "list the recipes there are (no model needed)", .flag = &recipes },
 		{ "config", "YAML", "configuration whose constraints apply", .text = &o.config,
 		  .letter = 'c' },
 		{ "approach", "A", "show the default plan of this approach: static, dynamic, auto",
@@ -209,6 +246,8 @@ static int run(int argc, char **argv)
 		free(text);
 		return 0;
 	}
+	if (recipes)
+		return json ? recipes_json() : list_recipes();
 	if (n != 1)
 		return usage_error(&cmd_inspect, n ? "one model at a time" : "which model?");
 	o.model = rest[0];

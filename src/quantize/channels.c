@@ -281,8 +281,8 @@ static bool visit_clip(struct channels *c, size_t i, const struct node *n)
 	}
 	if (bound[0] != 0 || !l)
 		return false;
-	add_part(c, PART_CLIPS, i, n->in[0], bound[1]);
 	pass_on(c, n->in[0], n->out[0], l->axis, l->repeat);
+	add_part(c, PART_CLIPS, i, n->out[0], bound[1]);
 	return true;
 }
 

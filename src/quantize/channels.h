@@ -31,7 +31,7 @@ enum part_role {
 };
 struct part {
 	enum part_role role;
-	size_t node, value; /* the value read or made */
+	size_t node, value; /* the value read; or made, by one that makes or clips */
 	size_t class;
 	float bound; /* of a Clip */
 };

@@ -62,36 +62,54 @@ static void want(struct wanted *l, const char *value, int axis, size_t channels)
 	VEC_PUSH(&l->v, ((struct channel_axis){ value, axis, channels }));
 }
 
-enum fettle_status rewrite_observe(struct rewrite *w, struct runtime *rt, struct feed *feed,
-				   const struct calibrate_options *o, struct err *err)
+/* of classes that might be scaled: what is quantized, read, and before a Relu that might let something pass always */
+static void want_classes(const struct rewrite *w, struct wanted *list)
 {
 	const struct graph_index *g = &w->base->g;
-	struct wanted list = { { 0 } };
-	enum fettle_status st;
+	bool *take = xcalloc(g->n, sizeof(*take));
 	size_t i;
 
-	for (i = 0; i < g->n; i++) {
-		size_t class = channels_class(&w->c, i);
-
-		if (class != NO_CLASS && !w->c.pinned[class] && w->quantized[i])
-			want(&list, g->names[i], w->c.lanes[i].axis, lane_length(w, i));
-	}
 	for (i = 0; i < w->c.parts.n; i++) {
 		const struct part *p = &w->c.parts.v[i];
 
-		if (!w->c.pinned[p->class] && (p->role == PART_READS || p->role == PART_CLIPS ||
-					       (p->role == PART_MAKES && rewrite_can_shift(w, p->value))))
-			want(&list, g->names[p->value], w->c.lanes[p->value].axis, lane_length(w, p->value));
+		take[p->value] |= p->role == PART_READS || p->role == PART_CLIPS ||
+				  (p->role == PART_MAKES && rewrite_can_shift(w, p->value));
 	}
+	for (i = 0; i < g->n; i++) {
+		size_t class = channels_class(&w->c, i);
+
+		if (class != NO_CLASS && !w->c.pinned[class] && (take[i] || w->quantized[i]))
+			want(list, g->names[i], w->c.lanes[i].axis, lane_length(w, i));
+	}
+	free(take);
+}
+
+static void want_inputs(const struct rewrite *w, struct wanted *list)
+{
+	const struct graph_index *g = &w->base->g;
+	struct layout l;
+	size_t i;
+
 	for (i = 0; i < g->m->nodes.n; i++) {
 		const struct node *n = g->m->nodes.v[i];
-		struct layout l;
 
 		if (!is_matrix_op(g->m, n) || g->constant[graph_value(g, n->in[0])])
 			continue;
 		l = layout_of(n, &model_init(g->m, n->in[1])->t);
-		want(&list, n->in[0], -1, layout_inputs(&l));
+		want(list, n->in[0], -1, layout_inputs(&l));
 	}
+}
+
+enum fettle_status rewrite_observe(struct rewrite *w, const struct recipes *r, struct runtime *rt,
+				   struct feed *feed, const struct calibrate_options *o, struct err *err)
+{
+	struct wanted list = { { 0 } };
+	enum fettle_status st;
+
+	if (r->cle)
+		want_classes(w, &list);
+	if (r->smooth_quant)
+		want_inputs(w, &list);
 	st = calibrate_extremes(&w->seen, rt, w->base->m, list.v.v, list.v.n, feed, o, err);
 	VEC_RELEASE(&list.v);
 	return st;

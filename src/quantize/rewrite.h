@@ -27,9 +27,9 @@ struct insertion {
 };
 
 void rewrite_begin(struct rewrite *w, struct subject *base);
-/* Looks at the calibration data: all that equalise() and smooth() will ask of it. */
-enum fettle_status rewrite_observe(struct rewrite *w, struct runtime *rt, struct feed *feed,
-				   const struct calibrate_options *o, struct err *err);
+/* Looks at the calibration data: all that equalise() and smooth(), as far as these recipes want them, will ask of it. */
+enum fettle_status rewrite_observe(struct rewrite *w, const struct recipes *r, struct runtime *rt,
+				   struct feed *feed, const struct calibrate_options *o, struct err *err);
 void rewrite_release(struct rewrite *w);
 
 /* What was seen of each channel of a class in one of its values, as things are now. */

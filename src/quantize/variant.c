@@ -60,7 +60,7 @@ enum fettle_status variant_new(struct variant **out, struct runtime *rt, struct 
 
 	if (recipes_rewrite(r)) {
 		rewrite_begin(&w, base);
-		st = rewrite_observe(&w, rt, feed, o, err);
+		st = rewrite_observe(&w, r, rt, feed, o, err);
 		if (!st && r->cle)
 			st = equalise(&w, err);
 		if (!st && r->smooth_quant)
