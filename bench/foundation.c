@@ -61,7 +61,8 @@ static double top1(struct session *s, struct feed *feed)
 	struct accuracy a;
 
 	must(metric_new(&m, "top1", &err));
-	must(evaluate_accuracy(s, NULL, feed, m, NULL, NULL, &a, &err));
+	must(evaluate_accuracy(&(struct evaluation){ .net = network_of(s), .feed = feed, .metric = m }, &a,
+			       &err));
 	metric_free(m);
 	return a.value;
 }

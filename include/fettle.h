@@ -144,6 +144,10 @@ struct fettle_options {
 
 	int threads;        /* 0: all cores */
 	double seconds;     /* for timing, per model; 0: 1 */
+	bool no_early;      /* evaluate every trial to its end, even when its verdict is certain before */
+	double confidence;  /* 0.99: a verdict that holds with 99 % will do; 0: it must be certain */
+	const char *jobs;   /* trials side by side: a number, or "auto"; NULL: 1 */
+	const char *cache;  /* memory for activations that trials have in common: "2G"; "0": none; NULL: 1G */
 	const char *helper; /* the fettle command, to measure memory in a process of its own; NULL: do not */
 
 	const struct fettle_setting *settings; /* further ones, over what is set above */
@@ -216,7 +220,11 @@ struct fettle_trial {
 	bool failed, met;
 	const char *why;       /* of a failure */
 	double accuracy, loss; /* loss against the baseline, in units of the criterion */
-	double latency_ms;     /* NaN: not measured */
+	/* Its evaluation ended when the verdict was certain: the accuracy lies within low..high, and `accuracy` is the
+	 * end nearer to the target. All NaN: it was not evaluated, for no accuracy could have made it the best. */
+	bool early;
+	double accuracy_low, accuracy_high;
+	double latency_ms; /* NaN: not measured */
 	size_t size_bytes, samples;
 	double seconds;
 	const char *plan; /* JSON; NULL while a run is going on */
@@ -229,7 +237,7 @@ struct fettle_progress_info {
 	bool higher_is_better;
 	size_t best; /* its number; 0: none yet */
 	double best_accuracy;
-	bool best_met;
+	bool best_met, best_early;         /* early: its accuracy is a bound */
 	double seconds_used, seconds_left; /* left: INFINITY when unknown */
 };
 typedef void (*fettle_on_trial_fn)(void *self, const struct fettle_progress_info *info);
@@ -263,6 +271,9 @@ struct fettle_tuned {
 	struct {
 		double total, prepare, calibrate, quantize, session, evaluate, latency, rank;
 	} seconds;
+	struct {
+		double early, cuts, repeated, beside; /* not spent, in fp32 passes */
+	} saved;
 	size_t samples_evaluated;
 	const char *output, *workspace, *plan; /* plan: best_plan.json */
 	const char *const *fallen_back;        /* names of ops that could be int8 and are in fp32 */

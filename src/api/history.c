@@ -31,20 +31,24 @@ static void copy_trial(struct run_copy *c, const struct history_trial *t)
 {
 	struct arena *a = &c->arena;
 
-	VEC_PUSH(&c->trials, ((struct fettle_trial){
-				     .number = t->number,
-				     .stage = arena_strdup(a, t->stage),
-				     .failed = t->failed,
-				     .met = t->met,
-				     .why = arena_strdup(a, t->why),
-				     .accuracy = t->accuracy,
-				     .loss = t->loss,
-				     .latency_ms = 1e3 * t->latency,
-				     .size_bytes = t->size_bytes,
-				     .samples = t->samples,
-				     .seconds = t->seconds,
-				     .plan = arena_strdup(a, t->plan),
-			     }));
+	VEC_PUSH(&c->trials,
+		 ((struct fettle_trial){
+			 .number = t->number,
+			 .stage = arena_strdup(a, t->stage),
+			 .failed = t->failed,
+			 .met = t->met,
+			 .why = arena_strdup(a, t->why),
+			 .accuracy = t->accuracy,
+			 .loss = t->loss,
+			 .early = !t->failed && (isnan(t->accuracy) || t->accuracy_low < t->accuracy_high),
+			 .accuracy_low = t->accuracy_low,
+			 .accuracy_high = t->accuracy_high,
+			 .latency_ms = 1e3 * t->latency,
+			 .size_bytes = t->size_bytes,
+			 .samples = t->samples,
+			 .seconds = t->seconds,
+			 .plan = arena_strdup(a, t->plan),
+		 }));
 }
 
 static enum fettle_status copy_run(struct run_copy *c, struct history *h, struct err *err)

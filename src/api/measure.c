@@ -87,7 +87,13 @@ static enum fettle_status eval_on_data(struct fettle *f, const struct request *r
 	if (!st)
 		st = api_phase(f, "evaluate");
 	if (!st)
-		st = evaluate_accuracy(s, reference, data.feed, metric, api_progress, f, &a, &f->err);
+		st = evaluate_accuracy(&(struct evaluation){ .net = network_of(s),
+							     .reference = network_of(reference),
+							     .feed = data.feed,
+							     .metric = metric,
+							     .progress = api_progress,
+							     .self = f },
+				       &a, &f->err);
 	if (!st) {
 		out->value = a.value;
 		out->samples = a.samples;

@@ -170,7 +170,7 @@ enum fettle_status fettle_search_try(struct fettle_search *s, const unsigned cha
 				     struct fettle_plan_score *out)
 {
 	struct plan p = borrow(s, plan);
-	struct score score = { true, false, NAN, NAN, NAN };
+	struct score score = { .failed = true, .accuracy = NAN, .loss = NAN, .objective = NAN };
 	enum fettle_status st = check_plan(s, plan);
 
 	if (!st)

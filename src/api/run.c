@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "api/effort.h"
 #include "api/own.h"
 #include "base/file.h"
 
@@ -113,7 +114,8 @@ enum fettle_status run_open(struct run *u, bool need_eval)
 			       .deadline = INFINITY,
 			       .cancelled = is_cancelled,
 			       .cancel_self = u->f };
-	st = api_phase(u->f, "prepare");
+	st = effort_read(u);
+	st = st ? st : api_phase(u->f, "prepare");
 	st = st ? st : subject_open(&u->lab.s, u->f->rt, o->model, &u->f->err);
 	u->lab.times.prepare = clock_now() - u->start;
 	st = st ? st : request_tuning(&u->r, u->lab.s, &u->lab.t, &u->f->err);
@@ -122,7 +124,10 @@ enum fettle_status run_open(struct run *u, bool need_eval)
 			  "cannot tune %s: it has no op that can be quantized ('fettle inspect' tells why)",
 			  o->model);
 	st = st ? st : open_data(u, need_eval);
-	return st ? st : open_metric(u);
+	st = st ? st : open_metric(u);
+	if (!st)
+		effort_restrict(u);
+	return st;
 }
 
 void run_release(struct run *u)

@@ -365,6 +365,8 @@ enum fettle_status auto_search_begin(struct tune_run *u)
 	if (c->search.two_stage && !as->p.two_stage)
 		api_note(u->base.f, "two_stage_search has no effect: no space has include_fast_ft: [true]");
 	c->tuning.max_trials = c->search.iteration_limit;
+	if (!u->base.r.o.jobs && c->search.jobs > 1)
+		u->base.r.o.jobs = arena_strfmt(&as->arena, "%d", c->search.jobs);
 	u->base.r.is_search = true;
 	u->strategy = &strategy_param_search;
 	return FETTLE_OK;

@@ -46,9 +46,12 @@ static void on_trial(void *self, const struct trial *t)
 		.why = t->why,
 		.accuracy = t->score.accuracy,
 		.loss = t->score.loss,
-		.latency_ms = 1e3 * u->base.lab.trial_latency,
-		.size_bytes = u->base.lab.trial_size,
-		.samples = u->base.lab.trial_samples,
+		.early = t->score.early,
+		.accuracy_low = t->score.low,
+		.accuracy_high = t->score.high,
+		.latency_ms = 1e3 * t->latency,
+		.size_bytes = t->size_bytes,
+		.samples = t->samples,
 		.seconds = t->seconds,
 	};
 	struct fettle_progress_info info = {
@@ -60,6 +63,7 @@ static void on_trial(void *self, const struct trial *t)
 		.best = best ? best->number : 0,
 		.best_accuracy = best ? best->score.accuracy : NAN,
 		.best_met = best && best->score.met,
+		.best_early = best && best->score.early,
 		.seconds_used = clock_now() - u->base.start,
 		.seconds_left = search_time_left(u->search),
 	};
@@ -154,6 +158,8 @@ static char *deciding_config(const struct request *r)
 	/* what the configuration has no key for */
 	if (r->o.eval_samples)
 		str_addf(&out, "eval_samples: %zu\n", r->o.eval_samples);
+	if (r->o.confidence > 0)
+		str_addf(&out, "confidence: %.17g\n", r->o.confidence);
 	if (r->o.eval_cmd)
 		str_addf(&out, "eval_cmd: %s\n", r->o.eval_cmd);
 	return out.s ? out.s : xstrdup("");
@@ -270,6 +276,19 @@ static enum fettle_status measure_baseline(struct tune_run *u)
 			       &u->base.f->err);
 }
 
+/*
+ * Beyond a tenth of what the model can, or ten times what its owner can afford, which plan lost less is not worth knowing:
+ * shares of right answers would have to be counted to the last sample for it.
+ */
+static double broken_loss(const struct tune_run *u)
+{
+	const struct config *c = u->base.r.c;
+	const struct metric_type *type = u->base.lab.metric ? metric_type(u->base.lab.metric) : NULL;
+	double tenth = c->tuning.criterion == CRITERION_RELATIVE ? 0.1 : 0.1 * fabs(u->baseline.value);
+
+	return type && type->is_mean && type->bounded ? fmax(tenth, 10 * c->tuning.tolerable_loss) : 0;
+}
+
 static enum fettle_status run_search(struct tune_run *u)
 {
 	const struct config *c = u->base.r.c;
@@ -286,12 +305,15 @@ static enum fettle_status run_search(struct tune_run *u)
 		.higher_is_better = u->base.higher_is_better,
 		.relative = c->tuning.criterion == CRITERION_RELATIVE,
 		.tolerance = c->tuning.performance_only ? INFINITY : c->tuning.tolerable_loss,
+		.broken = broken_loss(u),
 		/* two measurements of one model differ by so much on a busy machine; sizes are exact */
 		.objective_noise = u->base.lab.o.weights[LAB_LATENCY] > 0     ? 0.1
 				   : u->base.lab.o.weights[LAB_FOOTPRINT] > 0 ? 0.03
 									      : 0,
 		.max_trials = (size_t)c->tuning.max_trials,
 		.timeout = c->tuning.timeout,
+		.no_early = u->base.r.o.no_early,
+		.width = u->base.lab.o.jobs,
 		.backend = &lab_backend,
 		.self = &u->base.lab,
 	};
@@ -370,7 +392,8 @@ static enum fettle_status write_best(struct tune_run *u, const struct trial *bes
 	free(text);
 	free(json);
 	if (!st)
-		st = lab_latency(&u->base.lab, &best->plan, u->as ? 0.2 : 1, &fp32, &latency, err);
+		st = lab_latency(&u->base.lab, &best->plan, fmin(1, fmax(0.1, 0.5 * u->baseline.seconds)),
+				 &fp32, &latency, err);
 	t->best = (struct fettle_measure){
 		.trial = best->number,
 		.accuracy = best->score.accuracy,
@@ -404,6 +427,8 @@ static void fill_seconds(struct tune_run *u)
 {
 	struct fettle_tuned *t = &u->out->pub;
 	const struct lab_times *l = &u->base.lab.times;
+	const struct lab_saved *saved = &u->base.lab.saved;
+	double pass = u->baseline.seconds > 0 ? u->baseline.seconds : 1;
 
 	t->seconds.total = clock_now() - u->base.start;
 	t->seconds.prepare = l->prepare;
@@ -414,6 +439,10 @@ static void fill_seconds(struct tune_run *u)
 	t->seconds.latency = l->latency;
 	t->seconds.rank = l->rank;
 	t->samples_evaluated = u->base.lab.samples_evaluated;
+	t->saved.early = saved->early / pass;
+	t->saved.cuts = saved->cuts / pass;
+	t->saved.repeated = saved->repeated / pass;
+	t->saved.beside = saved->beside / pass;
 }
 
 /* Wilson's interval for a share; for other metrics none */
@@ -429,21 +458,20 @@ static void wilson(double p, size_t n, double *low, double *high)
 static enum fettle_status measure_holdout(struct tune_run *u, const struct trial *best)
 {
 	struct fettle_tuned *t = &u->out->pub;
+	struct evaluation e = { .reference = network_of(u->base.lab.fp32),
+				.feed = u->hold.feed,
+				.metric = u->base.lab.metric };
 	struct session *s;
 	struct accuracy a, b;
 	enum fettle_status st;
 
 	st = lab_session(&u->base.lab, &best->plan, &s, &u->base.f->err);
-	if (!st) {
-		metric_reset(u->base.lab.metric);
-		st = evaluate_accuracy(s, u->base.lab.fp32, u->hold.feed, u->base.lab.metric, NULL, NULL, &a,
-				       &u->base.f->err);
-	}
-	if (!st) {
-		metric_reset(u->base.lab.metric);
-		st = evaluate_accuracy(u->base.lab.fp32, u->base.lab.fp32, u->hold.feed, u->base.lab.metric,
-				       NULL, NULL, &b, &u->base.f->err);
-	}
+	e.net = network_of(s);
+	if (!st)
+		st = evaluate_accuracy(&e, &a, &u->base.f->err);
+	e.net = e.reference;
+	if (!st)
+		st = evaluate_accuracy(&e, &b, &u->base.f->err);
 	if (!st) {
 		t->has_holdout = true;
 		t->holdout = a.value;
@@ -454,6 +482,22 @@ static enum fettle_status measure_holdout(struct tune_run *u, const struct trial
 			wilson(a.value, a.samples, &t->holdout_low, &t->holdout_high);
 	}
 	return st;
+}
+
+/* The best trial may have ended early: what is shown and kept of it is exact. */
+static enum fettle_status settle_best(struct tune_run *u, const struct trial *best)
+{
+	double accuracy = NAN;
+	enum fettle_status st;
+
+	if (!best->score.early)
+		return FETTLE_OK;
+	st = lab_finish(&u->base.lab, &best->plan, &accuracy, &u->base.f->err);
+	if (st)
+		return st;
+	search_settle_best(u->search, accuracy);
+	return history_settle_trial(u->history, best->number, best->score.met, accuracy, best->score.loss,
+				    &u->base.f->err);
 }
 
 static enum fettle_status finish(struct tune_run *u)
@@ -467,6 +511,9 @@ static enum fettle_status finish(struct tune_run *u)
 		plan_init(&unevaluated.plan, &u->base.lab.t->space);
 		best = &unevaluated;
 	}
+	st = settle_best(u, best);
+	if (st)
+		goto out;
 	t->met = best->score.met;
 	t->higher_is_better = u->base.higher_is_better;
 	snprintf(t->metric, sizeof(t->metric), "%s", u->base.metric);
@@ -496,6 +543,7 @@ static enum fettle_status finish(struct tune_run *u)
 								  .best_trial = best->number,
 								  .output = t->output },
 					&u->base.f->err);
+out:
 	plan_release(&unevaluated.plan);
 	return st;
 }

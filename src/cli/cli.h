@@ -80,6 +80,8 @@ void table_print(struct table *t);                    /* and frees it */
 const char *bold(const char *s, char *buf, size_t n); /* where stdout is a terminal and NO_COLOR is not set */
 char *human_bytes(double bytes, char *buf, size_t n);
 char *human_count(double count, char *buf, size_t n);
+/* "0.7713", or "<=0.6810" of a trial that ended as soon as its verdict was certain */
+char *trial_score(const struct fettle_trial *t, char *buf, size_t n);
 char *human_score(double x, char *buf, size_t n); /* 0.9433; 1.2e-05 rather than 0.0000; - for none */
 int print_json(json_t *j);                        /* and frees it */
 

@@ -44,12 +44,14 @@ static json_t *run_json(const struct fettle_run *r)
 
 		json_array_append_new(
 			list,
-			json_pack("{s:I, s:s, s:b, s:b, s:s, s:o, s:o, s:o, s:I, s:I, s:f, s:o}", "trial",
-				  (json_int_t)t->number, "stage", t->stage, "failed", t->failed, "met",
-				  t->met, "why", t->why, "accuracy", number(t->accuracy), "loss",
-				  number(t->loss), "latency_ms", number(t->latency_ms), "size_bytes",
-				  (json_int_t)t->size_bytes, "samples", (json_int_t)t->samples, "seconds",
-				  t->seconds, "plan", json_loads(t->plan, 0, NULL)));
+			json_pack("{s:I, s:s, s:b, s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:f, s:o}",
+				  "trial", (json_int_t)t->number, "stage", t->stage, "failed", t->failed,
+				  "met", t->met, "why", t->why, "accuracy",
+				  number(t->early ? NAN : t->accuracy), "accuracy_low",
+				  number(t->accuracy_low), "accuracy_high", number(t->accuracy_high), "loss",
+				  number(t->early ? NAN : t->loss), "latency_ms", number(t->latency_ms),
+				  "size_bytes", (json_int_t)t->size_bytes, "samples", (json_int_t)t->samples,
+				  "seconds", t->seconds, "plan", json_loads(t->plan, 0, NULL)));
 	}
 	return json_pack("{s:s, s:s, s:s, s:s, s:s?, s:b, s:o, s:I, s:o}", "model", r->model, "strategy",
 			 r->strategy, "metric", r->metric, "started", r->started, "stop", r->stop, "met",
@@ -73,13 +75,13 @@ static void show_run(const struct fettle_run *r)
 
 		table_cell(&t, "%zu", x->number);
 		table_cell(&t, "%s", x->stage);
-		table_cell(&t, "%s", human_score(x->failed ? NAN : x->accuracy, buf, sizeof(buf)));
-		table_cell(&t, "%s", human_score(x->failed ? NAN : x->loss, buf, sizeof(buf)));
+		table_cell(&t, "%s", trial_score(x, buf, sizeof(buf)));
+		table_cell(&t, "%s", human_score(x->failed || x->early ? NAN : x->loss, buf, sizeof(buf)));
 		table_cell(&t, isfinite(x->latency_ms) ? "%.3f ms" : "-", x->latency_ms);
 		table_cell(&t, "%s", human_bytes((double)x->size_bytes, buf, sizeof(buf)));
 		table_cell(&t, "%.2f", x->seconds);
 		table_cell(&t, "%s%s%s%s", x->met ? "met" : "", x->number == r->best && x->met ? ", " : "",
-			   x->number == r->best ? "best" : "", x->failed ? x->why : "");
+			   x->number == r->best ? "best" : "", x->why ? x->why : "");
 	}
 	table_print(&t);
 }

@@ -20,6 +20,11 @@ static const char details[] =
 	"code 1). Every trial is kept in the workspace; a run that was stopped goes on with --resume.\n"
 	"'fettle strategies' lists the strategies; 'fettle quantize --help' tells what DATA may be.\n";
 
+static const char *best_sign(const struct fettle_progress_info *i)
+{
+	return !i->best_early ? "" : i->best_met == i->higher_is_better ? ">=" : "<=";
+}
+
 /* what the live line says until the next trial; least important last, for it may be cut off */
 static void keep_trial(struct progress *p, const struct fettle_progress_info *i)
 {
@@ -31,11 +36,11 @@ static void keep_trial(struct progress *p, const struct fettle_progress_info *i)
 	if (isfinite(i->seconds_left))
 		snprintf(left, sizeof(left), "<%.0f s left, ", ceil(i->seconds_left));
 	if (!t->failed)
-		snprintf(result, sizeof(result), "%s %s %s", human_score(t->accuracy, a, sizeof(a)),
+		snprintf(result, sizeof(result), "%s %s %s", trial_score(t, a, sizeof(a)),
 			 t->met ? "meets" : "misses", human_score(i->target, b, sizeof(b)));
 	if (i->best)
-		snprintf(best, sizeof(best), ", best %s%s", human_score(i->best_accuracy, a, sizeof(a)),
-			 i->best_met ? " met" : "");
+		snprintf(best, sizeof(best), ", best %s%s%s", best_sign(i),
+			 human_score(i->best_accuracy, a, sizeof(a)), i->best_met ? " met" : "");
 	snprintf(p->trial, sizeof(p->trial), "%strial %zu%s: %s%s, %.200s", left, t->number, limit, result,
 		 best, t->stage);
 }
@@ -58,14 +63,16 @@ void show_trial(void *self, const struct fettle_progress_info *i)
 	if (isfinite(i->seconds_left))
 		snprintf(left, sizeof(left), ", at most %.0f s left", i->seconds_left);
 	if (i->best)
-		snprintf(best, sizeof(best), ", best %s (trial %zu%s)",
+		snprintf(best, sizeof(best), ", best %s%s (trial %zu%s)", best_sign(i),
 			 human_score(i->best_accuracy, top, sizeof(top)), i->best,
 			 i->best_met ? ", met" : "");
 	if (t->failed)
 		progress_show(p, "trial %zu%s, %s: failed: %s", t->number, limit, t->stage, t->why);
+	else if (isnan(t->accuracy))
+		progress_show(p, "trial %zu%s, %s: %s", t->number, limit, t->stage, t->why);
 	else
 		progress_show(p, "trial %zu%s, %s: %s %s %s%s, %.0f s used%s", t->number, limit, t->stage,
-			      human_score(t->accuracy, value, sizeof(value)), t->met ? "meets" : "misses",
+			      trial_score(t, value, sizeof(value)), t->met ? "meets" : "misses",
 			      human_score(i->target, target, sizeof(target)), best, i->seconds_used, left);
 }
 
@@ -109,6 +116,9 @@ json_t *tuned_json(const struct fettle_tuned *t)
 				t->seconds.evaluate, "latency", t->seconds.latency, "rank", t->seconds.rank),
 		      "samples_evaluated", (json_int_t)t->samples_evaluated, "output", t->output, "workspace",
 		      t->workspace, "plan", t->plan, "fallen_back", fallen);
+	json_object_set_new(j, "saved_passes",
+			    json_pack("{s:f, s:f, s:f, s:f}", "early", t->saved.early, "cuts", t->saved.cuts,
+				      "repeated", t->saved.repeated, "beside", t->saved.beside));
 	if (t->has_holdout)
 		json_object_set_new(j, "holdout",
 				    json_pack("{s:f, s:o, s:o, s:f, s:I}", "accuracy", t->holdout, "low",
@@ -147,6 +157,27 @@ const char *why_stopped(const struct fettle_tuned *t)
 		if (strcmp(texts[i].word, t->stop) == 0)
 			return texts[i].text;
 	return t->stop;
+}
+
+static void show_saved(const struct fettle_tuned *t)
+{
+	const struct {
+		const char *by;
+		double passes;
+	} ways[] = { { "verdicts that were certain early", t->saved.early },
+		     { "starting where plans part", t->saved.cuts },
+		     { "answers and calibrations kept", t->saved.repeated },
+		     { "trials side by side", t->saved.beside } };
+	const char *lead = "Saved, in fp32 passes:";
+	size_t i;
+
+	for (i = 0; i < sizeof(ways) / sizeof(ways[0]); i++)
+		if (ways[i].passes >= 0.05) {
+			printf("%s %.1f by %s", lead, ways[i].passes, ways[i].by);
+			lead = ",";
+		}
+	if (*lead == ',')
+		putchar('\n');
 }
 
 static void show_result(const struct fettle_tuned *t, const char *model)
@@ -188,6 +219,7 @@ static void show_result(const struct fettle_tuned *t, const char *model)
 	       t->seconds.total, t->seconds.total / pass, t->fp32_pass_s, t->seconds.prepare,
 	       t->seconds.calibrate, t->seconds.rank, t->seconds.quantize, t->seconds.session,
 	       t->seconds.evaluate, t->seconds.latency);
+	show_saved(t);
 	printf("\nwrote %s%s\n", t->output,
 	       t->met          ? ""
 	       : t->best.trial ? " (the best seen, short of the target)"
@@ -306,6 +338,15 @@ static int run(int argc, char **argv)
 		  .text = &flags[7].value },
 		{ "confidence-batches", "N", "mse_v2: batches an op is scored on (2)",
 		  .text = &flags[8].value },
+		{ "jobs", "N", "trials side by side, one thread each; auto: as many as cores (1)",
+		  .text = &o.jobs },
+		{ "cache", "SIZE", "memory for what trials have in common, 0: none (1G)", .text = &o.cache },
+		{ "no-early", NULL,
+		  "evaluate every trial to its end, even when its verdict is\ncertain before",
+		  .flag = &o.no_early },
+		{ "confidence", "P",
+		  "for large data: verdicts that hold with this probability,\ne.g. 0.99, will do",
+		  .real = &o.confidence },
 		{ "threads", "N", "threads for the runtime (all cores)", .integer = &o.threads },
 		{ "workspace", "DIR", "where the run is kept\n(fettle_workspace/<model>-<time>)",
 		  .text = &o.workspace },

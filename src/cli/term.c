@@ -245,6 +245,20 @@ char *human_score(double x, char *buf, size_t n)
 	return buf;
 }
 
+char *trial_score(const struct fettle_trial *t, char *buf, size_t n)
+{
+	char value[32];
+
+	human_score(t->failed ? NAN : t->accuracy, value, sizeof(value));
+	/* an evaluation that ended early knows only one end of where the accuracy lies */
+	snprintf(buf, n, "%s%s",
+		 !t->early || t->failed || !isfinite(t->accuracy) ? ""
+		 : t->accuracy == t->accuracy_low                 ? ">="
+								  : "<=",
+		 value);
+	return buf;
+}
+
 int print_json(json_t *j)
 {
 	json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10));

@@ -239,6 +239,27 @@ enum fettle_status feed_open(struct feed **out, const struct dataset *d, const s
 	return FETTLE_OK;
 }
 
+struct feed *feed_twin(const struct feed *f)
+{
+	struct feed *twin = xcalloc(1, sizeof(*twin));
+	size_t i;
+
+	*twin = *f;
+	twin->next = 0;
+	twin->specs = xcalloc(f->n_inputs, sizeof(*twin->specs));
+	twin->bound = xcalloc(f->n_inputs, sizeof(*twin->bound));
+	for (i = 0; i < f->n_inputs; i++) {
+		twin->specs[i] = f->specs[i];
+		twin->specs[i].name = xstrdup(f->specs[i].name);
+		twin->bound[i] = f->bound[i];
+	}
+	if (f->order) {
+		twin->order = xcalloc(f->n, sizeof(*twin->order));
+		memcpy(twin->order, f->order, f->n * sizeof(*twin->order));
+	}
+	return twin;
+}
+
 void feed_free(struct feed *f)
 {
 	size_t i;
@@ -261,6 +282,11 @@ size_t feed_samples(const struct feed *f)
 size_t feed_batches(const struct feed *f)
 {
 	return f->n / f->batch + (f->n % f->batch != 0);
+}
+
+size_t feed_sample(const struct feed *f, size_t i)
+{
+	return f->order ? f->order[i] : i;
 }
 
 bool feed_has_labels(const struct feed *f)
@@ -341,7 +367,7 @@ static void choose_indices(const struct feed *f, size_t k, struct feed_batch *b)
 	for (i = 0; i < b->n; i++) {
 		size_t at = start + (i < b->valid ? i : b->valid - 1);
 
-		b->indices[i] = f->order ? f->order[at] : at;
+		b->indices[i] = feed_sample(f, at);
 	}
 }
 

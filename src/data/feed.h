@@ -64,10 +64,13 @@ struct feed;
 /* The dataset must outlive the feed; the specs (and their names) are copied. opt may be NULL. */
 enum fettle_status feed_open(struct feed **out, const struct dataset *d, const struct input_spec *specs,
 			     size_t n, const struct feed_options *opt, struct err *err);
+/* The same samples, in an order of its own. */
+struct feed *feed_twin(const struct feed *f);
 void feed_free(struct feed *f);
 
 size_t feed_samples(const struct feed *f); /* in one round */
 size_t feed_batches(const struct feed *f);
+size_t feed_sample(const struct feed *f, size_t i); /* the number of the i-th that is visited */
 bool feed_has_labels(const struct feed *f);
 
 enum fettle_status feed_next(struct feed *f, struct feed_batch *b, struct err *err);

@@ -1,74 +1,167 @@
 #include "evaluate/evaluate.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/file.h"
+#include "evaluate/paired.h"
 
-static enum fettle_status one_batch(struct session *s, struct session *reference, const struct feed_batch *b,
-				    struct metric *metric, struct tensor *out, struct tensor *want,
-				    double *seconds, struct err *err)
+static enum fettle_status run_session(void *self, const struct feed_batch *b, struct tensor *out,
+				      struct err *err)
 {
-	size_t n = session_n_outputs(s);
-	const struct tensor *labels = b->labels.data ? &b->labels : NULL;
-	bool use_reference = false;
-	enum fettle_status st;
-	double start;
+	return session_run(self, b->inputs, out, err);
+}
 
-	start = clock_now();
-	st = session_run(s, b->inputs, out, err);
+struct network network_of(struct session *s)
+{
+	return s ? (struct network){ run_session, s, session_n_outputs(s) } : (struct network){ .run = NULL };
+}
+
+/* What of a batch the metric wants to see. */
+struct answers {
+	struct tensor *out, *want;
+	const struct tensor *labels, *reference;
+	size_t n;
+};
+
+static enum fettle_status answer(const struct evaluation *e, const struct feed_batch *b, struct answers *a,
+				 double *seconds, struct err *err)
+{
+	enum fettle_status st;
+	double start = clock_now();
+
+	st = e->net.run(e->net.self, b, a->out, err);
 	*seconds += clock_now() - start;
+	a->n = e->net.n_outputs;
+	a->labels = b->labels.data ? &b->labels : NULL;
+	a->reference = NULL;
 	if (st)
 		return st;
-	if (!labels && b->n_outputs) /* a test set's published outputs */
-		return metric_add(metric, out, n < b->n_outputs ? n : b->n_outputs, NULL, b->outputs,
-				  b->valid, err);
-	use_reference = metric_uses_reference(metric, out, labels);
-	if (use_reference && !reference)
+	if (!a->labels && b->n_outputs) { /* a test set's published outputs */
+		a->n = a->n < b->n_outputs ? a->n : b->n_outputs;
+		a->reference = b->outputs;
+		return FETTLE_OK;
+	}
+	if (!metric_uses_reference(e->metric, a->out, a->labels))
+		return FETTLE_OK;
+	if (!e->reference.run)
 		return fail(err, FETTLE_INVALID,
 			    "cannot compute %s: the data has no labels for it, need a reference model to "
 			    "compare with",
-			    metric_name(metric));
-	if (use_reference && reference == s)
-		want = out; /* the reference against itself: a second run would overwrite the first one's outputs */
-	else if (use_reference)
-		st = session_run(reference, b->inputs, want, err);
-	if (!st)
-		st = metric_add(metric, out, n, labels, use_reference ? want : NULL, b->valid, err);
+			    metric_name(e->metric));
+	if (e->reference.self == e->net.self) {
+		a->reference =
+			a->out; /* against itself: a second run would overwrite the first one's outputs */
+		return FETTLE_OK;
+	}
+	a->reference = a->want;
+	return e->reference.run(e->reference.self, b, a->want, err);
+}
+
+static size_t place_of(const struct evaluation *e, const struct feed_batch *b, size_t at, size_t i)
+{
+	return e->place ? e->place[b->index[i]] : at + i;
+}
+
+static enum fettle_status keep_scores(const struct evaluation *e, const struct answers *a,
+				      const struct feed_batch *b, size_t at, double *row, struct err *err)
+{
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	if (e->scores && metric_type(e->metric)->is_mean) {
+		st = metric_sample_scores(e->metric, a->out, a->n, a->labels, a->reference, b->valid, row,
+					  err);
+		for (i = 0; i < b->valid && !st; i++)
+			e->scores[place_of(e, b, at, i)] = row[i];
+		for (i = 0; e->paired && i < b->valid && !st; i++)
+			paired_add(e->paired, e->baseline[place_of(e, b, at, i)] - row[i]);
+	}
+	if (e->margins && !st) {
+		metric_margins(e->metric, a->out, a->n, a->labels, a->reference, b->valid, row);
+		for (i = 0; i < b->valid; i++)
+			e->margins[place_of(e, b, at, i)] = row[i];
+	}
 	return st;
 }
 
-enum fettle_status evaluate_accuracy(struct session *s, struct session *reference, struct feed *feed,
-				     struct metric *metric, progress_fn progress, void *self,
-				     struct accuracy *out, struct err *err)
+/* in the samples' own order; NaN as long as one is missing */
+static double mean_of(const double *scores, size_t n)
 {
-	struct tensor *results = xcalloc(session_n_outputs(s), sizeof(*results));
-	struct tensor *want = reference ? xcalloc(session_n_outputs(reference), sizeof(*want)) : NULL;
+	double sum = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		sum += scores[i];
+	return sum / (double)n;
+}
+
+/* What the value can still be: for certain, or, if so little will do, with some confidence. */
+static void bounds(const struct evaluation *e, size_t rest, struct accuracy *out)
+{
+	double low, high;
+
+	metric_bounds(e->metric, rest, &out->low, &out->high);
+	if (!e->paired || !rest)
+		return;
+	paired_bounds(e->paired, &low, &high);
+	out->low = fmax(out->low, mean_of(e->baseline, e->n_scores) - high);
+	out->high = fmin(out->high, mean_of(e->baseline, e->n_scores) - low);
+}
+
+static enum fettle_status finish(const struct evaluation *e, struct accuracy *out, struct err *err)
+{
+	enum fettle_status st = metric_value(e->metric, &out->value, err);
+
+	if (!st && e->scores && metric_type(e->metric)->is_mean)
+		out->value = mean_of(e->scores, e->n_scores);
+	out->low = out->high = out->value;
+	return st;
+}
+
+enum fettle_status evaluate_accuracy(const struct evaluation *e, struct accuracy *out, struct err *err)
+{
+	struct tensor *results = xcalloc(e->net.n_outputs, sizeof(*results)),
+		      *want = xcalloc(e->reference.n_outputs + 1, sizeof(*want));
+	struct answers a = { .out = results, .want = want };
 	struct feed_batch b = FEED_BATCH_INIT;
 	enum fettle_status st = FETTLE_OK;
+	size_t k, total = feed_samples(e->feed);
+	double *row = NULL;
 
-	*out = (struct accuracy){ 0 };
-	if (reference && session_n_outputs(reference) != session_n_outputs(s)) {
+	*out = (struct accuracy){ .value = NAN, .low = -INFINITY, .high = INFINITY };
+	metric_reset(e->metric);
+	if (e->reference.run && e->reference.n_outputs != e->net.n_outputs) {
 		st = fail(err, FETTLE_INVALID,
-			  "cannot compare models: %zu outputs against %zu of the reference",
-			  session_n_outputs(s), session_n_outputs(reference));
+			  "cannot compare models: %zu outputs against %zu of the reference", e->net.n_outputs,
+			  e->reference.n_outputs);
 		goto out;
 	}
-	feed_rewind(feed);
-	while (!(st = feed_next(feed, &b, err))) {
-		st = one_batch(s, reference, &b, metric, results, want, &out->seconds, err);
+	for (k = 0; k < feed_batches(e->feed); k++) {
+		st = feed_read(e->feed, k, &b, err);
+		if (!st)
+			st = answer(e, &b, &a, &out->seconds, err);
+		if (!st)
+			st = metric_add(e->metric, a.out, a.n, a.labels, a.reference, b.valid, err);
+		row = xrealloc(row, b.n + 1, sizeof(*row));
+		if (!st)
+			st = keep_scores(e, &a, &b, out->samples, row, err);
 		if (st)
 			goto out;
 		out->samples += b.valid;
-		if (progress && !progress(self, out->samples, feed_samples(feed))) {
+		if (e->progress && !e->progress(e->self, out->samples, total)) {
 			st = fail(err, FETTLE_STOP, "evaluation was stopped");
 			goto out;
 		}
+		bounds(e, total - out->samples, out);
+		if (e->certain && out->samples < total && e->certain(e->judge, out->low, out->high))
+			goto out;
 	}
-	if (st == FETTLE_STOP)
-		st = metric_value(metric, &out->value, err);
+	st = finish(e, out, err);
 out:
 	feed_batch_release(&b);
 	free(results);
 	free(want);
+	free(row);
 	return st;
 }

@@ -5,17 +5,46 @@
 #include "calibrate/calibrate.h"
 #include "evaluate/metric.h"
 
+struct paired; /* evaluate/paired.h */
+
 struct accuracy {
-	double value;
+	double value;     /* NaN when it ended early */
+	double low, high; /* what the value lies in; both equal it when nothing was left out */
 	size_t samples;
 	double seconds; /* of it, in the runtime */
 };
 
-/* Every sample of the feed through the session. `reference` (the fp32 model) may be NULL when the metric
- * needs none. */
-enum fettle_status evaluate_accuracy(struct session *s, struct session *reference, struct feed *feed,
-				     struct metric *metric, progress_fn progress, void *self,
-				     struct accuracy *out, struct err *err);
+/* What makes outputs of a batch: a session, or what knows a part of the way already. */
+struct network {
+	enum fettle_status (*run)(void *self, const struct feed_batch *b, struct tensor *out,
+				  struct err *err);
+	void *self;
+	size_t n_outputs;
+};
+struct network network_of(struct session *s); /* NULL: no network */
+
+struct evaluation {
+	struct network net, reference; /* the reference (the fp32 model) only where the metric needs one */
+	const struct feed *feed;       /* read, but not moved: several can be under way on one */
+	struct metric *metric;         /* forgets what it knew */
+	progress_fn progress;          /* may be NULL, as may all below */
+	void *self;
+	/* Asked after each batch: are these bounds of the value good enough to stop? */
+	bool (*certain)(void *judge, double low, double high);
+	void *judge;
+	/*
+	 * The feed may visit the samples in another order than their own: scores[place[sample number]] gets what each
+	 * scored, so that their mean is, to the bit, what it is in their own order. Only for metrics that are means.
+	 */
+	const size_t *place; /* NULL: as they come */
+	double *scores;      /* [n_scores]; NaN: not seen yet */
+	size_t n_scores;     /* in all, also those that this feed does not visit */
+	double *margins; /* [n_scores]: how far each is from being wrong; NaN where the metric cannot tell */
+	struct paired *paired;  /* bounds that only hold with its confidence, from ... */
+	const double *baseline; /* ... the scores of the fp32 model */
+};
+
+enum fettle_status evaluate_accuracy(const struct evaluation *e, struct accuracy *out, struct err *err);
 
 struct latency {
 	double median, p90; /* seconds for one run */

@@ -1,5 +1,6 @@
 #include "evaluate/metric.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -59,6 +60,16 @@ static enum fettle_status unknown(const char *name, struct err *err)
 			  known.s);
 	str_release(&known);
 	return st;
+}
+
+bool metric_is_listed(const struct metric_type *t)
+{
+	size_t i;
+
+	for (i = 0; metric_type_at(i); i++)
+		if (metric_type_at(i) == t)
+			return true;
+	return false;
 }
 
 struct metric *metric_new_of(const struct metric_type *type)
@@ -236,6 +247,64 @@ enum fettle_status metric_value(struct metric *m, double *value, struct err *err
 		return m->type->value(m, value, err);
 	*value = m->sum / (double)m->n;
 	return FETTLE_OK;
+}
+
+struct metric *metric_twin(const struct metric *m)
+{
+	struct metric *twin = metric_new_of(m->type);
+
+	twin->param = m->param;
+	memcpy(twin->name, m->name, sizeof(twin->name));
+	return twin;
+}
+
+/* A NaN may still come unless the type is bounded: then only failure can be certain. */
+static void mean_bounds(const struct metric *m, size_t rest, double *low, double *high)
+{
+	const struct metric_type *t = m->type;
+	double all = (double)(m->n + rest), left = (double)rest;
+
+	*low = t->score_min > -INFINITY || !rest ? (m->sum + (rest ? left * t->score_min : 0)) / all
+						 : -INFINITY;
+	*high = t->score_max < INFINITY || !rest ? (m->sum + (rest ? left * t->score_max : 0)) / all
+						 : INFINITY;
+	if (t->bounded || !rest)
+		return;
+	if (t->higher_is_better)
+		*low = -INFINITY;
+	else
+		*high = INFINITY;
+}
+
+void metric_bounds(const struct metric *m, size_t rest, double *low, double *high)
+{
+	*low = -INFINITY;
+	*high = INFINITY;
+	if (m->type->is_mean && isnan(m->sum))
+		*low = *high = NAN;
+	else if (m->type->is_mean)
+		mean_bounds(m, rest, low, high);
+	else if (m->type->bounds && m->n)
+		m->type->bounds(m, rest, low, high);
+}
+
+bool metric_any_order(const struct metric *m)
+{
+	return m->type->is_mean || m->type->counts;
+}
+
+void metric_margins(const struct metric *m, const struct tensor *outputs, size_t n_outputs,
+		    const struct tensor *labels, const struct tensor *reference, size_t n_valid,
+		    double *margins)
+{
+	struct metric_batch b = { outputs, n_outputs, labels, reference, n_valid, 0 };
+	struct err ignored = ERR_INIT;
+	size_t i;
+
+	for (i = 0; i < n_valid; i++)
+		margins[i] = NAN;
+	if (m->type->margins && n_valid && !choose_target(m, &b, &ignored))
+		m->type->margins(m, &b, margins);
 }
 
 enum fettle_status metric_check(const struct metric *m, const char *what, const struct tensor *t,

@@ -73,6 +73,7 @@ struct metric_type {
 	 * be certain early by the bounds alone, a pass only when `bounded`.
 	 */
 	bool is_mean, bounded;
+	bool counts; /* is no mean, but made of counts only: the order of the samples is all the same to it */
 	double score_min, score_max;
 
 	/* for the files that implement metrics; see evaluate/metric_impl.h */
@@ -85,9 +86,14 @@ struct metric_type {
 	enum fettle_status (*add)(struct metric *m, const struct metric_batch *b, struct err *err);
 	enum fettle_status (*value)(struct metric *m, double *value, struct err *err);
 	void (*release)(void *state);
+	/* May be NULL: bounds of the value when `rest` more samples come, for types that are no mean. */
+	void (*bounds)(const struct metric *m, size_t rest, double *low, double *high);
+	/* May be NULL: how far each sample is from the other verdict, in whatever unit; below 0: it is wrong. */
+	void (*margins)(const struct metric *m, const struct metric_batch *b, double *margins);
 };
 
 const struct metric_type *metric_type_at(size_t i); /* the i-th of the list, NULL past its end */
+bool metric_is_listed(const struct metric_type *t);
 
 /* By name, whatever its case; "NAME:PARAM" for those that take one. metric_free(NULL) does nothing. */
 enum fettle_status metric_new(struct metric **out, const char *name, struct err *err);
@@ -127,5 +133,20 @@ enum fettle_status metric_sample_scores(const struct metric *m, const struct ten
 					struct err *err);
 
 enum fettle_status metric_value(struct metric *m, double *value, struct err *err);
+
+/* A metric of the same kind that has seen nothing. */
+struct metric *metric_twin(const struct metric *m);
+
+/* What the value can be once `rest` more samples are added: certain, not likely. Infinite where nothing is known;
+ * both NaN when the value will be. Sums in another order may differ by some 1e-12 of their size. */
+void metric_bounds(const struct metric *m, size_t rest, double *low, double *high);
+
+/* Does the value (but for the rounding of sums) not depend on the order of the samples? */
+bool metric_any_order(const struct metric *m);
+
+/* Of a batch that metric_add() takes: how far each sample is from the other verdict; NaN where there is none. */
+void metric_margins(const struct metric *m, const struct tensor *outputs, size_t n_outputs,
+		    const struct tensor *labels, const struct tensor *reference, size_t n_valid,
+		    double *margins);
 
 #endif

@@ -63,6 +63,30 @@ int64_t metric_highest(const struct metric_classes *c, size_t i)
 	return highest(c->t, i * c->columns, c->columns);
 }
 
+double metric_margin(const struct metric_classes *c, size_t i, int64_t wanted, size_t k)
+{
+	double own = wanted >= 0 ? tensor_get(c->t, i * c->columns + (size_t)wanted) : NAN, best = INFINITY;
+	size_t rank, j;
+
+	if (c->columns == 1) /* one score for two classes: above 0.5 is class 1 */
+		return wanted == 1 ? tensor_get(c->t, i) - 0.5 : 0.5 - tensor_get(c->t, i);
+	if (isnan(own))
+		return -INFINITY;
+	for (rank = 0; rank < k;
+	     rank++) { /* the next best below the last one; equal ones count once, which will do */
+		double next = -INFINITY;
+
+		for (j = 0; j < c->columns; j++) {
+			double x = tensor_get(c->t, i * c->columns + j);
+
+			if ((int64_t)j != wanted && x < best && x > next)
+				next = x;
+		}
+		best = next;
+	}
+	return own - best;
+}
+
 /* Labels have the dimensions before the columns, then nothing, a 1, or a column per class. */
 static bool labels_fit(const struct tensor *labels, const struct metric_classes *c)
 {
@@ -115,4 +139,20 @@ enum fettle_status metric_label(const struct metric *m, const struct metric_batc
 			    m->name, sample, x, c->classes);
 	*label = (int64_t)x;
 	return FETTLE_OK;
+}
+
+void metric_label_margins(const struct metric *m, const struct metric_batch *b, bool single, size_t k,
+			  double *margins)
+{
+	struct metric_classes c;
+	struct err ignored = ERR_INIT;
+	int64_t label = 0;
+	size_t i;
+
+	if (metric_classes(m, "outputs", &b->outputs[0], b->n_valid, single, &c, &ignored) ||
+	    metric_labels(m, b, &c, &ignored))
+		return;
+	for (i = 0; i < b->n_valid * c.tokens; i++)
+		if (!metric_label(m, b, &c, i, &label, &ignored) && label != METRIC_IGNORED)
+			margins[i / c.tokens] = fmin(margins[i / c.tokens], metric_margin(&c, i, label, k));
 }

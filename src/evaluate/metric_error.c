@@ -11,6 +11,7 @@ struct sums {
 	double aa, bb, ab;   /* products */
 	double b_min, b_max; /* valid when count > 0 */
 	uint64_t count;
+	size_t batch; /* the most samples that came at once */
 };
 
 static void sum_pair(struct sums *s, double a, double b)
@@ -123,6 +124,8 @@ static enum fettle_status sums_add(struct metric *m, const struct metric_batch *
 	enum fettle_status st = metric_check_pairs(m, b, err);
 	size_t i;
 
+	if (b->n_valid > all->batch)
+		all->batch = b->n_valid;
 	for (i = 0; !st && i < b->n_valid; i++) {
 		struct sums s = sum_sample(b, i);
 
@@ -181,6 +184,25 @@ static enum fettle_status sums_value(struct metric *m, double (*of)(const struct
 	return FETTLE_OK;
 }
 
+/*
+ * Errors only add up, so a mean of them ends no lower than if the rest had none. Samples are of one size when they come
+ * several in a batch.
+ */
+static void error_bounds(const struct metric *m, size_t rest, double (*of)(const struct sums *), double *low,
+			 double *high)
+{
+	struct sums s = *(const struct sums *)m->state;
+
+	*high = INFINITY;
+	*low = 0;
+	if (s.batch < 2 || !s.count)
+		return;
+	s.count = s.count / m->n * (m->n + rest);
+	*low = of(&s);
+	if (isnan(*low))
+		*high = *low;
+}
+
 #define MEAN_OF_SCORES(id, better_high, min, max, about)                                                     \
 	static enum fettle_status id##_scores(const struct metric *m, const struct metric_batch *b,          \
 					      double *scores, struct err *err)                               \
@@ -198,7 +220,7 @@ static enum fettle_status sums_value(struct metric *m, double (*of)(const struct
 		.scores = id##_scores,                                                                       \
 	};
 
-#define OVER_EVERYTHING(id, better_high, about)                                                              \
+#define OVER_EVERYTHING(id, better_high, bounds_of, about)                                                   \
 	static enum fettle_status id##_value(struct metric *m, double *value, struct err *err)               \
 	{                                                                                                    \
 		return sums_value(m, id##_of, value, err);                                                   \
@@ -211,13 +233,22 @@ static enum fettle_status sums_value(struct metric *m, double (*of)(const struct
 		.state_size = sizeof(struct sums),                                                           \
 		.add = sums_add,                                                                             \
 		.value = id##_value,                                                                         \
+		.bounds = bounds_of,                                                                         \
 	};
 
 MEAN_OF_SCORES(l1, false, 0, INFINITY, "mean over samples of the L1 norm of the error")
 MEAN_OF_SCORES(l2, false, 0, INFINITY, "mean over samples of the L2 norm of the error")
 MEAN_OF_SCORES(cosine, true, -1, 1, "mean over samples of the cosine similarity")
-OVER_EVERYTHING(mse, false, "mean squared error")
-OVER_EVERYTHING(mae, false, "mean absolute error")
-OVER_EVERYTHING(rmse, false, "root of the mean squared error")
-OVER_EVERYTHING(sqnr, true, "signal to quantization noise ratio in dB")
-OVER_EVERYTHING(psnr, true, "peak signal to noise ratio in dB")
+#define ERROR_BOUNDS(id)                                                                                     \
+	static void id##_bounds(const struct metric *m, size_t rest, double *low, double *high)              \
+	{                                                                                                    \
+		error_bounds(m, rest, id##_of, low, high);                                                   \
+	}
+ERROR_BOUNDS(mse)
+ERROR_BOUNDS(mae)
+ERROR_BOUNDS(rmse)
+OVER_EVERYTHING(mse, false, mse_bounds, "mean squared error")
+OVER_EVERYTHING(mae, false, mae_bounds, "mean absolute error")
+OVER_EVERYTHING(rmse, false, rmse_bounds, "root of the mean squared error")
+OVER_EVERYTHING(sqnr, true, NULL, "signal to quantization noise ratio in dB")
+OVER_EVERYTHING(psnr, true, NULL, "peak signal to noise ratio in dB")

@@ -11,7 +11,7 @@ struct f1 {
 	struct f1_counts {
 		uint64_t tp, fp, fn;
 	} * of;
-	size_t classes;
+	size_t classes, tokens;
 };
 
 static enum fettle_status f1_parse(struct metric *m, const char *param, struct err *err)
@@ -51,6 +51,8 @@ static enum fettle_status f1_open(struct metric *m, const struct metric_batch *b
 		s->of = xcalloc(c->classes, sizeof(*s->of));
 		s->classes = c->classes;
 	}
+	if (c->tokens > s->tokens)
+		s->tokens = c->tokens;
 	return metric_labels(m, b, c, err);
 }
 
@@ -120,6 +122,58 @@ static enum fettle_status f1_value(struct metric *m, double *value, struct err *
 	return FETTLE_OK;
 }
 
+/*
+ * A token more that is right adds to one class's tp, one that is wrong to one's fn and to another's fp at most. Every
+ * class by itself at its best or worst gives bounds, if not the narrowest.
+ */
+static void f1_bounds(const struct metric *m, size_t rest, double *low, double *high)
+{
+	const struct f1 *s = m->state;
+	uint64_t more = (uint64_t)rest * s->tokens;
+	struct f1_counts all = { 0, 0, 0 };
+	double least = 0, most = 0;
+	size_t occur = 0, i;
+
+	for (i = 0; i < s->classes; i++) {
+		struct f1_counts n = s->of[i], best = n, worst = n;
+
+		all.tp += n.tp;
+		all.fp += n.fp;
+		all.fn += n.fn;
+		if (m->param == F1_BINARY && i != 1)
+			continue;
+		best.tp += more;
+		worst.fn += more;
+		occur += n.tp || n.fp || n.fn;
+		least += f1_of(worst);
+		most += n.tp || n.fp || n.fn ? f1_of(best) : 0;
+	}
+	if (m->param == F1_BINARY) {
+		*low = least;
+		*high = occur ? most : 1;
+	} else if (m->param == F1_MICRO) {
+		struct f1_counts best = all, worst = all;
+
+		best.tp += more;
+		worst.fn += more;
+		worst.fp += more;
+		*low = f1_of(worst);
+		*high = f1_of(best);
+	} else { /* classes that have not occurred yet: all may come, at best right, at worst wrong */
+		size_t unseen = s->classes - occur;
+
+		if ((uint64_t)unseen > 2 * more)
+			unseen = (size_t)(2 * more);
+		*low = s->classes ? least / (double)(occur + unseen) : 0;
+		*high = (most + (double)unseen) / (double)(occur + unseen ? occur + unseen : 1);
+	}
+}
+
+static void f1_margins(const struct metric *m, const struct metric_batch *b, double *margins)
+{
+	metric_label_margins(m, b, true, 1, margins);
+}
+
 static void f1_release(void *state)
 {
 	free(((struct f1 *)state)->of);
@@ -137,4 +191,7 @@ const struct metric_type metric_type_f1 = {
 	.add = f1_add,
 	.value = f1_value,
 	.release = f1_release,
+	.counts = true,
+	.bounds = f1_bounds,
+	.margins = f1_margins,
 };

@@ -67,6 +67,12 @@ enum fettle_status metric_classes(const struct metric *m, const char *what, cons
 /* The class with the highest of the scores of token i (counted over all samples), -1 if all are NaN. */
 int64_t metric_highest(const struct metric_classes *c, size_t i);
 
+/*
+ * How far token i is from another answer: the score of `wanted` above the k-th best of the others; below 0 when it is
+ * not among the k highest. -inf for NaN.
+ */
+double metric_margin(const struct metric_classes *c, size_t i, int64_t wanted, size_t k);
+
 /* That labels fit the outputs c. */
 enum fettle_status metric_labels(const struct metric *m, const struct metric_batch *b,
 				 const struct metric_classes *c, struct err *err);
@@ -75,5 +81,9 @@ enum fettle_status metric_labels(const struct metric *m, const struct metric_bat
 enum { METRIC_IGNORED = -100 };
 enum fettle_status metric_label(const struct metric *m, const struct metric_batch *b,
 				const struct metric_classes *c, size_t i, int64_t *label, struct err *err);
+
+/* The least margin of each sample's tokens against their labels; for metric_type.margins. */
+void metric_label_margins(const struct metric *m, const struct metric_batch *b, bool single, size_t k,
+			  double *margins);
 
 #endif

@@ -80,6 +80,25 @@ static enum fettle_status topk_scores(const struct metric *m, const struct metri
 	return st;
 }
 
+static void topk_margins(const struct metric *m, const struct metric_batch *b, double *margins)
+{
+	metric_label_margins(m, b, false, (size_t)m->param, margins);
+}
+
+/* of the reference: what it is least sure of changes first */
+static void agreement_margins(const struct metric *m, const struct metric_batch *b, double *margins)
+{
+	struct metric_classes c;
+	struct err ignored = ERR_INIT;
+	size_t i;
+
+	if (metric_classes(m, "reference", &b->reference[0], b->n_valid, false, &c, &ignored))
+		return;
+	for (i = 0; i < b->n_valid * c.tokens; i++)
+		margins[i / c.tokens] =
+			fmin(margins[i / c.tokens], metric_margin(&c, i, metric_highest(&c, i), 1));
+}
+
 static enum fettle_status agreement_scores(const struct metric *m, const struct metric_batch *b,
 					   double *scores, struct err *err)
 {
@@ -120,6 +139,7 @@ const struct metric_type metric_type_top1 = {
 	SHARE,
 	.param = 1,
 	.scores = topk_scores,
+	.margins = topk_margins,
 };
 
 const struct metric_type metric_type_top5 = {
@@ -129,6 +149,7 @@ const struct metric_type metric_type_top5 = {
 	SHARE,
 	.param = 5,
 	.scores = topk_scores,
+	.margins = topk_margins,
 };
 
 const struct metric_type metric_type_topk = {
@@ -139,6 +160,7 @@ const struct metric_type metric_type_topk = {
 	.default_param = "1",
 	.parse = parse_k,
 	.scores = topk_scores,
+	.margins = topk_margins,
 };
 
 const struct metric_type metric_type_agreement = {
@@ -147,4 +169,5 @@ const struct metric_type metric_type_agreement = {
 	.needs = METRIC_REFERENCE,
 	SHARE,
 	.scores = agreement_scores,
+	.margins = agreement_margins,
 };

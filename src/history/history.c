@@ -184,6 +184,18 @@ out:
 	return st;
 }
 
+/* Through a connection of its own, for this one may only read. */
+static enum fettle_status upgrade(const char *path, struct err *err)
+{
+	struct db db = { 0 };
+	enum fettle_status st = db_open(&db, path, DB_WRITE, history_queries, err);
+
+	if (!st)
+		st = history_upgrade(&db, err);
+	db_close(&db);
+	return st;
+}
+
 /* Is it a history that we can read? */
 static enum fettle_status check_kind(struct history *h, struct err *err)
 {
@@ -203,10 +215,10 @@ static enum fettle_status check_kind(struct history *h, struct err *err)
 			err, FETTLE_UNSUPPORTED,
 			"cannot open %s: version %lld, a newer fettle wrote it; this one reads version %d",
 			h->db.path, (long long)version, HISTORY_VERSION);
-	if (version != HISTORY_VERSION)
+	if (version < 1)
 		return fail(err, FETTLE_INVALID, "cannot open %s: the database is damaged (version %lld)",
 			    h->db.path, (long long)version);
-	return FETTLE_OK;
+	return version == HISTORY_VERSION ? FETTLE_OK : upgrade(h->db.path, err);
 }
 
 /* Before hours of work are added to it. */

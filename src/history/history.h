@@ -96,13 +96,18 @@ struct history_trial {
 	double seconds;       /* all of it, by the wall clock */
 	const char *finished; /* clock_utc() */
 	const char *why;      /* it ended or failed */
-	void *own;            /* what was read; NULL in one to be written */
+	double accuracy_low,
+		accuracy_high; /* as in struct score; NaN (from older versions): the accuracy is exact */
+	void *own;             /* what was read; NULL in one to be written */
 };
 void history_trial_release(struct history_trial *t);
 
 /* Number 0: the next. *number (may be NULL) is what it got. A number that is taken is refused. */
 enum fettle_status history_add_trial(struct history *h, const struct history_trial *t, size_t *number,
 				     struct err *err);
+/* The trial that ended early was evaluated to its end. */
+enum fettle_status history_settle_trial(struct history *h, size_t number, bool met, double accuracy,
+					double loss, struct err *err);
 enum fettle_status history_count(struct history *h, size_t *out, struct err *err);
 /* The trial of that number; FETTLE_INVALID when there is none. */
 enum fettle_status history_trial_at(struct history *h, size_t number, struct history_trial *out,

@@ -11,6 +11,7 @@ enum {
 	PUT_BASELINE,
 	GET_BASELINE,
 	PUT_TRIAL,
+	CHANGE_TRIAL,
 	GET_TRIAL_AT,
 	GET_TRIAL_NEXT,
 	GET_TRIAL_OF_PLAN,
@@ -54,6 +55,8 @@ enum history_kind {
 };
 /* *version: of the tables, when it is ours */
 enum fettle_status history_kind(struct db *db, enum history_kind *kind, int64_t *version, struct err *err);
-enum { HISTORY_VERSION = 1 };
+enum { HISTORY_VERSION = 2 };
+/* Of an older version, to this one. */
+enum fettle_status history_upgrade(struct db *db, struct err *err);
 
 #endif

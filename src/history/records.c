@@ -240,3 +240,18 @@ enum fettle_status history_meta(struct history *h, const char *key, char **value
 	free(own);
 	return st;
 }
+
+enum fettle_status history_settle_trial(struct history *h, size_t number, bool met, double accuracy,
+					double loss, struct err *err)
+{
+	struct history_trial t = { 0 };
+	enum fettle_status st = history_trial_at(h, number, &t, err);
+
+	t.met = met;
+	t.accuracy = t.accuracy_low = t.accuracy_high = accuracy;
+	t.loss = loss;
+	if (!st)
+		st = put(h, CHANGE_TRIAL, &t, err);
+	history_trial_release(&t);
+	return st;
+}

@@ -1,5 +1,5 @@
 /*
- * The tables of history.db, version 1. To change one is to raise HISTORY_VERSION and to say in history_open() how
+ * The tables of history.db, version 2. To change one is to raise HISTORY_VERSION and to say in history_upgrade() how
  * the older one is brought up to date; what can wait goes into meta.
  */
 #include <stdio.h>
@@ -58,6 +58,8 @@ static const struct field trials_fields[] = {
 	{ F(history_trial, seconds, REAL) },
 	{ F(history_trial, finished, TEXT) },
 	{ F(history_trial, why, TEXT) },
+	{ F(history_trial, accuracy_low, REAL) },
+	{ F(history_trial, accuracy_high, REAL) },
 };
 
 static const struct field ranges_fields[] = {
@@ -94,6 +96,7 @@ const struct query history_queries[N_QUERIES] = {
 	[PUT_BASELINE] = { &baseline, REPLACE, NULL },
 	[GET_BASELINE] = { &baseline, NULL, "" },
 	[PUT_TRIAL] = { &trials, "INSERT INTO", NULL },
+	[CHANGE_TRIAL] = { &trials, REPLACE, NULL },
 	[GET_TRIAL_AT] = { &trials, NULL, "WHERE number = ?1" },
 	[GET_TRIAL_NEXT] = { &trials, NULL, "WHERE number > ?1 ORDER BY number LIMIT 1" },
 	[GET_TRIAL_OF_PLAN] = { &trials, NULL,
@@ -124,6 +127,15 @@ enum fettle_status history_make_tables(struct db *db, struct err *err)
 	snprintf(sql, sizeof(sql), "PRAGMA application_id = %d; PRAGMA user_version = %d", APPLICATION_ID,
 		 HISTORY_VERSION);
 	return db_exec(db, sql, err);
+}
+
+/* Version 1 knew no evaluation that ended early. */
+enum fettle_status history_upgrade(struct db *db, struct err *err)
+{
+	return db_exec(db,
+		       "BEGIN; ALTER TABLE trials ADD COLUMN accuracy_low REAL;"
+		       "ALTER TABLE trials ADD COLUMN accuracy_high REAL; PRAGMA user_version = 2; COMMIT",
+		       err);
 }
 
 enum fettle_status history_kind(struct db *db, enum history_kind *kind, int64_t *version, struct err *err)

@@ -28,6 +28,7 @@ enum fettle_status basic_traverse(struct search *s)
 {
 	enum fettle_status st;
 
+	search_want(s, WANT_VERDICT);
 	st = stage_default(s);
 	if (st)
 		return st;

@@ -77,6 +77,7 @@ enum fettle_status conservative(struct search *s, size_t leave)
 
 static enum fettle_status conservative_traverse(struct search *s)
 {
+	search_want(s, WANT_VERDICT);
 	return conservative(s, 0);
 }
 

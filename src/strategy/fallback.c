@@ -5,11 +5,11 @@
 #include "base/mem.h"
 #include "strategy/stages.h"
 
-/* What falling back alone must win back of the loss for an op to be called guilty. Less may be chance. */
-#define GUILTY_SHARE 0.05
+/* Of the most suspicious so many are tried alone: when none of them will do, the loss is a joint one. */
+enum { SUSPECTS_MAX = SIDE_BY_SIDE };
 
-/* When so many of the most suspicious in a row are not, the loss is a joint one, and the order by error knows better. */
-enum { INNOCENT_MAX = 10 };
+/* Share of the worst one's impact that makes an op a suspect. Less may be chance. */
+#define SUSPECT_SHARE 0.05
 
 /* ---- the order ---- */
 
@@ -136,55 +136,65 @@ enum fettle_status stage_blocks(struct search *s, const struct plan *base, const
 
 /* ---- single ops ---- */
 
-/* Moves the op at `from` to `to`, those between one back. */
-static void move_forward(struct op_order *o, size_t from, size_t to, double score)
+/* Puts the ops whose fallback wins back most of the output first, the rest behind as they were. */
+static enum fettle_status order_by_impact(struct search *s, const struct plan *base, struct op_order *order,
+					  size_t *suspects)
 {
-	size_t op = o->op[from];
+	struct op_order o = OP_ORDER_INIT;
+	enum fettle_status st = append_rank(s, base, RANK_IMPACT, &o);
+	size_t i;
 
-	memmove(&o->op[to + 1], &o->op[to], (from - to) * sizeof(*o->op));
-	memmove(&o->score[to + 1], &o->score[to], (from - to) * sizeof(*o->score));
-	o->op[to] = op;
-	o->score[to] = score;
+	if (!st) {
+		for (i = 0; i < o.n && o.score[i] > 0 && o.score[i] >= SUSPECT_SHARE * o.score[0]; i++)
+			;
+		*suspects = o.n = i;
+		append_order(&o, order, search_space(s), base);
+		op_order_release(order);
+		*order = o;
+		return FETTLE_OK;
+	}
+	op_order_release(&o);
+	return st;
 }
 
-static enum fettle_status loss_without(struct search *s, const struct plan *base, size_t op, double *loss)
+static enum fettle_status try_alone(struct search *s, const struct plan *base, const size_t *op, size_t n)
 {
 	const struct space *space = search_space(s);
-	struct plan p = PLAN_INIT;
-	struct score score;
-	enum fettle_status st = FETTLE_OK;
+	struct plan plans[SIDE_BY_SIDE] = { PLAN_INIT };
+	struct score scores[SIDE_BY_SIDE];
+	size_t i, count = 0;
+	enum fettle_status st;
 
-	plan_copy(&p, base);
-	p.choice[op] = space->v[op].fallback;
-	if (plan_n_quantized(&p, space)) {
-		st = search_try(s, &p, &score);
-		*loss = score.loss;
+	for (i = 0; i < n; i++) {
+		plan_copy(&plans[count], base);
+		plans[count].choice[op[i]] = space->v[op[i]].fallback;
+		count += plan_n_quantized(&plans[count], space) > 0;
 	}
-	plan_release(&p);
+	st = search_try_all(s, plans, count, scores);
+	for (i = 0; i < SIDE_BY_SIDE; i++)
+		plan_release(&plans[i]);
 	return st;
 }
 
 enum fettle_status stage_single_ops(struct search *s, const struct plan *base, struct op_order *order)
 {
+	size_t i, n, suspects = 0, leave = stage_leave(s, 66);
 	struct score score;
-	size_t i, to, guilty = 0, innocent = 0, leave = stage_leave(s, 66);
 	enum fettle_status st;
 
 	search_stage(s, "single ops");
 	st = search_try(s, base, &score); /* known, as a rule */
-	for (i = 0; !st && i < order->n && stage_may_go_on(s, leave); i++) {
-		double loss = score.loss, won;
-
-		st = loss_without(s, base, order->op[i], &loss);
-		won = score.loss - loss;
-		if (won > GUILTY_SHARE * score.loss) {
-			for (to = guilty++; to && order->score[to - 1] < won; to--)
-				;
-			move_forward(order, i, to, won);
-			innocent = 0;
-		} else if (++innocent == INNOCENT_MAX && !score.met) {
-			break;
-		}
+	if (!st)
+		st = order_by_impact(s, base, order, &suspects);
+	if (score.met)
+		suspects = order->n; /* none is guilty of anything: which of them may be faster in fp32? */
+	else if (suspects > SUSPECTS_MAX)
+		suspects = SUSPECTS_MAX;
+	for (i = 0; !st && i < suspects && stage_may_go_on(s, leave); i += n) {
+		n = suspects - i < SIDE_BY_SIDE ? suspects - i : SIDE_BY_SIDE;
+		if (n > search_trials_left(s) - leave)
+			n = search_trials_left(s) - leave;
+		st = try_alone(s, base, &order->op[i], n);
 	}
 	return st;
 }

@@ -5,6 +5,7 @@ static enum fettle_status hawq_v2_traverse(struct search *s)
 {
 	enum fettle_status st;
 
+	search_want(s, WANT_VERDICT);
 	st = stage_default(s);
 	if (st)
 		return st;

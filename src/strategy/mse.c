@@ -4,6 +4,7 @@ static enum fettle_status mse_traverse(struct search *s)
 {
 	enum fettle_status st;
 
+	search_want(s, WANT_VERDICT);
 	st = stage_default(s);
 	if (st)
 		return st;

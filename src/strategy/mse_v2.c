@@ -37,6 +37,7 @@ static enum fettle_status mse_v2_traverse(struct search *s)
 	enum fettle_status st;
 	bool met = false;
 
+	search_want(s, WANT_VERDICT);
 	st = stage_default(s);
 	if (st)
 		goto out;

@@ -25,6 +25,7 @@ struct combinations {
 	size_t *pick, *best; /* the combination at hand, and the one with the least loss */
 	double best_loss;
 	size_t leave, n_done;
+	size_t *picks, n_picks; /* combinations to be tried together */
 };
 
 static bool has_setting(const struct settings *t, const struct param_option *o)
@@ -67,6 +68,7 @@ static void combinations_release(struct combinations *c)
 	free(c->types);
 	free(c->pick);
 	free(c->best);
+	free(c->picks);
 	plan_release(&c->base);
 }
 
@@ -121,31 +123,18 @@ static unsigned first_quantized(const struct param *op)
 	return op->first;
 }
 
-static enum fettle_status try_combination(struct combinations *c)
+static void to_plan(const struct combinations *c, const size_t *pick, struct plan *p)
 {
 	const struct space *space = search_space(c->s);
-	struct plan p = PLAN_INIT;
-	struct score score = { .loss = NAN };
-	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
-	plan_copy(&p, &c->base);
+	plan_copy(p, &c->base);
 	for (i = 0; i < space->n_ops; i++) {
 		const struct settings *t = &c->types[space->v[i].type_id];
-		unsigned k =
-			t->n ? option_with(&space->v[i], &t->v[c->pick[space->v[i].type_id]]) : NO_OPTION;
+		unsigned k = t->n ? option_with(&space->v[i], &t->v[pick[space->v[i].type_id]]) : NO_OPTION;
 
-		p.choice[i] = (uint8_t)(k == NO_OPTION ? first_quantized(&space->v[i]) : k);
+		p->choice[i] = (uint8_t)(k == NO_OPTION ? first_quantized(&space->v[i]) : k);
 	}
-	if (plan_n_quantized(&p, space))
-		st = search_try(c->s, &p, &score);
-	if (score.loss < c->best_loss) {
-		c->best_loss = score.loss;
-		memcpy(c->best, c->pick, c->n_types * sizeof(*c->best));
-	}
-	c->n_done++;
-	plan_release(&p);
-	return st;
 }
 
 static bool may_go_on(const struct combinations *c)
@@ -153,20 +142,52 @@ static bool may_go_on(const struct combinations *c)
 	return c->n_done < COMBINATIONS_MAX && stage_may_go_on(c->s, c->leave);
 }
 
+static void add_pick(struct combinations *c)
+{
+	c->picks = xrealloc(c->picks, (c->n_picks + 1) * c->n_types, sizeof(*c->picks));
+	memcpy(c->picks + c->n_picks++ * c->n_types, c->pick, c->n_types * sizeof(*c->pick));
+}
+
+/* The combinations collected, which do not depend on each other. */
+static enum fettle_status try_picks(struct combinations *c)
+{
+	size_t all = search_trials_left(c->s), left = all > c->leave ? all - c->leave : 0, i;
+	size_t n = c->n_picks < left ? c->n_picks : left;
+	struct plan *plans = xcalloc(n + 1, sizeof(*plans));
+	struct score *scores = xcalloc(n + 1, sizeof(*scores));
+	enum fettle_status st = FETTLE_OK;
+
+	for (i = 0; i < n; i++)
+		to_plan(c, c->picks + i * c->n_types, &plans[i]);
+	if (n && plan_n_quantized(&plans[0], search_space(c->s)))
+		st = search_try_all(c->s, plans, n, scores);
+	for (i = 0; i < n; i++) {
+		if (!scores[i].early && scores[i].loss < c->best_loss) {
+			c->best_loss = scores[i].loss;
+			memcpy(c->best, c->picks + i * c->n_types, c->n_types * sizeof(*c->best));
+		}
+		plan_release(&plans[i]);
+	}
+	free(plans);
+	free(scores);
+	c->n_done += c->n_picks;
+	c->n_picks = 0;
+	return st;
+}
+
 /* All types at their k-th setting. */
 static enum fettle_status try_alike(struct combinations *c)
 {
-	enum fettle_status st = FETTLE_OK;
 	size_t k, t, n = 0;
 
 	for (t = 0; t < c->n_types; t++)
 		n = c->types[t].n > n ? c->types[t].n : n;
-	for (k = 0; !st && k < n && may_go_on(c); k++) {
+	for (k = 0; k < n; k++) {
 		for (t = 0; t < c->n_types; t++)
 			c->pick[t] = k < c->types[t].n ? k : (c->types[t].n ? c->types[t].n - 1 : 0);
-		st = try_combination(c);
+		add_pick(c);
 	}
-	return st;
+	return try_picks(c);
 }
 
 /* From the best combination so far, one type at another setting. */
@@ -175,12 +196,13 @@ static enum fettle_status try_one_apart(struct combinations *c)
 	enum fettle_status st = FETTLE_OK;
 	size_t k, t;
 
-	for (t = 0; t < c->n_types; t++) {
-		for (k = 0; !st && k < c->types[t].n && may_go_on(c); k++) {
-			memcpy(c->pick, c->best, c->n_types * sizeof(*c->pick));
+	for (t = 0; !st && t < c->n_types && may_go_on(c); t++) {
+		memcpy(c->pick, c->best, c->n_types * sizeof(*c->pick));
+		for (k = 0; k < c->types[t].n; k++) {
 			c->pick[t] = k;
-			st = try_combination(c);
+			add_pick(c);
 		}
+		st = try_picks(c);
 	}
 	return st;
 }
@@ -200,11 +222,16 @@ static bool next_combination(struct combinations *c)
 static enum fettle_status try_product(struct combinations *c)
 {
 	enum fettle_status st = FETTLE_OK;
+	bool more = true;
 
 	memset(c->pick, 0, c->n_types * sizeof(*c->pick));
-	do
-		st = try_combination(c);
-	while (!st && may_go_on(c) && next_combination(c));
+	while (!st && more && may_go_on(c)) {
+		while (more && c->n_picks < SIDE_BY_SIDE) {
+			add_pick(c);
+			more = next_combination(c);
+		}
+		st = try_picks(c);
+	}
 	return st;
 }
 

@@ -14,6 +14,9 @@
 size_t stage_leave(const struct search *s, unsigned percent);
 bool stage_may_go_on(const struct search *s, size_t leave);
 
+/* Of many trials that do not depend on each other, so many are tried before anything is learnt from them. */
+enum { SIDE_BY_SIDE = 8 };
+
 /* Tries the plan unless it quantizes nothing: that would be the baseline again. met: may be NULL. */
 enum fettle_status stage_try(struct search *s, const struct plan *p, bool *met);
 

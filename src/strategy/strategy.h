@@ -34,6 +34,22 @@ struct score {
 	double accuracy; /* as the metric gives it */
 	double loss; /* what it lost against the baseline, in units of the criterion; lower is better, NaN if failed */
 	double objective; /* latency (or size, memory) of those that meet the criterion; lower is better; else NaN */
+	/*
+	 * The evaluation ended as soon as what the strategy wants was certain. low..high holds the accuracy; `accuracy`
+	 * is the end of it that is nearer to the criterion: the worst it can be when met, otherwise the best.
+	 */
+	bool early;
+	double low, high;
+};
+
+/* What a strategy wants to know of the trials to come. The less it wants, the less they cost. */
+enum want {
+	WANT_VALUE, /* the accuracy itself, to compare trials by; what every strategy begins with */
+	/*
+	 * Whether the criterion is met, and which trial is the most accurate so far. Once there is a plan that meets it
+	 * and the search is not held, only which is the best: `met` of others may be false though nobody knows.
+	 */
+	WANT_VERDICT,
 };
 
 /* What a strategy can be told by the user; zero or NULL: its own default. */
@@ -68,6 +84,7 @@ enum fettle_status search_try(struct search *s, const struct plan *p, struct sco
 /* Trials that do not depend on each other; scores in the order of the plans. May end early with FETTLE_STOP:
  * those not tried have failed set. */
 enum fettle_status search_try_all(struct search *s, const struct plan *plans, size_t n, struct score *scores);
+void search_want(struct search *s, enum want what);
 /* Is there room for n more trials? (0 limit: always.) For choosing how to spend what is left. */
 size_t search_trials_left(const struct search *s); /* SIZE_MAX: no limit */
 

@@ -23,42 +23,6 @@ bool lab_go_on(void *lab, size_t done, size_t total)
 	return !lab_stopped(lab);
 }
 
-static void forget_last(struct lab *l)
-{
-	session_free(l->session);
-	l->session = NULL;
-	model_free(l->model);
-	l->model = NULL;
-	plan_release(&l->last);
-}
-
-enum fettle_status lab_model(struct lab *l, const struct plan *p, struct model **out, struct err *err)
-{
-	struct quantizer *z = NULL;
-	struct qplan q = QPLAN_INIT;
-	enum fettle_status st;
-	double start;
-
-	if (l->model && plan_equal(&l->last, p)) {
-		*out = l->model;
-		return FETTLE_OK;
-	}
-	forget_last(l);
-	st = lab_quantizer(l, p, &z, err);
-	if (st)
-		return st;
-	start = clock_now();
-	tuning_qplan(l->t, p, &q);
-	st = quantize(z, &q, &l->model, err);
-	qplan_release(&q);
-	l->times.quantize += clock_now() - start;
-	if (st)
-		return st;
-	plan_copy(&l->last, p);
-	*out = l->model;
-	return FETTLE_OK;
-}
-
 enum fettle_status lab_quantize(struct lab *l, const struct qplan *q, struct model **out, struct err *err)
 {
 	struct quantizer *z = NULL;
@@ -69,91 +33,6 @@ enum fettle_status lab_quantize(struct lab *l, const struct qplan *q, struct mod
 	st = lab_quantizer_for(l, tuning_samples(l->t, &first), &q->recipes, &z, err);
 	plan_release(&first);
 	return st ? st : quantize(z, q, out, err);
-}
-
-enum fettle_status lab_session(struct lab *l, const struct plan *p, struct session **out, struct err *err)
-{
-	struct session_options so = { .threads = l->o.threads, .level = l->o.level };
-	struct model *m;
-	enum fettle_status st;
-	double start;
-
-	st = lab_model(l, p, &m, err);
-	if (st)
-		return st;
-	if (!l->session) {
-		start = clock_now();
-		st = session_new(&l->session, l->rt, m, &so, err);
-		l->times.session += clock_now() - start;
-	}
-	*out = l->session;
-	return st;
-}
-
-enum fettle_status lab_evaluate(struct lab *l, struct session *s, struct accuracy *a, struct err *err)
-{
-	double start = clock_now();
-	enum fettle_status st;
-
-	metric_reset(l->metric);
-	st = evaluate_accuracy(s, l->o.has_reference ? l->fp32 : NULL, l->eval, l->metric, lab_go_on, l, a,
-			       err);
-	l->times.evaluate += clock_now() - start;
-	l->samples_evaluated += a->samples;
-	return st;
-}
-
-static bool has_evaluator(const struct lab *l)
-{
-	return l->o.eval_cmd || l->o.evaluate;
-}
-
-/* the user's program or function */
-static enum fettle_status evaluate_file(struct lab *l, const char *path, double *value, struct err *err)
-{
-	double start = clock_now();
-	enum fettle_status st = FETTLE_OK;
-
-	if (l->o.eval_cmd) {
-		st = evaluate_command(l->o.eval_cmd, path, lab_go_on, l, value, err);
-	} else {
-		*value = l->o.evaluate(l->o.evaluate_self, path);
-		if (isnan(*value))
-			st = fail(err, FETTLE_INVALID, "the evaluator gave no number");
-	}
-	l->times.evaluate += clock_now() - start;
-	return st;
-}
-
-static enum fettle_status evaluate_model(struct lab *l, struct model *m, double *value, struct err *err)
-{
-	char *path = xstrfmt("%s/trial.onnx", l->o.workspace);
-	enum fettle_status st;
-
-	st = model_save(m, path, err);
-	if (!st)
-		st = evaluate_file(l, path, value, err);
-	unlink(path);
-	free(path);
-	return st;
-}
-
-enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err *err)
-{
-	struct session_options so = { .threads = l->o.threads, .level = l->o.level };
-	double start = clock_now();
-	enum fettle_status st;
-
-	st = session_open(&l->fp32, l->rt, l->o.model, &so, err);
-	l->times.session += clock_now() - start;
-	l->baseline_size = model_file_size(l->o.model);
-	if (st)
-		return st;
-	start = clock_now();
-	st = has_evaluator(l) ? evaluate_file(l, l->o.model, &out->value, err)
-			      : lab_evaluate(l, l->fp32, out, err);
-	out->seconds = l->pass_seconds = clock_now() - start;
-	return st;
 }
 
 /* a sample, or what looks like one where there is no data */
@@ -170,14 +49,23 @@ enum fettle_status lab_latency(struct lab *l, const struct plan *p, double secon
 			       double *plan, struct err *err)
 {
 	struct feed_batch b = FEED_BATCH_INIT;
-	struct session *pair[2] = { l->fp32, NULL };
+	struct session_options so = { .threads = l->o.threads, .level = l->o.level };
+	struct session *pair[2] = { l->fp32, NULL }, *own = NULL;
+	struct model *m;
 	struct tensor *inputs[2], *made_up = NULL;
 	struct latency times[2];
 	size_t i;
 	double start;
 	enum fettle_status st;
 
-	st = lab_session(l, p, &pair[1], err);
+	if (lab_threads(l) == l->o.threads) {
+		st = lab_session(l, p, &pair[1], err);
+	} else { /* on as many threads as the user will have */
+		st = lab_model(l, p, &m, err);
+		if (!st)
+			st = session_new(&own, l->rt, m, &so, err);
+		pair[1] = own;
+	}
 	start = clock_now();
 	if (!st)
 		st = timing_inputs(l, &b, &made_up, err);
@@ -193,20 +81,18 @@ enum fettle_status lab_latency(struct lab *l, const struct plan *p, double secon
 		tensor_free(&made_up[i]);
 	free(made_up);
 	feed_batch_release(&b);
+	session_free(own);
 	l->times.latency += clock_now() - start;
 	return st;
 }
 
-static enum fettle_status model_size(struct lab *l, const struct plan *p, size_t *bytes, struct err *err)
+enum fettle_status lab_size(struct model *m, size_t *bytes, struct err *err)
 {
 	struct packed packed = PACKED_INIT;
-	struct model *m;
 	enum fettle_status st;
 	size_t i;
 
-	st = lab_model(l, p, &m, err);
-	if (!st)
-		st = model_pack(m, 1024, &packed, err);
+	st = model_pack(m, 1024, &packed, err);
 	if (st)
 		return st;
 	*bytes = packed.n;
@@ -232,19 +118,43 @@ static enum fettle_status model_footprint(struct lab *l, const struct plan *p, s
 	return st;
 }
 
-/* a quarter of an evaluation: enough to be worth something, too little to be felt */
+/* a tenth of an evaluation: enough to be worth something, too little to be felt */
 static double latency_budget(const struct lab *l)
 {
-	return fmin(fmax(0.25 * l->pass_seconds, 0.05), 0.5);
+	return fmin(fmax(0.1 * l->pass_seconds, 0.05), 0.5);
 }
 
-static enum fettle_status objective(void *self, const struct plan *p, double *value, struct err *err)
+/* What a plan's speed and size depend on: which ops are quantized and to which types, not by which numbers. */
+static char *structure_of(const struct lab *l, const struct plan *p)
 {
-	struct lab *l = self;
+	struct qplan q = QPLAN_INIT;
+	struct str s = STR_INIT;
+	size_t i;
+
+	tuning_qplan(l->t, p, &q);
+	for (i = 0; i < q.n; i++) {
+		const struct op_choice *c = &q.ops[i];
+
+		str_addf(&s, "%d", (int)c->mode);
+		if (c->mode != OP_FP32)
+			str_addf(&s, "%d%d%d ", (int)c->act.dtype, (int)c->weight.dtype,
+				 c->weight.per_channel);
+	}
+	for (i = l->t->space.n_ops; i < p->n; i++)
+		if (l->t->space.v[i].kind == PARAM_RECIPE)
+			str_addf(&s, ",%d", p->choice[i]);
+	qplan_release(&q);
+	return s.s;
+}
+
+static enum fettle_status measure(struct lab *l, struct trial *t, double *value, struct err *err)
+{
+	const struct plan *p = &t->plan;
 	const double *w = l->o.weights;
 	bool only_latency = !w[LAB_SIZE] && !w[LAB_FOOTPRINT] && !w[LAB_ACCURACY];
 	double fp32 = 0, plan = 0, sum = 0;
 	size_t bytes = 0;
+	struct model *m;
 	enum fettle_status st = FETTLE_OK;
 
 	/* each in units of the fp32 model's, so that they can be added */
@@ -255,10 +165,12 @@ static enum fettle_status objective(void *self, const struct plan *p, double *va
 		if (!l->baseline_latency)
 			l->baseline_latency = fp32;
 		sum += (only_latency ? 1 : w[LAB_LATENCY]) * plan / fp32;
-		l->trial_latency = plan / fp32 * l->baseline_latency;
+		t->latency = plan / fp32 * l->baseline_latency;
 	}
 	if (w[LAB_SIZE] > 0) {
-		st = model_size(l, p, &bytes, err);
+		st = lab_model(l, p, &m, err);
+		if (!st)
+			st = lab_size(m, &bytes, err);
 		sum += w[LAB_SIZE] * (double)bytes / (double)(l->baseline_size ? l->baseline_size : 1);
 	}
 	if (!st && w[LAB_FOOTPRINT] > 0) {
@@ -274,53 +186,30 @@ static enum fettle_status objective(void *self, const struct plan *p, double *va
 	return st;
 }
 
-/* recipes may leave nothing of what a plan quantizes: such a plan is no success, whatever its accuracy */
-static bool quantizes_nothing(const struct lab *l, const struct plan *p)
-{
-	struct qplan q = QPLAN_INIT;
-	struct qplan_summary sum;
-
-	tuning_qplan(l->t, p, &q);
-	sum = qplan_summarise(&q, &l->s->ops);
-	qplan_release(&q);
-	return !sum.int8 && !sum.int16 && !sum.dynamic;
-}
-
-static enum fettle_status run(void *self, const struct plan *p, struct trial *out, struct err *err)
+/* Once for all plans of one structure: they run the same kernels. */
+static enum fettle_status objective(void *self, struct trial *t, double *value, struct err *err)
 {
 	struct lab *l = self;
-	struct session *s = NULL;
-	struct model *m = NULL;
-	struct accuracy a = { 0 };
-	enum fettle_status st;
-	struct err why = ERR_INIT;
+	char *key = structure_of(l, &t->plan);
+	size_t known = map_get(&l->objectives, key);
+	double start = clock_now();
+	enum fettle_status st = FETTLE_OK;
 
-	l->before = l->times;
-	l->trial_latency = NAN;
-	l->trial_size = 0;
-	l->trial_samples = 0;
-	if (quantizes_nothing(l, p)) {
-		out->score.failed = true;
-		snprintf(out->why, sizeof(out->why), "its recipes leave nothing quantized");
-		return FETTLE_OK;
+	if (known != MAP_NONE) {
+		*value = l->measured.v[known];
+		if (l->baseline_latency)
+			t->latency = l->measured.v[known + 1];
+	} else {
+		st = measure(l, t, value, err);
+		if (!st) {
+			map_set(&l->objectives, arena_strdup(&l->names, key), l->measured.n);
+			VEC_PUSH(&l->measured, *value);
+			VEC_PUSH(&l->measured, t->latency);
+		}
 	}
-	st = has_evaluator(l) ? lab_model(l, p, &m, &why) : lab_session(l, p, &s, &why);
-	if (!st)
-		st = model_size(l, p, &l->trial_size, &why);
-	if (!st && has_evaluator(l))
-		st = evaluate_model(l, m, &a.value, &why);
-	else if (!st)
-		st = lab_evaluate(l, s, &a, &why);
-	l->trial_samples = a.samples;
-	if (lab_stopped(l) && st)
-		return fail(err, FETTLE_STOP, "stopped");
-	if (st) { /* this plan cannot be had: the search goes on without it */
-		out->score.failed = true;
-		snprintf(out->why, sizeof(out->why), "%.255s", why.msg);
-		return FETTLE_OK;
-	}
-	out->score.accuracy = a.value;
-	return FETTLE_OK;
+	t->measure_s += clock_now() - start;
+	free(key);
+	return st;
 }
 
 static bool known(void *self, const struct plan *p, struct trial *out)
@@ -333,6 +222,9 @@ static bool known(void *self, const struct plan *p, struct trial *out)
 	out->score.accuracy = t.accuracy;
 	out->score.failed = t.failed;
 	out->score.objective = t.objective;
+	out->score.early = !t.failed && (isnan(t.accuracy) || t.accuracy_low < t.accuracy_high);
+	out->score.low = isnan(t.accuracy) ? -INFINITY : t.accuracy_low; /* not evaluated: anything */
+	out->score.high = isnan(t.accuracy) ? INFINITY : t.accuracy_high;
 	out->seconds = t.seconds;
 	snprintf(out->why, sizeof(out->why), "%s", t.why);
 	history_trial_release(&t);
@@ -345,6 +237,7 @@ static void record(void *self, const struct trial *t)
 	struct qplan q = QPLAN_INIT;
 	char finished[32], *json, *stage;
 
+	lab_learn(l, t);
 	if (l->history) {
 		lab_flush_ranges(l);
 		tuning_qplan(l->t, &t->plan, &q);
@@ -361,15 +254,17 @@ static void record(void *self, const struct trial *t)
 					      .failed = t->score.failed,
 					      .met = t->score.met,
 					      .accuracy = t->score.accuracy,
+					      .accuracy_low = t->score.low,
+					      .accuracy_high = t->score.high,
 					      .loss = t->score.loss,
 					      .objective = t->score.objective,
-					      .latency = l->trial_latency,
-					      .size_bytes = l->trial_size,
-					      .samples = l->trial_samples,
-					      .quantize_s = l->times.quantize - l->before.quantize,
-					      .session_s = l->times.session - l->before.session,
-					      .evaluate_s = l->times.evaluate - l->before.evaluate,
-					      .measure_s = l->times.latency - l->before.latency,
+					      .latency = t->latency,
+					      .size_bytes = t->size_bytes,
+					      .samples = t->samples,
+					      .quantize_s = t->quantize_s,
+					      .session_s = t->session_s,
+					      .evaluate_s = t->evaluate_s,
+					      .measure_s = t->measure_s,
 					      .seconds = t->seconds,
 					      .finished = finished,
 					      .why = t->why,
@@ -398,7 +293,9 @@ static double now(void *self)
 }
 
 const struct search_backend lab_backend = {
-	.run = run,
+	.run = lab_run,
+	.run_all = lab_run_all,
+	.settle = lab_settle,
 	.objective = objective,
 	.rank = lab_rank,
 	.known = known,
@@ -409,8 +306,11 @@ const struct search_backend lab_backend = {
 
 void lab_release(struct lab *l)
 {
-	forget_last(l);
+	lab_forget_stands(l);
 	session_free(l->fp32);
+	map_release(&l->objectives);
+	VEC_RELEASE(&l->measured);
+	arena_release(&l->names);
 	l->fp32 = NULL;
 	lab_forget_ranges(l);
 }

@@ -3,7 +3,11 @@
 #ifndef TUNE_LAB_H
 #define TUNE_LAB_H
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "evaluate/evaluate.h"
+#include "evaluate/rows.h"
 #include "history/history.h"
 #include "quantize/subject.h"
 #include "space/tuning.h"
@@ -19,10 +23,23 @@ struct lab_options {
 	double (*evaluate)(void *self, const char *model);
 	void *evaluate_self;
 	const char *workspace, *helper;
-	double weights[LAB_OBJECTIVES];      /* what a plan is judged by; all 0: latency */
-	const char *hawq_loss;               /* cross_entropy, mse; NULL: the former where there are labels */
-	bool has_reference;                  /* the metric compares with the fp32 model's outputs */
+	double weights[LAB_OBJECTIVES]; /* what a plan is judged by; all 0: latency */
+	const char *hawq_loss;          /* cross_entropy, mse; NULL: the former where there are labels */
+	bool has_reference;             /* the metric compares with the fp32 model's outputs */
 	double averaging[OBSERVER_AVERAGES]; /* constants of moving averages that plans may ask for */
+	bool no_early;                  /* every trial is evaluated to its end */
+	double confidence; /* a verdict that holds with this confidence will do; 0: it must be certain */
+	size_t jobs;       /* trials side by side; 0: 1 */
+	size_t cache;      /* bytes to keep activations in */
+	uint64_t seed;
+};
+
+/* What was not spent, in seconds of one thread. */
+struct lab_saved {
+	double early;    /* samples that could not change a verdict */
+	double cuts;     /* the part of a network that an earlier trial had run already */
+	double repeated; /* calibrations and references that were kept */
+	double beside;   /* trials that ran beside others */
 };
 
 struct lab_times {
@@ -43,7 +60,9 @@ struct lab {
 	bool history_failed;
 	struct lab_times times;
 	size_t samples_evaluated;
-	double deadline; /* clock_now() at which a trial is broken off; INFINITY: never */
+	struct lab_saved saved;
+	atomic_bool stop; /* set when one of several trials under way learns that they are to stop */
+	double deadline;  /* clock_now() at which a trial is broken off; INFINITY: never */
 	bool (*cancelled)(void *self);
 	void *cancel_self;
 	void (*on_trial)(void *self, const struct trial *t);
@@ -53,16 +72,21 @@ struct lab {
 	struct session *fp32;
 	struct lab_ranges **ranges; /* per number of calibration samples and variant of the model */
 	size_t n_ranges;
-	struct plan last; /* the plan whose model and session are at hand */
-	struct model *model;
-	struct session *session;
+	struct stand *stands; /* where trials run, side by side */
+	pthread_mutex_t lock; /* what they share: quantizers, and the cache */
+	struct order *order;  /* of the evaluation samples; NULL before the baseline */
+	struct plan kept;     /* the last one that met the criterion, and what its samples scored */
+	double *kept_scores;
+	pthread_t main;
+	struct rows
+		*reference; /* the fp32 model's outputs, [n_reference]; none when the metric does without */
+	size_t n_reference;
+	struct map objectives; /* structure of a plan -> index into measured */
+	VEC(double) measured;  /* objective and latency of each */
+	struct arena names;
 	double pass_seconds; /* of one fp32 evaluation */
 	double baseline_latency;
 	size_t baseline_size, baseline_footprint;
-	size_t trial_size; /* of the last trial's model, in bytes */
-	double trial_latency;
-	struct lab_times before; /* times at the start of the trial */
-	size_t trial_samples;
 };
 
 extern const struct search_backend lab_backend;
@@ -75,8 +99,11 @@ enum fettle_status lab_model(struct lab *l, const struct plan *p, struct model *
 enum fettle_status lab_quantize(struct lab *l, const struct qplan *q, struct model **out, struct err *err);
 const struct observer *lab_observer(const struct lab *l,
 				    const char *value); /* after that; NULL: not calibrated */
+/* On all samples, to the end. */
 enum fettle_status lab_evaluate(struct lab *l, struct session *s, struct accuracy *a, struct err *err);
 enum fettle_status lab_session(struct lab *l, const struct plan *p, struct session **out, struct err *err);
+/* The exact accuracy of a plan whose trial may have ended early: what is missing is evaluated now. */
+enum fettle_status lab_finish(struct lab *l, const struct plan *p, double *value, struct err *err);
 /* Latency of the plan's model, timed in turns with the fp32 model; gives both. */
 enum fettle_status lab_latency(struct lab *l, const struct plan *p, double seconds, double *fp32,
 			       double *plan, struct err *err);
@@ -85,6 +112,18 @@ enum fettle_status lab_rank(void *lab, const struct plan *p, enum rank by, int b
 bool lab_stopped(const struct lab *l);                /* cancelled or out of time */
 bool lab_go_on(void *lab, size_t done, size_t total); /* the same, as a progress_fn */
 void lab_release(struct lab *l); /* what is kept between trials; the rest is the caller's */
+
+/* trial.c: trials, one or several side by side */
+bool has_evaluator(const struct lab *l);
+int lab_threads(const struct lab *l); /* of a trial's session: one when trials run side by side */
+enum fettle_status lab_evaluate_file(struct lab *l, const char *path, double *value, struct err *err);
+enum fettle_status lab_run(void *lab, struct trial *t, struct err *err);
+void lab_run_all(void *lab, struct trial *t, size_t n, enum fettle_status *st, struct err *err);
+void lab_settle(void *lab);
+void lab_learn(struct lab *l,
+	       const struct trial *t); /* from a trial that is finished, in the order of trials */
+void lab_forget_stands(struct lab *l);
+enum fettle_status lab_size(struct model *m, size_t *bytes, struct err *err);
 
 /* ranges.c: one calibration and one quantizer per number of calibration samples and per variant of the model (that is
  * what cle and smooth_quant make of it), made when a plan first asks */

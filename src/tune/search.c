@@ -1,6 +1,7 @@
 #include "tune/search.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,9 @@ struct search {
 	double started, replayed; /* when; and the seconds that known trials took, in their day */
 	struct arena stages;
 	const char *stage;
+	enum want want;
+	struct verdict verdict; /* of the trials that are under way */
+	size_t best_before;     /* the best when they began */
 };
 
 /* ---- construction ---- */
@@ -195,10 +199,52 @@ static double loss_of(const struct search_config *c, double accuracy)
 	return c->relative ? loss / fabs(c->baseline) : loss;
 }
 
+/* Sums of scores differ in their last bits with the order of the samples: what is nearer than this is not certain. */
+#define VERDICT_SLACK 1e-9
+
+/* is a worse than b, beyond doubt? */
+static bool surely_worse(const struct verdict *v, double a, double b)
+{
+	double slack = VERDICT_SLACK * fmax(1, fabs(b));
+
+	return v->higher_is_better ? a < b - slack : a > b + slack;
+}
+
+bool verdict_certain(const struct verdict *v, double low, double high)
+{
+	double best = v->higher_is_better ? high : low, worst = v->higher_is_better ? low : high;
+	bool fails = surely_worse(v, best, v->meet), passes = surely_worse(v, v->meet, worst);
+
+	if (isnan(low) || isnan(high))
+		return true;
+	if (!isnan(v->tie) && surely_worse(v, best, v->tie))
+		return true;
+	if (fails)
+		return isnan(v->beat) || surely_worse(v, best, v->beat);
+	return passes && !v->exact_pass;
+}
+
+/* An evaluation that ended early leaves bounds: the end that is nearer to the criterion stands for the value. */
+static void judge_bounds(const struct search *s, struct score *score)
+{
+	double worst = s->c.higher_is_better ? score->low : score->high,
+	       best = s->c.higher_is_better ? score->high : score->low;
+
+	score->met = loss_of(&s->c, worst) <= s->c.tolerance + CRITERION_EPSILON;
+	score->accuracy = score->met ? worst : best;
+}
+
 static void judge(const struct search *s, struct trial *t)
 {
 	struct score *score = &t->score;
 
+	if (score->early && isinf(score->low) && isinf(score->high)) { /* not evaluated at all */
+		score->accuracy = score->loss = score->low = score->high = NAN;
+		score->met = false;
+		return;
+	}
+	if (score->early && !score->failed && !isnan(score->low))
+		judge_bounds(s, score);
 	if (!score->failed && isnan(score->accuracy)) {
 		score->failed = true;
 		if (!t->why[0])
@@ -206,14 +252,25 @@ static void judge(const struct search *s, struct trial *t)
 	}
 	if (score->failed)
 		score->accuracy = NAN;
+	if (!score->early)
+		score->low = score->high = score->accuracy;
 	score->loss = loss_of(&s->c, score->accuracy);
-	score->met = score->loss <= s->c.tolerance + CRITERION_EPSILON &&
-		     plan_n_quantized(&t->plan, s->c.space) > 0;
+	if (!score->early)
+		score->met = score->loss <= s->c.tolerance + CRITERION_EPSILON;
+	score->met = score->met && !score->failed && plan_n_quantized(&t->plan, s->c.space) > 0;
+}
+
+/* Which of them lost less is not looked at: to know it would cost whole evaluations of plans that are of no use. */
+static bool broken(const struct search *s, const struct trial *t)
+{
+	return s->c.broken > 0 && t->score.loss > s->c.broken;
 }
 
 /* Less loss; then more in int8. */
 static bool more_accurate(const struct search *s, const struct trial *a, const struct trial *b)
 {
+	if (broken(s, a) && broken(s, b))
+		return false;
 	if (a->score.loss != b->score.loss)
 		return a->score.loss < b->score.loss;
 	return plan_n_quantized(&a->plan, s->c.space) > plan_n_quantized(&b->plan, s->c.space);
@@ -283,22 +340,91 @@ static void keep_best(struct search *s, const struct trial *t)
 
 /* ---- trials ---- */
 
-/* Evaluates the plan, and measures it if it will do. */
-static enum fettle_status run(struct search *s, struct trial *t)
+/* What is enough to know of the trials to come, as things stand. */
+static void settle(struct search *s)
 {
-	const struct search_backend *b = s->c.backend;
-	double start = now(s);
+	const struct search_config *c = &s->c;
+	const struct trial *most = s->most_accurate ? trial_at(s, s->most_accurate) : NULL;
+	double unit = c->relative ? fabs(c->baseline) : 1, loss = c->tolerance * unit;
+	double useless =
+		c->baseline - (c->higher_is_better ? 1 : -1) * (c->broken > 0 ? unit * c->broken : INFINITY);
+	bool finds_best = s->n_met && !s->held;
+
+	s->verdict = (struct verdict){
+		.higher_is_better = c->higher_is_better,
+		.meet = c->baseline + (c->higher_is_better ? -loss : loss),
+		.beat = s->n_met                   ? NAN
+			: most && !broken(s, most) ? most->score.accuracy
+						   : useless,
+		.tie = finds_best ? trial_at(s, s->best)->score.accuracy : NAN,
+		/* while the search goes on after a success, ties in the objective go to the more accurate */
+		.exact_pass = (c->timeout > 0 && !s->held) || c->objective_noise <= 0,
+	};
+	s->best_before = s->best;
+	if (c->backend->settle)
+		c->backend->settle(c->self);
+}
+
+/* Same ops quantized: then the objective is the same too, and accuracy decides. */
+static bool same_ops(const struct search *s, const struct plan *a, const struct plan *b)
+{
+	size_t i;
+
+	for (i = 0; i < s->c.space->n_ops; i++)
+		if (plan_is_quantized(a, s->c.space, i) != plan_is_quantized(b, s->c.space, i))
+			return false;
+	return true;
+}
+
+static bool wants_value(const struct search *s)
+{
+	return s->c.no_early || s->want == WANT_VALUE;
+}
+
+/*
+ * With a plan in hand that meets the criterion, one that quantizes less is of use only if it is faster. That is
+ * measured in less time than its accuracy.
+ */
+static enum fettle_status too_slow(struct search *s, struct trial *t, bool *too_slow)
+{
+	const struct trial *best = s->best_before ? trial_at(s, s->best_before) : NULL;
+	double x = NAN;
 	enum fettle_status st;
 
-	st = b->run(s->c.self, &t->plan, t, &s->err);
-	if (st)
+	*too_slow = false;
+	if (wants_value(s) || isnan(s->verdict.tie) || isnan(best->score.objective) ||
+	    s->c.objective_noise <= 0 || plan_gain(s, &t->plan) > plan_gain(s, &best->plan) - 1e-9)
+		return FETTLE_OK;
+	st = s->c.backend->objective(s->c.self, t, &x, &s->err);
+	if (st == FETTLE_STOP)
 		return st;
+	if (st || x * (1 + s->c.objective_noise) < best->score.objective)
+		return FETTLE_OK; /* a failure is the evaluation's to report */
+	*too_slow = true;
+	t->score.early = true;
+	t->score.low = -INFINITY;
+	t->score.high = INFINITY;
+	snprintf(t->why, sizeof(t->why), "not evaluated: no faster than trial %zu", best->number);
+	return FETTLE_OK;
+}
+
+static void prepare(struct search *s, struct trial *t, struct verdict *own)
+{
+	*own = s->verdict;
+	if (s->best_before && !same_ops(s, &t->plan, &trial_at(s, s->best_before)->plan))
+		own->tie = NAN;
+	t->verdict = wants_value(s) ? NULL : own;
+	t->latency = NAN;
+}
+
+/* Measures what will do. */
+static enum fettle_status measure(struct search *s, struct trial *t)
+{
 	judge(s, t);
 	t->score.objective = NAN;
-	if (t->score.met)
-		st = b->objective(s->c.self, &t->plan, &t->score.objective, &s->err);
-	t->seconds = now(s) - start;
-	return st;
+	if (!t->score.met)
+		return FETTLE_OK;
+	return s->c.backend->objective(s->c.self, t, &t->score.objective, &s->err);
 }
 
 static bool replay(struct search *s, struct trial *t)
@@ -313,24 +439,15 @@ static bool replay(struct search *s, struct trial *t)
 	judge(s, t);
 	if (!t->score.met)
 		t->score.objective = NAN;
-	s->replayed += t->seconds;
 	return true;
 }
 
-static enum fettle_status new_trial(struct search *s, const struct plan *p, struct score *score)
+/* A trial that has run, or is known: it counts from here on. */
+static enum fettle_status finish(struct search *s, struct trial t, bool known, struct score *score)
 {
-	struct trial t = { .number = s->trials.n + 1, .stage = s->stage, .score.accuracy = NAN };
 	const struct trial *kept;
-	enum fettle_status st;
-	bool known;
 
-	plan_copy(&t.plan, p);
-	known = replay(s, &t);
-	st = known ? FETTLE_OK : run(s, &t);
-	if (st) {
-		plan_release(&t.plan);
-		return backend_ended(s, st);
-	}
+	t.verdict = NULL;
 	kept = remember(s, t);
 	*score = kept->score;
 	keep_best(s, kept);
@@ -339,28 +456,144 @@ static enum fettle_status new_trial(struct search *s, const struct plan *p, stru
 	return after_trial(s);
 }
 
-enum fettle_status search_try(struct search *s, const struct plan *p, struct score *score)
-{
-	const struct trial *before = tried(s, p);
-	enum fettle_status st = go_on(s);
+/* Of the plans, those in a row that nobody has tried, at most `width`. Known ones are not among them. */
+struct group {
+	struct trial *t;
+	struct verdict *verdicts;
+	size_t *plan; /* which */
+	bool *known, *skipped;
+	enum fettle_status *st;
+	size_t n;
+};
 
-	*score = before ? before->score : (struct score){ true, false, NAN, NAN, NAN };
-	if (st || before)
-		return st;
-	return new_trial(s, p, score);
+static void add_to_group(struct search *s, struct group *g, const struct plan *p, size_t which)
+{
+	struct trial *t = &g->t[g->n];
+
+	*t = (struct trial){ .number = s->trials.n + 1 + g->n, .stage = s->stage, .score.accuracy = NAN };
+	plan_copy(&t->plan, p);
+	prepare(s, t, &g->verdicts[g->n]);
+	g->plan[g->n] = which;
+	g->known[g->n] = replay(s, t);
+	g->skipped[g->n] = false;
+	g->st[g->n++] = FETTLE_OK;
 }
 
-enum fettle_status search_try_all(struct search *s, const struct plan *plans, size_t n, struct score *scores)
+static bool in_group(const struct group *g, const struct plan *p)
+{
+	size_t i;
+
+	for (i = 0; i < g->n; i++)
+		if (plan_equal(&g->t[i].plan, p))
+			return true;
+	return false;
+}
+
+/* The first that nobody knows alone, the others beside it; what is known costs nothing. */
+static void run_group(struct search *s, struct group *g)
+{
+	const struct search_backend *b = s->c.backend;
+	struct trial *fresh = xcalloc(g->n, sizeof(*fresh));
+	enum fettle_status *st = xcalloc(g->n, sizeof(*st));
+	size_t i, n = 0;
+	double start = now(s), each;
+
+	for (i = 0; i < g->n; i++) {
+		if (!g->known[i])
+			g->st[i] = too_slow(s, &g->t[i], &g->skipped[i]);
+		if (!g->known[i] && !g->skipped[i] && !g->st[i])
+			fresh[n++] = g->t[i];
+	}
+	if (n == 1)
+		st[0] = b->run(s->c.self, &fresh[0], &s->err);
+	else if (n)
+		b->run_all(s->c.self, fresh, n, st, &s->err);
+	each = n ? (now(s) - start) / (double)n : 0;
+	for (i = 0, n = 0; i < g->n; i++) {
+		if (g->known[i])
+			continue;
+		if (!g->skipped[i] && !g->st[i]) {
+			g->t[i] = fresh[n];
+			g->st[i] = st[n++];
+		}
+		g->t[i].seconds = each;
+	}
+	free(fresh);
+	free(st);
+}
+
+/* In order, as if they had run one after the other; FETTLE_STOP leaves the rest untried. */
+static enum fettle_status finish_group(struct search *s, struct group *g, struct score *scores)
 {
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
-	for (i = 0; i < n; i++) {
-		enum fettle_status one = search_try(s, &plans[i], &scores[i]);
+	for (i = 0; i < g->n; i++) {
+		struct trial *t = &g->t[i];
+		double start = now(s);
 
-		st = st ? st : one; /* the rest only learn that they were not tried */
+		if (!st && !g->known[i]) {
+			st = g->st[i] ? g->st[i] : g->skipped[i] ? (judge(s, t), FETTLE_OK) : measure(s, t);
+			t->seconds += now(s) - start;
+			st = st ? backend_ended(s, st) : FETTLE_OK;
+		} else if (!st) {
+			s->replayed += t->seconds;
+		}
+		if (st)
+			plan_release(&t->plan);
+		else
+			st = finish(s, *t, g->known[i], &scores[g->plan[i]]);
 	}
 	return st;
+}
+
+enum fettle_status search_try_all(struct search *s, const struct plan *plans, size_t n, struct score *scores)
+{
+	size_t width = s->c.backend->run_all && s->c.width ? s->c.width : 1, i = 0;
+	struct group g = { xcalloc(width, sizeof(*g.t)),
+			   xcalloc(width, sizeof(*g.verdicts)),
+			   xcalloc(width, sizeof(*g.plan)),
+			   xcalloc(width, sizeof(*g.known)),
+			   xcalloc(width, sizeof(*g.skipped)),
+			   xcalloc(width, sizeof(*g.st)),
+			   0 };
+	enum fettle_status st = go_on(s);
+	size_t k;
+
+	for (k = 0; k < n; k++)
+		scores[k] = (struct score){ true, false, NAN, NAN, NAN, false, NAN, NAN };
+	if (!st)
+		settle(s);
+	while (i < n) {
+		const struct trial *before = tried(s, &plans[i]);
+
+		if (before) {
+			scores[i++] = before->score;
+			continue;
+		}
+		if (st || (st = go_on(s))) { /* the rest only learn that they were not tried */
+			i++;
+			continue;
+		}
+		g.n = 0;
+		for (k = i; k < n && g.n < width && g.n < search_trials_left(s); k++)
+			if (!tried(s, &plans[k]) && !in_group(&g, &plans[k]))
+				add_to_group(s, &g, &plans[k], k);
+		run_group(s, &g);
+		st = finish_group(s, &g, scores);
+	}
+	free(g.t);
+	free(g.verdicts);
+	free(g.plan);
+	free(g.known);
+	free(g.skipped);
+	free(g.st);
+	return st;
+}
+
+enum fettle_status search_try(struct search *s, const struct plan *p, struct score *score)
+{
+	return search_try_all(s, p, 1, score);
 }
 
 /* ---- the rest of strategy.h ---- */
@@ -396,6 +629,11 @@ void search_stage(struct search *s, const char *stage)
 {
 	if (strcmp(stage, s->stage) != 0)
 		s->stage = arena_strdup(&s->stages, stage);
+}
+
+void search_want(struct search *s, enum want what)
+{
+	s->want = what;
 }
 
 void search_hold(struct search *s)
@@ -518,4 +756,15 @@ const struct trial *search_trial(const struct search *s, size_t number)
 const struct trial *search_best_trial(const struct search *s)
 {
 	return s->best ? trial_at(s, s->best) : NULL;
+}
+
+void search_settle_best(struct search *s, double accuracy)
+{
+	struct trial *t = s->best ? trial_at(s, s->best) : NULL;
+
+	if (!t || !t->score.early)
+		return;
+	t->score.early = false;
+	t->score.accuracy = accuracy;
+	judge(s, t);
 }

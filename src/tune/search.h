@@ -17,6 +17,17 @@
 
 #include "strategy/strategy.h"
 
+/* When an evaluation has told what there is to know: see verdict_certain(). All are values of the metric. */
+struct verdict {
+	bool higher_is_better;
+	double meet;     /* this good meets the criterion */
+	double beat;     /* a trial that fails is of use only if it is at least this good; NaN: it never is */
+	double tie;      /* less than this is of no use even if it meets the criterion; NaN: it is */
+	bool exact_pass; /* the value of those that meet it is wanted too */
+};
+/* Can no value within low..high, NaN included, make a difference? */
+bool verdict_certain(const struct verdict *v, double low, double high);
+
 struct trial {
 	size_t number; /* from 1; 0 is the baseline */
 	struct plan plan;
@@ -24,16 +35,26 @@ struct trial {
 	struct score score;
 	char why[256]; /* of a failure */
 	double seconds;
+	const struct verdict *verdict; /* for the backend: what is enough; NULL: the value is wanted */
+	/* what the backend wants to keep of it */
+	size_t samples, size_bytes;
+	double latency; /* seconds; NaN: not measured */
+	double quantize_s, session_s, evaluate_s, measure_s;
 };
 
 struct search_backend {
 	/*
-	 * Evaluates: fills score.accuracy, or score.failed and why. Anything but FETTLE_OK ends the search; FETTLE_STOP
-	 * says that the trial was broken off (out of time or cancelled) and does not count.
+	 * Evaluates t->plan: fills score.accuracy; or, if it ended early, score.early, low and high; or score.failed
+	 * and why. Anything but FETTLE_OK ends the search; FETTLE_STOP says that the trial was broken off (out of time
+	 * or cancelled) and does not count.
 	 */
-	enum fettle_status (*run)(void *self, const struct plan *p, struct trial *out, struct err *err);
-	/* Latency or the like, lower is better; only asked of plans that meet the criterion. */
-	enum fettle_status (*objective)(void *self, const struct plan *p, double *value, struct err *err);
+	enum fettle_status (*run)(void *self, struct trial *t, struct err *err);
+	/* The same for several, side by side; statuses of each. May be NULL, then `width` is 1. */
+	void (*run_all)(void *self, struct trial *t, size_t n, enum fettle_status *st, struct err *err);
+	/* Latency or the like, lower is better; only asked of plans that meet the criterion or may come to be the best. */
+	enum fettle_status (*objective)(void *self, struct trial *t, double *value, struct err *err);
+	/* Before trials that do not depend on each other: what was learnt from earlier ones may be used from here on. */
+	void (*settle)(void *self);
 	/* Any order; the search sorts. */
 	enum fettle_status (*rank)(void *self, const struct plan *p, enum rank by, int batches,
 				   struct op_order *out, struct err *err);
@@ -50,12 +71,15 @@ struct search_config {
 	struct strategy_options options;
 	double baseline; /* accuracy of the fp32 model */
 	bool higher_is_better;
-	bool relative;          /* loss in shares of |baseline|; otherwise as a difference */
-	double tolerance;       /* the loss that is allowed */
+	bool relative;    /* loss in shares of |baseline|; otherwise as a difference */
+	double tolerance; /* the loss that is allowed */
+	double broken;    /* plans that lost more than this are of no use, and not compared; 0: all are */
 	double objective_noise; /* objectives within this share of the least count as equal: then more int8 wins */
 	size_t max_trials;      /* 0: no limit */
 	size_t enough; /* so many that meet the criterion end it; 0: one, but none where there is a timeout */
 	double timeout; /* seconds from search_new(); 0: stop at the first plan that meets the criterion */
+	bool no_early;  /* every trial is evaluated to its end */
+	size_t width;   /* trials side by side; 0: 1 */
 	const struct search_backend *backend;
 	void *self; /* the backend's */
 };
@@ -81,6 +105,8 @@ const char *search_stop_name(enum search_stop why);                      /* "acc
 double search_time_left(const struct search *s);                         /* INFINITY: no limit */
 const struct trial *search_trial(const struct search *s, size_t number); /* 1 .. search_n_trials() */
 const struct trial *search_best_trial(const struct search *s);           /* NULL: none yet */
+/* The best trial's accuracy turned out to be this, now that it was evaluated to the end. */
+void search_settle_best(struct search *s, double accuracy);
 /* Both last until the next trial. */
 
 #endif

@@ -32,7 +32,7 @@ assert f['accuracy'] > 0.94 and b['accuracy'] >= 0.99 * f['accuracy'] and b['siz
 assert set(b['ops']) == {'int8', 'fp32'} and sum(b['ops'].values()) == f['ops']['fp32']
 assert 0.5 < b['int8_share'] <= 1 and f['int8_share'] == 0 and f['speedup'] == 1
 assert abs(b['speedup'] - f['latency_ms'] / b['latency_ms']) < 1e-6
-assert d['samples_evaluated'] == 300 * (d['trials'] + 1) and 0 < b['trial'] <= d['trials']
+assert 300 < d['samples_evaluated'] <= 300 * (d['trials'] + 2) and 0 < b['trial'] <= d['trials']
 import os; assert os.path.getsize(d['output']) == b['size_bytes']"
 
 # what it wrote: the plan makes the same model, and so does the history
@@ -54,7 +54,7 @@ best=$(sed -n 's/.*"trial": \([1-9][0-9]*\),.*/\1/p' "$dir/auto.json")
 for k in 1 3 "$best"; do
 	expect 0 "the model of trial $k" recover "$auto" --trial "$k" -o "$dir/r$k.onnx"
 	expect 0 '"value"' eval "$dir/r$k.onnx" --data $e --samples 300 --threads 1 --json
-	py "$dir/auto.history" "assert abs(d['trials'][$k - 1]['accuracy'] - $(json value "$dir/out")) < 1e-9"
+	py "$dir/auto.history" "t = d['trials'][$k - 1]; assert t['accuracy_low'] - 1e-9 <= $(json value "$dir/out") <= t['accuracy_high'] + 1e-9"
 done
 same "$dir/r$best.onnx" "$dir/auto.onnx" "recover of the best"
 refuses 'it has [0-9]+ trials' recover "$auto" --trial 99 -o "$dir/r.onnx"
@@ -149,7 +149,7 @@ for size in 20 100; do
 print([t['trial'] for t in json.load(open('$dir/h.json'))['trials'] if t['plan']['samples'] == $size][-1])")
 	expect 0 wrote recover "$ws" --trial "$k" -o "$dir/r.onnx"
 	expect 0 '"value"' eval "$dir/r.onnx" --data $e --samples 300 --threads 1 --json
-	py "$dir/h.json" "assert abs(d['trials'][$k - 1]['accuracy'] - $(json value "$dir/out")) < 1e-9"
+	py "$dir/h.json" "t = d['trials'][$k - 1]; assert t['accuracy_low'] - 1e-9 <= $(json value "$dir/out") <= t['accuracy_high'] + 1e-9"
 done
 
 # constraints hold in every plan, and so do recipes that are fixed
@@ -190,7 +190,7 @@ for t in d['trials']:
     assert r['fast_bias_correction'] and not r['last_conv_or_matmul_quantization'], t['trial']"
 expect 0 wrote recover "$ws" --trial 1 -o "$dir/r.onnx"
 expect 0 '"value"' eval "$dir/r.onnx" --data $e --samples 300 --threads 1 --json
-py "$dir/h.json" "assert abs(d['trials'][0]['accuracy'] - $(json value "$dir/out")) < 1e-9"
+py "$dir/h.json" "t = d['trials'][0]; assert t['accuracy_low'] - 1e-9 <= $(json value "$dir/out") <= t['accuracy_high'] + 1e-9"
 for wrong in 's,/conv4/,/conv44/,;9:5: no op .*did you mean .?/conv4/Conv' 's,Gemm,Gem,;5:5: no op .*did you mean .?Gemm' 's,\[56\],[78],;12:5: no op'; do
 	sed "${wrong%%;*}" "$conf" >"$dir/wrong.yaml"
 	n=$((n + 1))

@@ -235,7 +235,7 @@ static void op_types_leave_half_of_the_trials(void **state)
 	for (i = 0; i < w.log.n; i++)
 		n += strncmp(w.log.v[i].stage, "op types", 8) == 0;
 	check(n > 30 && n <= 50);
-	check(o.n_trials == 100);
+	check(o.n_trials > 60);
 	plan_release(&o.best_plan);
 	world_release(&w);
 }
@@ -336,7 +336,7 @@ static void guilty_ops_come_first(void **state)
 	for (i = 0; i < 6; i++)
 		w.weight[i] = i == 4 ? 0.4 : i == 2 ? 0.2 : 0.005;
 	o = run(&w, &blame, 0);
-	check(o.n_trials == 7);
+	check(o.n_trials == 3); /* the plan itself, and without each of the two */
 	plan_release(&o.best_plan);
 	world_release(&w);
 }

@@ -25,24 +25,24 @@ static size_t digits(const struct plan *p)
 	return p->choice[0] * 9u + p->choice[1] * 3u + p->choice[2];
 }
 
-static enum fettle_status bench_run(void *self, const struct plan *p, struct trial *out, struct err *err)
+static enum fettle_status bench_run(void *self, struct trial *out, struct err *err)
 {
 	struct bench *b = self;
 
 	(void)err;
 	b->n_runs++;
 	b->clock += 1;
-	out->score.accuracy = b->accuracy[digits(p)];
+	out->score.accuracy = b->accuracy[digits(&out->plan)];
 	return FETTLE_OK;
 }
 
-static enum fettle_status bench_measure(void *self, const struct plan *p, double *value, struct err *err)
+static enum fettle_status bench_measure(void *self, struct trial *t, double *value, struct err *err)
 {
 	struct bench *b = self;
 
 	(void)err;
 	b->n_measured++;
-	*value = b->objective[digits(p)];
+	*value = b->objective[digits(&t->plan)];
 	return FETTLE_OK;
 }
 

@@ -1,0 +1,13 @@
+#ifndef API_EFFORT_H
+#define API_EFFORT_H
+
+#include "api/run.h"
+
+/* Options -> lab options; before the data are opened. */
+enum fettle_status effort_read(struct run *u);
+/* What of that does not go with this data and metric is said and left. */
+void effort_restrict(struct run *u);
+/* "2G" */
+enum fettle_status parse_size(const char *text, size_t *out, struct err *err);
+
+#endif

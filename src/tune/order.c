@@ -1,0 +1,227 @@
+#include "tune/order.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/rng.h"
+
+/* Of what is kept for references; the rest is for activations. */
+enum { REFERENCE_SHARE = 4 };
+
+void order_free(struct order *o)
+{
+	if (!o)
+		return;
+	free(o->place);
+	free(o->sample);
+	free(o->baseline);
+	feed_free(o->feed);
+	hard_free(o->hard);
+	free(o);
+}
+
+static struct order *order_new(const struct feed *feed)
+{
+	struct order *o = xcalloc(1, sizeof(*o));
+	size_t i;
+
+	o->n = feed_samples(feed);
+	o->sample = xcalloc(o->n, sizeof(*o->sample));
+	for (i = 0; i < o->n; i++) {
+		o->sample[i] = feed_sample(feed, i);
+		if (o->sample[i] >= o->size_max)
+			o->size_max = o->sample[i] + 1;
+	}
+	o->place = xcalloc(o->size_max, sizeof(*o->place));
+	for (i = 0; i < o->n; i++)
+		o->place[o->sample[i]] = i;
+	return o;
+}
+
+const size_t *order_places(const struct order *o, const struct feed_batch *b, size_t **scratch)
+{
+	size_t i;
+
+	*scratch = xrealloc(*scratch, b->valid + 1, sizeof(**scratch));
+	for (i = 0; i < b->valid; i++)
+		(*scratch)[i] = o->place[b->index[i]];
+	return *scratch;
+}
+
+/* ---- what the fp32 model said ---- */
+
+static enum fettle_status recall_run(void *self, const struct feed_batch *b, struct tensor *out,
+				     struct err *err)
+{
+	struct recall *r = self;
+	struct lab *l = r->l;
+	const size_t *place = order_places(l->order, b, &r->scratch);
+	size_t i;
+
+	if (!l->n_reference || !rows_have(&l->reference[0], place, b->valid))
+		return session_run(l->fp32, b->inputs, out, err);
+	if (!r->rows)
+		r->rows = xcalloc(l->n_reference, sizeof(*r->rows));
+	for (i = 0; i < l->n_reference; i++) {
+		rows_get(&l->reference[i], place, b->valid, b->n, &r->rows[i]);
+		out[i] = r->rows[i].t;
+	}
+	return FETTLE_OK;
+}
+
+struct network recall_network(struct recall *r)
+{
+	return (struct network){ recall_run, r, session_n_outputs(r->l->fp32) };
+}
+
+void recall_release(struct recall *r)
+{
+	size_t i;
+
+	for (i = 0; r->rows && i < r->l->n_reference; i++)
+		buffer_release(&r->rows[i]);
+	free(r->rows);
+	free(r->scratch);
+	r->rows = NULL;
+	r->scratch = NULL;
+}
+
+/* The fp32 session, whose outputs are kept on the way where a metric compares with them. */
+struct recorder {
+	struct lab *l;
+	size_t *scratch;
+	bool keep;
+};
+
+static void drop_reference(struct lab *l)
+{
+	size_t i;
+
+	for (i = 0; i < l->n_reference; i++)
+		rows_release(&l->reference[i]);
+	free(l->reference);
+	l->reference = NULL;
+	l->n_reference = 0;
+}
+
+static bool start_reference(struct lab *l, const struct feed_batch *b, const struct tensor *out)
+{
+	size_t n = session_n_outputs(l->fp32), i, bytes = 0;
+
+	for (i = 0; i < n; i++)
+		bytes += tensor_bytes(&out[i]) / (b->n ? b->n : 1) * l->order->n;
+	if (bytes > l->o.cache / REFERENCE_SHARE)
+		return false;
+	l->reference = xcalloc(n, sizeof(*l->reference));
+	for (i = 0; i < n; i++, l->n_reference++)
+		if (!rows_init(&l->reference[i], l->order->n, &out[i], b->n))
+			return false;
+	return true;
+}
+
+static enum fettle_status record_run(void *self, const struct feed_batch *b, struct tensor *out,
+				     struct err *err)
+{
+	struct recorder *r = self;
+	struct lab *l = r->l;
+	enum fettle_status st = session_run(l->fp32, b->inputs, out, err);
+	const size_t *place;
+	size_t i;
+
+	if (st || !r->keep || !metric_uses_reference(l->metric, out, b->labels.data ? &b->labels : NULL))
+		return st;
+	place = order_places(l->order, b, &r->scratch);
+	r->keep = l->n_reference || start_reference(l, b, out);
+	for (i = 0; i < l->n_reference && r->keep; i++)
+		r->keep = rows_put(&l->reference[i], &out[i], place, b->valid);
+	if (!r->keep)
+		drop_reference(l);
+	return FETTLE_OK;
+}
+
+/* ---- the order ---- */
+
+/* Samples at random, or the hardest first, where the metric allows. */
+static enum fettle_status make_order(struct lab *l, double *scores, const double *margins, struct err *err)
+{
+	struct order *o = l->order;
+	const struct metric_type *type = metric_type(l->metric);
+	struct rng rng;
+	size_t *shuffled;
+	enum fettle_status st;
+	char *learnt = NULL;
+
+	if (l->o.no_early || !metric_any_order(l->metric))
+		return FETTLE_OK;
+	o->feed = feed_twin(l->eval);
+	if (l->o.confidence > 0 && type->is_mean && type->bounded) {
+		shuffled = xcalloc(o->n, sizeof(*shuffled));
+		memcpy(shuffled, o->sample, o->n * sizeof(*shuffled));
+		rng_seed(&rng, l->o.seed);
+		rng_shuffle(&rng, shuffled, o->n);
+		st = feed_set_order(o->feed, shuffled, o->n, err);
+		free(shuffled);
+		return st;
+	}
+	o->hard = hard_new(o->n, type->is_mean ? scores : NULL, margins, type->higher_is_better);
+	if (l->history && !history_meta(l->history, "hard samples", &learnt, NULL) && learnt)
+		hard_restore(o->hard, learnt);
+	free(learnt);
+	return FETTLE_OK;
+}
+
+enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err *err)
+{
+	struct session_options so = { .threads = l->o.threads, .level = l->o.level };
+	struct recorder r = { .l = l, .keep = true };
+	struct evaluation e = { .metric = l->metric, .feed = l->eval, .progress = lab_go_on, .self = l };
+	double start = clock_now(), *margins = NULL;
+	enum fettle_status st;
+	size_t i;
+
+	st = session_open(&l->fp32, l->rt, l->o.model, &so, err);
+	l->times.session += clock_now() - start;
+	l->baseline_size = model_file_size(l->o.model);
+	if (st)
+		return st;
+	start = clock_now();
+	if (has_evaluator(l)) {
+		st = lab_evaluate_file(l, l->o.model, &out->value, err);
+	} else {
+		l->order = order_new(l->eval);
+		e.net = (struct network){ record_run, &r, session_n_outputs(l->fp32) };
+		e.reference = l->o.has_reference ? e.net : (struct network){ .run = NULL };
+		e.place = l->order->place;
+		e.n_scores = l->order->n;
+		e.scores = l->order->baseline = xcalloc(e.n_scores, sizeof(*e.scores));
+		e.margins = margins = xcalloc(e.n_scores, sizeof(*margins));
+		for (i = 0; i < e.n_scores; i++)
+			e.scores[i] = NAN;
+		st = evaluate_accuracy(&e, out, err);
+		l->samples_evaluated += out->samples;
+	}
+	l->times.evaluate += clock_now() - start;
+	out->seconds = l->pass_seconds = clock_now() - start;
+	if (!st && l->order)
+		st = make_order(l, l->order->baseline, margins, err);
+	free(margins);
+	free(r.scratch);
+	return st;
+}
+
+void lab_settle(void *lab)
+{
+	struct lab *l = lab;
+	size_t *place, i;
+
+	if (!l->order || !l->order->hard)
+		return;
+	place = xcalloc(l->order->n, sizeof(*place));
+	hard_order(l->order->hard, place);
+	for (i = 0; i < l->order->n; i++)
+		place[i] = l->order->sample[place[i]];
+	feed_set_order(l->order->feed, place, l->order->n, NULL); /* the samples are the feed's own */
+	free(place);
+}

@@ -1,0 +1,32 @@
+/* The evaluation samples: in which order trials look at them, and what the fp32 model said to each. */
+#ifndef TUNE_ORDER_H
+#define TUNE_ORDER_H
+
+#include "evaluate/hard.h"
+#include "tune/lab.h"
+
+struct order {
+	size_t n;         /* samples */
+	size_t *place;    /* sample number -> its place in the data's own order */
+	size_t *sample;   /* and back */
+	double *baseline; /* what each scored in fp32, by place; NULL when the metric is no mean */
+	struct feed
+		*feed; /* the hardest first, or at random; NULL: the metric needs them in their own order */
+	struct hard *hard; /* NULL: at random, for verdicts by confidence */
+	size_t size_max;   /* of place[] */
+};
+
+/* Where the samples of a batch are; valid until the next call with the same scratch. */
+const size_t *order_places(const struct order *o, const struct feed_batch *b, size_t **scratch);
+void order_free(struct order *o);
+
+/* The fp32 model's outputs as a network that runs nothing, for one thread; needs l->reference. */
+struct recall {
+	struct lab *l;
+	struct buffer *rows;
+	size_t *scratch;
+};
+struct network recall_network(struct recall *r);
+void recall_release(struct recall *r);
+
+#endif

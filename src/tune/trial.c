@@ -1,0 +1,484 @@
+/* Trials: from a plan to its accuracy, one at a time or several side by side. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/str.h"
+#include "tune/stand.h"
+
+static size_t n_stands(const struct lab *l)
+{
+	return l->o.jobs ? l->o.jobs : 1;
+}
+
+int lab_threads(const struct lab *l)
+{
+	return n_stands(l) > 1 ? 1 : l->o.threads;
+}
+
+static void stand_clear(struct stand *d)
+{
+	session_free(d->session);
+	d->session = NULL;
+	model_free(d->model);
+	d->model = NULL;
+	plan_release(&d->plan);
+}
+
+void lab_forget_stands(struct lab *l)
+{
+	size_t i;
+
+	for (i = 0; l->stands && i < n_stands(l); i++) {
+		struct stand *d = &l->stands[i];
+
+		stand_clear(d);
+		metric_free(d->metric);
+		recall_release(&d->recall);
+		free(d->scores);
+	}
+	if (l->stands)
+		pthread_mutex_destroy(&l->lock);
+	free(l->stands);
+	l->stands = NULL;
+	plan_release(&l->kept);
+	free(l->kept_scores);
+	l->kept_scores = NULL;
+	for (i = 0; i < l->n_reference; i++)
+		rows_release(&l->reference[i]);
+	free(l->reference);
+	l->reference = NULL;
+	l->n_reference = 0;
+	order_free(l->order);
+	l->order = NULL;
+}
+
+static struct stand *stand_at(struct lab *l, size_t i)
+{
+	if (!l->stands) {
+		l->stands = xcalloc(n_stands(l), sizeof(*l->stands));
+		pthread_mutex_init(&l->lock, NULL);
+	}
+	return &l->stands[i];
+}
+
+/* The one that has this plan's model; else the first, to be given it. */
+static struct stand *stand_for(struct lab *l, const struct plan *p)
+{
+	size_t i;
+
+	for (i = 0; i < n_stands(l); i++)
+		if (stand_at(l, i)->model && plan_equal(&stand_at(l, i)->plan, p))
+			return stand_at(l, i);
+	return stand_at(l, 0);
+}
+
+static enum fettle_status make_model(struct lab *l, struct stand *d, const struct plan *p, double *seconds,
+				     struct err *err)
+{
+	struct quantizer *z = NULL;
+	struct qplan q = QPLAN_INIT;
+	enum fettle_status st;
+	double start;
+
+	if (d->model && plan_equal(&d->plan, p))
+		return FETTLE_OK;
+	stand_clear(d);
+	pthread_mutex_lock(&l->lock);
+	st = lab_quantizer(l, p, &z, err);
+	start = clock_now();
+	if (!st) {
+		tuning_qplan(l->t, p, &q);
+		st = quantize(z, &q, &d->model, err);
+		qplan_release(&q);
+	}
+	pthread_mutex_unlock(&l->lock);
+	*seconds += clock_now() - start;
+	if (!st)
+		plan_copy(&d->plan, p);
+	return st;
+}
+
+static enum fettle_status make_session(struct lab *l, struct stand *d, double *seconds, struct err *err)
+{
+	struct session_options so = { .threads = lab_threads(l), .level = l->o.level };
+	double start = clock_now();
+	enum fettle_status st = FETTLE_OK;
+
+	if (!d->session)
+		st = session_new(&d->session, l->rt, d->model, &so, err);
+	*seconds += clock_now() - start;
+	return st;
+}
+
+enum fettle_status lab_model(struct lab *l, const struct plan *p, struct model **out, struct err *err)
+{
+	struct stand *d = stand_for(l, p);
+	enum fettle_status st = make_model(l, d, p, &l->times.quantize, err);
+
+	*out = d->model;
+	return st;
+}
+
+enum fettle_status lab_session(struct lab *l, const struct plan *p, struct session **out, struct err *err)
+{
+	struct stand *d = stand_for(l, p);
+	enum fettle_status st;
+
+	st = make_model(l, d, p, &l->times.quantize, err);
+	if (!st)
+		st = make_session(l, d, &l->times.session, err);
+	*out = d->session;
+	return st;
+}
+
+/* ---- evaluation ---- */
+
+bool has_evaluator(const struct lab *l)
+{
+	return l->o.eval_cmd || l->o.evaluate;
+}
+
+/* The thread that the search runs on asks whether to stop, and tells the others. */
+static bool trial_goes_on(void *lab, size_t done, size_t total)
+{
+	struct lab *l = lab;
+
+	(void)done;
+	(void)total;
+	if (pthread_equal(pthread_self(), l->main) && lab_stopped(l))
+		atomic_store(&l->stop, true);
+	return !atomic_load(&l->stop);
+}
+
+/* the user's program or function */
+enum fettle_status lab_evaluate_file(struct lab *l, const char *path, double *value, struct err *err)
+{
+	l->main = pthread_self();
+	if (l->o.eval_cmd)
+		return evaluate_command(l->o.eval_cmd, path, lab_go_on, l, value, err);
+	*value = l->o.evaluate(l->o.evaluate_self, path);
+	if (isnan(*value))
+		return fail(err, FETTLE_INVALID, "the evaluator gave no number");
+	return FETTLE_OK;
+}
+
+static enum fettle_status evaluate_saved(struct lab *l, const struct stand *d, double *value, struct err *err)
+{
+	char *path = xstrfmt("%s/trial%zu.onnx", l->o.workspace, (size_t)(d - l->stands));
+	enum fettle_status st;
+
+	st = model_save(d->model, path, err);
+	if (!st && l->o.eval_cmd)
+		st = evaluate_command(l->o.eval_cmd, path, trial_goes_on, l, value, err);
+	else if (!st)
+		st = lab_evaluate_file(l, path, value, err);
+	unlink(path);
+	free(path);
+	return st;
+}
+
+static bool certain(void *verdict, double low, double high)
+{
+	return verdict_certain(verdict, low, high);
+}
+
+/* Dynamic ranges are those of a whole batch: which samples are in it changes the result. */
+static bool depends_on_batches(const struct lab *l, const struct plan *p)
+{
+	size_t i;
+
+	for (i = 0; i < l->t->space.n_ops; i++)
+		if (l->t->space.v[i].options[p->choice[i]].mode == OPTION_DYNAMIC)
+			return true;
+	return false;
+}
+
+static void evaluation_init(struct lab *l, struct stand *d, struct evaluation *e)
+{
+	size_t i;
+
+	if (!d->metric)
+		d->metric = metric_twin(l->metric);
+	d->recall.l = l;
+	*e = (struct evaluation){ .net = network_of(d->session),
+				  .feed = l->eval,
+				  .metric = d->metric,
+				  .progress = trial_goes_on,
+				  .self = l };
+	if (l->o.has_reference)
+		e->reference = recall_network(&d->recall);
+	if (!l->order)
+		return;
+	e->place = l->order->place;
+	e->n_scores = l->order->n;
+	d->scores = xrealloc(d->scores, e->n_scores, sizeof(*d->scores));
+	for (i = 0; i < e->n_scores; i++)
+		d->scores[i] = NAN;
+	e->scores = d->scores;
+}
+
+static enum fettle_status evaluate(struct lab *l, struct stand *d, struct trial *t, struct accuracy *a,
+				   struct err *err)
+{
+	const struct metric_type *type = metric_type(l->metric);
+	struct verdict v;
+	struct paired paired;
+	struct evaluation e;
+
+	evaluation_init(l, d, &e);
+	if (t->verdict && l->order) {
+		v = *t->verdict;
+		e.certain = certain;
+		e.judge = &v;
+	}
+	if (t->verdict && l->order && l->order->feed && !depends_on_batches(l, &t->plan)) {
+		e.feed = l->order->feed;
+		if (!l->order->hard) {
+			paired_init(&paired, e.n_scores, type->score_max - type->score_min, l->o.confidence);
+			e.paired = &paired;
+			e.baseline = l->order->baseline;
+		}
+	}
+	return evaluate_accuracy(&e, a, err);
+}
+
+enum fettle_status lab_evaluate(struct lab *l, struct session *s, struct accuracy *a, struct err *err)
+{
+	struct evaluation e = { .net = network_of(s),
+				.reference = network_of(l->o.has_reference ? l->fp32 : NULL),
+				.feed = l->eval,
+				.metric = l->metric,
+				.progress = lab_go_on,
+				.self = l };
+	double start = clock_now();
+	enum fettle_status st = evaluate_accuracy(&e, a, err);
+
+	l->times.evaluate += clock_now() - start;
+	l->samples_evaluated += a->samples;
+	return st;
+}
+
+/* ---- a trial ---- */
+
+/* recipes may leave nothing of what a plan quantizes: such a plan is no success, whatever its accuracy */
+static bool quantizes_nothing(const struct lab *l, const struct plan *p)
+{
+	struct qplan q = QPLAN_INIT;
+	struct qplan_summary sum;
+
+	tuning_qplan(l->t, p, &q);
+	sum = qplan_summarise(&q, &l->s->ops);
+	qplan_release(&q);
+	return !sum.int8 && !sum.int16 && !sum.dynamic;
+}
+
+static enum fettle_status run_on(struct lab *l, struct stand *d, struct trial *t)
+{
+	struct accuracy a = { .value = NAN };
+	struct err why = ERR_INIT;
+	enum fettle_status st;
+	double start;
+
+	if (quantizes_nothing(l, &t->plan)) {
+		t->score.failed = true;
+		snprintf(t->why, sizeof(t->why), "its recipes leave nothing quantized");
+		return FETTLE_OK;
+	}
+	st = make_model(l, d, &t->plan, &t->quantize_s, &why);
+	if (!st)
+		st = lab_size(d->model, &t->size_bytes, &why);
+	if (!st && !has_evaluator(l))
+		st = make_session(l, d, &t->session_s, &why);
+	start = clock_now();
+	if (!st && has_evaluator(l))
+		st = evaluate_saved(l, d, &a.value, &why);
+	else if (!st)
+		st = evaluate(l, d, t, &a, &why);
+	t->evaluate_s = clock_now() - start;
+	t->samples = a.samples;
+	if (st && atomic_load(&l->stop)) {
+		fail(&d->err, FETTLE_STOP, "stopped");
+		return FETTLE_STOP;
+	}
+	if (st) { /* this plan cannot be had: the search goes on without it */
+		t->score.failed = true;
+		snprintf(t->why, sizeof(t->why), "%.255s", why.msg);
+		return FETTLE_OK;
+	}
+	t->score.accuracy = a.value;
+	t->score.early = !has_evaluator(l) && a.samples < l->order->n;
+	t->score.low = a.low;
+	t->score.high = a.high;
+	return FETTLE_OK;
+}
+
+/* what it cost, and what it did not */
+static void account(struct lab *l, const struct trial *t)
+{
+	l->times.quantize += t->quantize_s;
+	l->times.session += t->session_s;
+	l->times.evaluate += t->evaluate_s;
+	l->samples_evaluated += t->samples;
+	if (t->score.early && t->samples)
+		l->saved.early += t->evaluate_s * (double)(l->order->n - t->samples) / (double)t->samples;
+}
+
+static void begin(struct lab *l)
+{
+	l->main = pthread_self();
+	atomic_store(&l->stop, lab_stopped(l));
+}
+
+enum fettle_status lab_run(void *lab, struct trial *t, struct err *err)
+{
+	struct lab *l = lab;
+	struct stand *d = stand_at(l, 0);
+	enum fettle_status st;
+
+	begin(l);
+	st = run_on(l, d, t);
+	account(l, t);
+	if (st)
+		*err = d->err;
+	return st;
+}
+
+struct job_on_stand {
+	struct lab *l;
+	struct stand *d;
+	struct trial *t;
+	enum fettle_status st;
+};
+
+static void *job_main(void *arg)
+{
+	struct job_on_stand *j = arg;
+
+	j->st = run_on(j->l, j->d, j->t);
+	return NULL;
+}
+
+void lab_run_all(void *lab, struct trial *t, size_t n, enum fettle_status *st, struct err *err)
+{
+	struct lab *l = lab;
+	struct job_on_stand *jobs = xcalloc(n, sizeof(*jobs));
+	pthread_t *threads = xcalloc(n, sizeof(*threads));
+	bool *started = xcalloc(n, sizeof(*started));
+	double start = clock_now(), sum = 0;
+	size_t i;
+
+	begin(l);
+	for (i = 0; i < n; i++)
+		jobs[i] = (struct job_on_stand){ l, stand_at(l, i), &t[i], FETTLE_OK };
+	for (i = 1; i < n; i++)
+		started[i] = pthread_create(&threads[i], NULL, job_main, &jobs[i]) == 0;
+	for (i = 0; i < n; i++)
+		if (!started[i]) /* the first is this thread's own */
+			job_main(&jobs[i]);
+	for (i = 0; i < n; i++) {
+		if (started[i])
+			pthread_join(threads[i], NULL);
+		account(l, &t[i]);
+		sum += t[i].quantize_s + t[i].session_s + t[i].evaluate_s;
+		st[i] = jobs[i].st;
+		if (st[i])
+			*err = jobs[i].d->err;
+	}
+	l->saved.beside += fmax(sum - (clock_now() - start), 0);
+	free(jobs);
+	free(threads);
+	free(started);
+}
+
+/* ---- afterwards ---- */
+
+static const struct stand *stand_with(const struct lab *l, const struct plan *p)
+{
+	size_t i;
+
+	for (i = 0; l->stands && i < n_stands(l); i++)
+		if (l->stands[i].model && l->stands[i].scores && plan_equal(&l->stands[i].plan, p))
+			return &l->stands[i];
+	return NULL;
+}
+
+void lab_learn(struct lab *l, const struct trial *t)
+{
+	const struct stand *d = stand_with(l, &t->plan);
+	char *text;
+
+	if (!d || t->score.failed || !l->order || !t->samples)
+		return;
+	if (t->score.met) {
+		plan_copy(&l->kept, &t->plan);
+		l->kept_scores = xrealloc(l->kept_scores, l->order->n, sizeof(*l->kept_scores));
+		memcpy(l->kept_scores, d->scores, l->order->n * sizeof(*l->kept_scores));
+	}
+	if (!l->order->hard || !metric_type(l->metric)->is_mean)
+		return;
+	hard_learn(l->order->hard, d->scores);
+	if (l->history) {
+		text = hard_save(l->order->hard);
+		history_set_meta(l->history, "hard samples", text, NULL);
+		free(text);
+	}
+}
+
+/* the samples that the trial did not look at */
+static enum fettle_status visit_missing(struct lab *l, struct evaluation *e, struct feed **feed,
+					struct err *err)
+{
+	size_t *missing = xcalloc(l->order->n, sizeof(*missing)), i, n = 0;
+	enum fettle_status st = FETTLE_OK;
+
+	for (i = 0; i < l->order->n; i++) {
+		e->scores[i] = l->kept_scores[i];
+		if (isnan(e->scores[i]))
+			missing[n++] = l->order->sample[i];
+	}
+	if (n) {
+		*feed = feed_twin(l->eval);
+		st = feed_set_order(*feed, missing, n, err);
+		e->feed = *feed;
+	}
+	free(missing);
+	return st;
+}
+
+enum fettle_status lab_finish(struct lab *l, const struct plan *p, double *value, struct err *err)
+{
+	bool part = l->kept_scores && plan_equal(&l->kept, p) && metric_type(l->metric)->is_mean &&
+		    !depends_on_batches(l, p);
+	struct stand *d = stand_for(l, p);
+	struct feed *feed = NULL;
+	struct evaluation e;
+	struct accuracy a;
+	double start;
+	enum fettle_status st;
+
+	begin(l);
+	atomic_store(&l->stop, false); /* short, and not to be broken off */
+	st = make_model(l, d, p, &l->times.quantize, err);
+	if (!st)
+		st = make_session(l, d, &l->times.session, err);
+	if (st)
+		return st;
+	start = clock_now();
+	evaluation_init(l, d, &e);
+	e.progress = NULL;
+	if (part)
+		st = visit_missing(l, &e, &feed, err);
+	if (!st)
+		st = evaluate_accuracy(&e, &a, err);
+	feed_free(feed);
+	if (st)
+		return st;
+	*value = a.value;
+	l->times.evaluate += clock_now() - start;
+	l->samples_evaluated += a.samples;
+	return FETTLE_OK;
+}
