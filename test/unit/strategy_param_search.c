@@ -75,20 +75,20 @@ static double loss_of(const struct plan *p, const struct space *space)
 	return loss + 0.5;
 }
 
-static enum fettle_status fake_run(void *self, const struct plan *p, struct trial *out, struct err *err)
+static enum fettle_status fake_run(void *self, struct trial *t, struct err *err)
 {
 	struct fake *f = self;
 
 	(void)err;
-	VEC_PUSH(&f->tried, plan_settings(p, &f->space));
-	out->score.accuracy = 1 - loss_of(p, &f->space);
+	VEC_PUSH(&f->tried, plan_settings(&t->plan, &f->space));
+	t->score.accuracy = 1 - loss_of(&t->plan, &f->space);
 	return FETTLE_OK;
 }
 
-static enum fettle_status fake_objective(void *self, const struct plan *p, double *value, struct err *err)
+static enum fettle_status fake_objective(void *self, struct trial *t, double *value, struct err *err)
 {
 	(void)self;
-	(void)p;
+	(void)t;
 	(void)err;
 	*value = 0;
 	return FETTLE_OK;
