@@ -374,6 +374,8 @@ enum fettle_status auto_search_begin(struct tune_run *u)
 
 /* ---- the log ---- */
 
+enum { LOGGED_MAX = 1000 }; /* candidates that are listed beforehand */
+
 static void log_line(struct auto_search *as, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 static void log_line(struct auto_search *as, const char *fmt, ...)
 {
@@ -412,13 +414,15 @@ enum fettle_status auto_search_open(struct tune_run *u)
 		 : as->p.two_stage ? "two stages"
 				   : as->p.algorithm,
 		 u->base.metric);
-	for (i = 0; i < as->list.n; i++) {
+	for (i = 0; i < as->list.n && i < LOGGED_MAX; i++) {
 		struct str text = STR_INIT;
 
 		settings_text(&as->list.v[i], NULL, &text);
 		log_line(as, "candidate: %s", text.s);
 		str_release(&text);
 	}
+	if (i < as->list.n)
+		log_line(as, "and %zu more candidates", as->list.n - i);
 	return st;
 }
 

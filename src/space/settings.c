@@ -269,15 +269,18 @@ void settings_text(const struct settings *s, const struct settings_list *l, stru
 	int i;
 
 	for (i = 0; i < SETTINGS; i++) {
-		const char *dot = strrchr(setting_infos[i].name, '.');
+		const struct setting_info *info = &setting_infos[i];
+		const char *dot = strrchr(info->name, '.');
 
 		if (isnan(s->v[i]) || (l && !l->varies[i]))
 			continue;
-		str_addf(out, "%s%s: ", out->n > before ? ", " : "", dot ? dot + 1 : setting_infos[i].name);
-		add_value(out, setting_infos[i].type, s->v[i]);
+		if (l && info->type == SETTING_BOOL && s->v[i] == info->first)
+			continue; /* what is switched as it always is goes without saying */
+		str_addf(out, "%s%s: ", out->n > before ? ", " : "", dot ? dot + 1 : info->name);
+		add_value(out, info->type, s->v[i]);
 	}
 	if (out->n == before)
-		str_addf(out, "the only one");
+		str_addf(out, "the defaults");
 }
 
 static struct finetune finetune_of(const struct settings *s)

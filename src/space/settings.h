@@ -84,7 +84,8 @@ bool settings_equal(const struct settings *a, const struct settings *b);
 double settings_cost(const struct settings *s);
 bool settings_on(const struct settings *s, enum setting which); /* a bool, and true */
 
-/* In words: those that vary in the list; all that have a meaning where there is no list. */
+/* In words: what varies in the list, but for switches that are as by default; all that have a meaning where there is
+ * no list. */
 void settings_text(const struct settings *s, const struct settings_list *l, struct str *out);
 /* What activations, weights and recipes become. */
 void settings_apply(const struct settings *s, struct qplan_defaults *d, struct recipes *r);

@@ -71,14 +71,12 @@ search 0 '7 candidates' $data --jobs 2 -o "$dir/jobs.onnx"
 [ "$(trials "$ws" | cksum)" = "$before" ] && cmp -s "$dir/jobs.onnx" "$dir/best.onnx" && ok || bad "--jobs 2: another answer"
 
 # targets: the number found, none, in decibels, by a metric, by a program
-search 0 'Found .l2 at most 1000' $data --tolerance 1000
 search 1 'NONE GOOD ENOUGH .l2 at most 0.0001.*: 0 candidates after 7 trials' $data --tolerance 0.0001
 expect 0 l2 eval "$ws/best_model.onnx" --data $e --samples 50 --reference $m --metric l2
 search 0 'psnr at least 1[05]' $data --metric PSNR --tolerance 10
 search 0 'ssim at least 0.5' $data --metric SSIM --tolerance 0.5
 search 0 'top1' $data --metric top1 --tolerance 0.5
 search 0 'l1 ' --calib $c --threads 1 --metric L1 # on the calibration data
-search 0 'cosine' --calib $c --threads 1 --metric cosine --tolerance 0.9
 search 0 'eval-cmd at least' --calib $c --threads 1 --tolerance 0.5 --eval-cmd \
 	"$fettle eval {model} --data $e --samples 100 --threads 1 --json | sed -n 's/.*\"value\": \([0-9.]*\).*/\1/p'"
 
@@ -207,7 +205,7 @@ conf=$space
 slow="search $m -c $space --calib $c --eval $e --threads 1 --quiet"
 # shellcheck disable=SC2086
 "$fettle" $slow --workspace "$dir/whole" >"$dir/out" || bad "the whole run: $(head -c 200 "$dir/out")"
-for t in 0.2 0.5 0.9 0.4 1.3; do
+for t in 0.3 0.9 0.6; do
 	resume=
 	"$fettle" history "$dir/cut" >/dev/null 2>&1 && resume=--resume
 	# shellcheck disable=SC2086
