@@ -16,7 +16,7 @@
 #include "sampler/trials.h"
 #include "sampler/type.h"
 
-#define SIGMA_START 0.2
+#define SIGMA_START (1. / 6)
 #define SIGMA_END 1e-9 /* in parts of the scale: converged */
 #define LEARNING 0.25  /* of the options' probabilities, per generation */
 #define MARGIN 0.1     /* of probability that all options share, whatever was learnt */

@@ -67,12 +67,10 @@ struct hunt {
 static void *gp_start(const struct point_space *space, const struct sampler_options *opt)
 {
 	struct gp *g = xcalloc(1, sizeof(*g));
-	size_t i;
 
 	g->space = space;
 	g->n_outputs = 1 + opt->n_constraints;
-	for (i = 0; i < space->n; i++)
-		g->numbers_too |= param_is_number(&space->params[i]);
+	g->numbers_too = point_has_numbers(space);
 	trials_init(&g->trials, space, opt);
 	rng_seed(&g->rng, opt->seed ^ 0x6770000000000000u);
 	return g;

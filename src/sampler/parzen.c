@@ -233,32 +233,42 @@ static double draw_number(const struct parzen *d, struct rng *rng, size_t kernel
 	return param_from_unit(&d->trials->space->params[k], u);
 }
 
-void parzen_draw(const struct parzen *d, struct rng *rng, double *point)
+static size_t choose_kernel(const struct parzen *d, struct rng *rng)
 {
-	const struct point_space *space = d->trials->space;
 	double u = rng_unit(rng);
-	const double *trial;
-	size_t kernel, i;
+	size_t kernel;
 
 	for (kernel = 0; kernel < d->n && u >= d->weights[kernel]; kernel++)
 		u -= d->weights[kernel];
-	if (kernel == d->n) {
-		point_draw(space, rng, point);
-		return;
-	}
-	trial = point_set_get(&d->trials->points, d->numbers[kernel]);
-	for (i = 0; i < space->n; i++) {
-		const struct point_param *p = &space->params[i];
+	return kernel;
+}
 
-		if (!point_active(space, point, i))
+static double draw_param(const struct parzen *d, struct rng *rng, size_t kernel, size_t i)
+{
+	const struct point_param *p = &d->trials->space->params[i];
+	double trial = kernel < d->n ? point_set_get(&d->trials->points, d->numbers[kernel])[i] : NAN;
+
+	if (isnan(trial))
+		return param_draw(p, rng);
+	if (param_is_number(p))
+		return draw_number(d, rng, kernel, i);
+	if (rng_unit(rng) * ((double)(d->n + 1) + d->prior_weight) < (double)(d->n + 1))
+		return trial; /* 1 against w / K */
+	return param_draw(p, rng);
+}
+
+void parzen_draw(const struct parzen *d, struct rng *rng, bool mixed, double *point)
+{
+	const struct point_space *space = d->trials->space;
+	size_t kernel = choose_kernel(d, rng), i;
+
+	for (i = 0; i < space->n; i++) {
+		if (!point_active(space, point, i)) {
 			point[i] = NAN;
-		else if (isnan(trial[i]))
-			point[i] = param_draw(p, rng);
-		else if (param_is_number(p))
-			point[i] = draw_number(d, rng, kernel, i);
-		else if (rng_unit(rng) * ((double)(d->n + 1) + d->prior_weight) < (double)(d->n + 1))
-			point[i] = trial[i]; /* 1 against w / K */
-		else
-			point[i] = param_draw(p, rng);
+			continue;
+		}
+		if (mixed)
+			kernel = choose_kernel(d, rng);
+		point[i] = draw_param(d, rng, kernel, i);
 	}
 }

@@ -29,6 +29,7 @@ void parzen_init(struct parzen *d, const struct trials *t, size_t *numbers, size
 void parzen_release(struct parzen *d);
 
 double parzen_log(const struct parzen *d, const double *point); /* densities of numbers are on their scale */
-void parzen_draw(const struct parzen *d, struct rng *rng, double *point);
+/* From one kernel, or from one for each parameter. */
+void parzen_draw(const struct parzen *d, struct rng *rng, bool mixed, double *point);
 
 #endif

@@ -199,6 +199,16 @@ void point_space_release(struct point_space *s)
 	free(s->params);
 }
 
+bool point_has_numbers(const struct point_space *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->n; i++)
+		if (param_is_number(&s->params[i]))
+			return true;
+	return false;
+}
+
 /* Of a chain of siblings, those below them included; the last is the lowest digit. */
 static uint64_t chain_index(const struct point_space *s, size_t last, const double *point)
 {

@@ -40,6 +40,7 @@ struct point_space {
 /* Takes what sampler_new() has checked. Floats without a step are continuous when `levels` is 0. */
 void point_space_init(struct point_space *s, const struct sampler_param *params, size_t n, unsigned levels);
 void point_space_release(struct point_space *s);
+bool point_has_numbers(const struct point_space *s);
 
 static inline bool param_is_number(const struct point_param *p)
 {

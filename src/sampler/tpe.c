@@ -6,7 +6,8 @@
  *
  * One thing differs: in Optuna a kernel's prior weighs 1 / K for each option, which with many options drowns
  * the trial itself; here the options share that weight. Pending trials count among the rest, so that the
- * next point keeps away from them.
+ * next point keeps away from them. Where there are numbers, every second candidate takes each parameter from
+ * a good trial of its own.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ struct tpe {
 	struct trials trials;
 	struct rng rng;
 	struct sampler_tpe_options opt;
+	bool numbers_too;
 };
 
 static struct sampler_tpe_options with_defaults(struct sampler_tpe_options o)
@@ -41,6 +43,7 @@ static void *tpe_start(const struct point_space *space, const struct sampler_opt
 	struct tpe *t = xcalloc(1, sizeof(*t));
 
 	t->space = space;
+	t->numbers_too = point_has_numbers(space);
 	t->opt = with_defaults(opt->tpe);
 	trials_init(&t->trials, space, opt);
 	rng_seed(&t->rng, opt->seed ^ 0x7470650000000000u);
@@ -106,7 +109,7 @@ static bool tpe_ask(void *state, double *point)
 	for (i = 0; i < t->opt.candidates; i++) {
 		double score;
 
-		parzen_draw(&good, &t->rng, candidate);
+		parzen_draw(&good, &t->rng, t->numbers_too && i % 2, candidate);
 		if (trials_seen(&t->trials, candidate))
 			continue;
 		score = parzen_log(&good, candidate) - parzen_log(&rest, candidate);
