@@ -9,8 +9,8 @@
  * decides, against the model as it is. None of that depends on how channels are scaled at the outset, here or in the
  * next layer: there is nothing to repeat.
  *
- * With bias absorption: what a channel always has before its Relu (the least that was calibrated, if above 0) is
- * taken out of it and put into the next bias, where the next layer sees no padding.
+ * With bias absorption: what a channel always has before its Relu (a good deal less than the least that was
+ * calibrated, if that is above 0) is taken out of it and put into the next bias, where the next layer sees no padding.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -79,16 +79,20 @@ static void cut(const double *ideal, const double *width, size_t n, double limit
 			s[i] = width[i] > 0 ? limit / width[i] : exp(sum / fmax(count, 1));
 }
 
-/* is there a layer or a BatchNorm that makes the channels? (Other normalisations are smooth()'s.) */
+/* is there a layer or a BatchNorm that makes the channels, or a convolution that reads them? (What is between other
+ * normalisations and matrices is smooth()'s.) */
 static bool has_layer(const struct channels *c, size_t class)
 {
+	const struct model *m = c->s->m;
 	size_t i;
 
 	for (i = 0; i < c->parts.n; i++) {
-		const struct node *n = c->s->m->nodes.v[c->parts.v[i].node];
+		const struct part *p = &c->parts.v[i];
+		const struct node *n = m->nodes.v[p->node];
 
-		if (c->parts.v[i].class == class && c->parts.v[i].role == PART_MAKES &&
-		    (is_linear(c->s->m, n) || node_is(n, "BatchNormalization")))
+		if (p->class == class &&
+		    ((p->role == PART_MAKES && (is_linear(m, n) || node_is(n, "BatchNormalization"))) ||
+		     (p->role == PART_READS && is_linear(m, n) && !is_matrix_op(m, n))))
 			return true;
 	}
 	return false;
@@ -193,7 +197,7 @@ out:
 	return st;
 }
 
-/* the least that each channel of a Relu's input had, where that was above 0 */
+/* the least that each channel of a Relu's input had, where that was well above 0: other data may have less */
 static enum fettle_status absorb(struct rewrite *w, size_t value, struct err *err)
 {
 	const size_t class = channels_class(&w->c, value), n = w->c.size[class];
@@ -205,7 +209,8 @@ static enum fettle_status absorb(struct rewrite *w, size_t value, struct err *er
 
 	st = channel_extremes_get(w->seen, w->base->g.names[value], w->c.lanes[value].axis, n, &x, err);
 	for (i = 0; i < n && !st; i++) {
-		shift[i] = fmaxf(x.min[i], 0) * (w->factor[class] ? w->factor[class][i] : 1);
+		shift[i] = fmax(x.min[i] - 0.5 * (x.max[i] - x.min[i]), 0) *
+			   (w->factor[class] ? w->factor[class][i] : 1);
 		any |= shift[i] > 0;
 	}
 	if (!st && any)

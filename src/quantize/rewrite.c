@@ -536,9 +536,16 @@ enum fettle_status rewrite_read(struct rewrite *w, const char *text, struct err 
 		char *p = (char *)(uintptr_t)text + kind, *name;
 		size_t n = strtoull(p, &p, 10), i, value, class;
 
+		if (n > line)
+			n = line; /* it cannot hold as many */
 		x = xcalloc(n + 1, sizeof(*x));
-		for (i = 0; i < n && p < end; i++)
+		for (i = 0; i < n && p < end; i++) {
+			const char *before = p;
+
 			x[i] = strtod(p, &p);
+			if (p == before)
+				break;
+		}
 		name = p < end ? xstrfmt("%.*s", (int)(end - p - 1), p + 1) : xstrdup("");
 		value = graph_value(&w->base->g, name);
 		class = value == MAP_NONE ? NO_CLASS : channels_class(&w->c, value);

@@ -251,6 +251,8 @@ static void add_recipes(struct tuning *t, const struct tuning_options *o)
 		if (!info->tuned || (fixed && !(info->has_alpha && now && o->n_alphas > 1)))
 			continue;
 		n = list_recipe(t, info, fixed, o, &options);
+		if (n < 2)
+			continue;
 		t->recipe_options[t->n_recipes] = options;
 		t->recipe[t->n_recipes++] = i;
 		t->space.v[t->space.n++] = (struct param){

@@ -21,6 +21,40 @@ static struct feed *open_feed(struct model *m, const char *data, size_t batch, s
 	return feed;
 }
 
+/* against a loop over all there is: z[i] = i + 10, in [7, 2, 3] */
+static void check_extremes(struct model *m, struct feed *feed)
+{
+	static const struct channel_axis want[] = { { "z", 1, 2 }, { "z", -1, 3 }, { "f", 1, 6 } };
+	static const size_t inner[] = { 3, 1, 1 };
+	struct channel_means *c = NULL;
+	struct channel_extremes x;
+	struct err err = ERR_INIT;
+	size_t w, k, i;
+
+	assert_ok(calibrate_extremes(&c, rt, m, want, ARRAY_LEN(want), feed,
+				     &(struct calibrate_options){ .threads = 1 }, &err),
+		  err);
+	for (w = 0; w < ARRAY_LEN(want); w++) {
+		assert_ok(channel_extremes_get(c, want[w].value, want[w].axis, want[w].channels, &x, &err),
+			  err);
+		assert_int_equal(x.samples, 7);
+		assert_int_equal(x.count, 42 / want[w].channels);
+		for (k = 0; k < want[w].channels; k++) {
+			double min = 1e9, max = -1e9, power = 0;
+
+			for (i = 0; i < 42; i++)
+				if (i / inner[w] % want[w].channels == k) {
+					min = fmin(min, (double)i + 10);
+					max = fmax(max, (double)i + 10);
+					power += ((double)i + 10) * ((double)i + 10) / (double)x.count;
+				}
+			assert_true(x.min[k] == min && x.max[k] == max);
+			assert_true(fabs(x.power[k] - power) < 1e-4 * power);
+		}
+	}
+	channel_means_free(c);
+}
+
 /* x[i] counts up from 0 in [n, 2, 3]; z = x + 10 */
 static void check(const char *shape, size_t batch)
 {
@@ -36,6 +70,7 @@ static void check(const char *shape, size_t batch)
 	struct str npz = sample_npz(N, false, false);
 	struct err err = ERR_INIT;
 	char *data = put_file(dir, "x.npz", &npz), *path = xstrfmt("%s/m.onnx", dir);
+	struct channel_extremes x;
 	double got[6];
 	size_t k;
 
@@ -58,7 +93,10 @@ static void check(const char *shape, size_t batch)
 		assert_true(fabs(got[k] - (28 + (double)k)) < 1e-9);
 	assert_int_equal(channel_means_get(c, "y", -1, 6, got, &err), FETTLE_INVALID);
 	assert_int_equal(channel_means_get(c, "z", 1, 3, got, &err), FETTLE_INVALID);
+	assert_int_equal(channel_extremes_get(c, "z", 1, 2, &x, &err),
+			 FETTLE_INVALID); /* not in this sweep */
 	channel_means_free(c);
+	check_extremes(m, feed);
 	c = NULL;
 	assert_int_equal(calibrate_means(&c, rt, m, &(struct channel_axis){ "z", 1, 5 }, 1, feed, &o, &err),
 			 FETTLE_INVALID);

@@ -31,7 +31,7 @@ static const char everything[] =
 	"    optypes_to_exclude_output_quant: [MatMul, Gemm]\n"
 	"    graph_optimization_level: ENABLE_EXTENDED\n"
 	"    include_cle: true\n"
-	"    include_sq: true\n"
+	"    # include_sq: another name of smooth_quant\n"
 	"    include_auto_mp: true\n"
 	"    include_fast_ft: true\n"
 	"  calibration:\n"
@@ -224,7 +224,7 @@ static void test_everything(void **state)
 	assert_int_equal(c->quantization.format, FORMAT_QOPERATOR);
 	assert_int_equal(c->recipes.alpha.n, 2);
 	assert_false(c->recipes.gemm_to_matmul || c->recipes.scale_propagation_concat);
-	assert_true(c->recipes.smooth_quant && c->recipes.include_fast_ft);
+	assert_true(c->recipes.smooth_quant && c->recipes.cle && c->recipes.include_fast_ft);
 	assert_string_equal(c->recipes.optypes_to_exclude_output_quant.v[1], "Gemm");
 	assert_int_equal(c->recipes.graph_optimization_level, GRAPH_EXTENDED);
 	check_data(c);
@@ -428,6 +428,11 @@ static void test_set(void **state)
 	assert_int_equal(c->tuning.criterion, CRITERION_ABSOLUTE);
 	assert_ok(config_set(c, "quantization.recipes.smooth_quant_args.alpha", "auto", "--set", &err), err);
 	assert_true(c->recipes.alpha_auto);
+	assert_ok(config_set(c, "quantization.recipes.include_sq", "true", "--set", &err), err);
+	assert_ok(config_set(c, "quantization.recipes.include_cle", "true", "--set", &err), err);
+	assert_true(c->recipes.smooth_quant && c->recipes.cle);
+	assert_ok(config_set(c, "quantization.recipes.cle", "false", "--set", &err), err);
+	assert_false(c->recipes.cle);
 	assert_ok(config_set(c, "quantization.recipes.smooth_quant_args.alpha", "[0.1, 0.9]", "--set", &err),
 		  err);
 	assert_true(!c->recipes.alpha_auto && c->recipes.alpha.v[1] == 0.9);

@@ -29,12 +29,15 @@ static size_t op_named(const struct tuning *t, const char *name)
 static struct tuning *make(const struct constraint *v, size_t n, enum approach approach, bool saturates)
 {
 	static const int64_t samples[] = { 10, 20 };
+	static const double alphas[] = { SMOOTH_AUTO, 0.5, 0.25 };
 	bool fixed[16] = { false };
 	struct op_mask *masks = xcalloc(s->ops.n, sizeof(*masks));
 	struct cpu cpu = { "test", saturates };
 	struct tuning_options o = { .defaults = qplan_defaults(&cpu),
 				    .masks = masks,
 				    .recipe_fixed = fixed,
+				    .alphas = alphas,
+				    .n_alphas = ARRAY_LEN(alphas),
 				    .samples = samples,
 				    .n_samples = 2 };
 	struct err err = ERR_INIT;
