@@ -224,7 +224,7 @@ trials "$dir/cut" >"$dir/cut.trials"
 cmp -s "$dir/whole.trials" "$dir/cut.trials" && cmp -s "$dir/whole/best_model.onnx" "$dir/cut/best_model.onnx" && ok || bad "killed and resumed, other trials"
 
 # Ctrl-C: what was found is written
-timeout -s INT 1.5 "$fettle" search $m -c "$space" --calib $c --threads 1 --tolerance 1 --eval-cmd 'sleep 0.3; echo 1 {model}' --workspace "$dir/int" >"$dir/out" 2>&1
+timeout --foreground -s INT 1.5 "$fettle" search $m -c "$space" --calib $c --threads 1 --tolerance 1 --eval-cmd 'sleep 0.3; echo 1 {model}' --workspace "$dir/int" >"$dir/out" 2>&1
 grep -q 'it was interrupted' "$dir/out" && [ -s "$dir/int/best_model.onnx" ] && ok || bad "Ctrl-C: $(tail -n 3 "$dir/out")"
 
 # the example, and what a search makes of tune's command
