@@ -103,7 +103,8 @@ static enum fettle_status check_number(const struct sampler_param *p, size_t i, 
 		 (p->low != floor(p->low) || p->high != floor(p->high) || p->step != floor(p->step) ||
 		  p->low < -widest || p->high > widest))
 		rule = "an integer needs integers within 2^53";
-	else if (p->step > 0 && (p->high - p->low) / p->step >= widest)
+	else if ((p->high - p->low) / (p->step > 0 ? p->step : 1) >= widest &&
+		 (p->step > 0 || p->kind == SAMPLER_INTEGER))
 		rule = "need fewer than 2^53 steps";
 	if (!rule)
 		return FETTLE_OK;

@@ -51,7 +51,7 @@ struct sampler_condition {
 struct sampler_param {
 	enum sampler_kind kind;
 	unsigned options;                     /* categorical: 1 .. SAMPLER_OPTIONS_MAX */
-	double low, high;                     /* numbers: both included, integers within 2^53 */
+	double low, high;                     /* numbers: both included; fewer than 2^53 steps */
 	double step;                          /* numbers; 0: 1 for integers, none for floats */
 	bool log;                             /* numbers: equal ratios count alike; low > 0 and no step */
 	const struct sampler_condition *when; /* NULL: always active */
