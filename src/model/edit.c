@@ -364,8 +364,10 @@ static Onnx__ValueInfoProto *typed_value(struct model *m, const char *name, cons
 		Onnx__TensorShapeProto__Dimension *d = arena_alloc(&m->arena, sizeof(*d));
 
 		onnx__tensor_shape_proto__dimension__init(d);
-		d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
-		d->dim_value = type->dims[i];
+		if (type->dims[i] >= 0) { /* otherwise it may be anything */
+			d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
+			d->dim_value = type->dims[i];
+		}
 		shape->dim[i] = d;
 	}
 	tt->has_elem_type = 1;
@@ -378,6 +380,14 @@ static Onnx__ValueInfoProto *typed_value(struct model *m, const char *name, cons
 	return v;
 }
 
+struct value typed_input(struct model *m, const char *name, const struct tensor *type)
+{
+	struct value v = { arena_strdup(&m->arena, name), *type, typed_value(m, name, type) };
+
+	v.type.data = NULL;
+	return v;
+}
+
 void model_init_to_input(struct model *m, const char *name)
 {
 	struct value *grown = arena_alloc(&m->arena, (m->n_inputs + 1) * sizeof(*grown));
@@ -386,8 +396,7 @@ void model_init_to_input(struct model *m, const char *name)
 
 	if (m->n_inputs)
 		memcpy(grown, m->inputs, m->n_inputs * sizeof(*grown));
-	grown[m->n_inputs] = (struct value){ w->name, w->t, typed_value(m, w->name, &w->t) };
-	grown[m->n_inputs].type.data = NULL;
+	grown[m->n_inputs] = typed_input(m, w->name, &w->t);
 	m->inputs = grown;
 	m->n_inputs++;
 	map_release(&m->init_index);

@@ -41,6 +41,14 @@ struct cuts {
 void graph_cuts(const struct graph_index *g, bool main_path, struct cuts *out);
 void cuts_release(struct cuts *c);
 
+/*
+ * of[value]: two values, of whatever models, that have the same number are computed from the inputs by the same nodes
+ * with the same constants. Names of nodes and of values other than inputs do not matter.
+ */
+void graph_fingerprints(const struct graph_index *g, uint64_t *of);
+/* What it takes to compute the outputs when some values are known: nodes[], and the values[] that are read or known. */
+void graph_behind(const struct graph_index *g, const bool *known, bool *nodes, bool *values);
+
 /* Repeated transformer blocks: nodes first..last, each with an attention (MatMul, Softmax, MatMul). */
 struct block {
 	int first, last;

@@ -126,6 +126,9 @@ void model_drop_repeats(struct model *m);
 const struct value *model_value(const struct model *m, const char *name);
 /* A constant becomes an input of the graph, the last one: to be fed at run time. */
 void model_init_to_input(struct model *m, const char *name);
+/* These values become inputs, and what is needed only to compute them goes. For a model nobody has derived from. */
+void model_cut(struct model *m, const char *const *names, const struct tensor *types, size_t n);
+struct value typed_input(struct model *m, const char *name, const struct tensor *type);
 /* Says what an intermediate value's type is. The name must outlive m. */
 void model_declare(struct model *m, const char *name, const struct tensor *type);
 /* Makes these the graph's outputs. Their types are left for the runtime to infer where the file has none. */

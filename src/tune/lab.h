@@ -78,6 +78,8 @@ struct lab {
 	struct plan kept;     /* the last one that met the criterion, and what its samples scored */
 	double *kept_scores;
 	pthread_t main;
+	struct cutcache *cuts; /* NULL: activations are not kept */
+	struct map node_macs;  /* name of a node -> its multiply-adds in thousands */
 	struct rows
 		*reference; /* the fp32 model's outputs, [n_reference]; none when the metric does without */
 	size_t n_reference;

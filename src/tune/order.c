@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/rng.h"
+#include "tune/cutcache.h"
 
 /* Of what is kept for references; the rest is for activations. */
 enum { REFERENCE_SHARE = 4 };
@@ -172,6 +173,15 @@ static enum fettle_status make_order(struct lab *l, double *scores, const double
 	return FETTLE_OK;
 }
 
+static void start_cuts(struct lab *l)
+{
+	size_t i;
+
+	l->cuts = cutcache_new(l->o.cache - l->o.cache / REFERENCE_SHARE, l->order->n);
+	for (i = 0; i < l->s->ops.n; i++)
+		map_set(&l->node_macs, l->s->m->nodes.v[i]->name, (size_t)(l->s->ops.v[i].macs / 1e3));
+}
+
 enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err *err)
 {
 	struct session_options so = { .threads = l->o.threads, .level = l->o.level };
@@ -202,6 +212,8 @@ enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err 
 		st = evaluate_accuracy(&e, out, err);
 		l->samples_evaluated += out->samples;
 	}
+	if (l->order && l->o.cache)
+		start_cuts(l);
 	l->times.evaluate += clock_now() - start;
 	out->seconds = l->pass_seconds = clock_now() - start;
 	if (!st && l->order)

@@ -40,6 +40,7 @@ struct trial {
 	size_t samples, size_bytes;
 	double latency; /* seconds; NaN: not measured */
 	double quantize_s, session_s, evaluate_s, measure_s;
+	double cut_share; /* of a pass, that earlier trials had run already */
 };
 
 struct search_backend {

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "tune/cutcache.h"
 #include "tune/stand.h"
 
 static size_t n_stands(const struct lab *l)
@@ -44,6 +45,9 @@ void lab_forget_stands(struct lab *l)
 		pthread_mutex_destroy(&l->lock);
 	free(l->stands);
 	l->stands = NULL;
+	cutcache_free(l->cuts);
+	l->cuts = NULL;
+	map_release(&l->node_macs);
 	plan_release(&l->kept);
 	free(l->kept_scores);
 	l->kept_scores = NULL;
@@ -221,13 +225,26 @@ static void evaluation_init(struct lab *l, struct stand *d, struct evaluation *e
 	e->scores = d->scores;
 }
 
+/* in thousands of multiply-adds; nodes that have none count as one, for they are not free */
+static double node_cost(void *lab, const struct node *n)
+{
+	const struct lab *l = lab;
+	size_t macs = map_get(&l->node_macs, n->name);
+
+	return 1 + (macs == MAP_NONE ? 0 : (double)macs);
+}
+
 static enum fettle_status evaluate(struct lab *l, struct stand *d, struct trial *t, struct accuracy *a,
 				   struct err *err)
 {
 	const struct metric_type *type = metric_type(l->metric);
+	struct session_options so = { .threads = lab_threads(l), .level = l->o.level };
+	struct cut_options co = { l->rt, &so, l->order, node_cost, l };
+	struct cut_run *cut = NULL;
 	struct verdict v;
 	struct paired paired;
 	struct evaluation e;
+	enum fettle_status st = FETTLE_OK;
 
 	evaluation_init(l, d, &e);
 	if (t->verdict && l->order) {
@@ -243,7 +260,16 @@ static enum fettle_status evaluate(struct lab *l, struct stand *d, struct trial 
 			e.baseline = l->order->baseline;
 		}
 	}
-	return evaluate_accuracy(&e, a, err);
+	if (l->cuts && !depends_on_batches(l, &t->plan))
+		cut_begin(l->cuts, d->model, &co, &cut);
+	if (!cut)
+		st = make_session(l, d, &t->session_s, err);
+	e.net = cut ? cut_network(cut) : network_of(d->session);
+	if (!st)
+		st = evaluate_accuracy(&e, a, err);
+	if (cut)
+		t->cut_share = cut_end(cut, &t->session_s) / (double)l->order->n;
+	return st;
 }
 
 enum fettle_status lab_evaluate(struct lab *l, struct session *s, struct accuracy *a, struct err *err)
@@ -291,14 +317,12 @@ static enum fettle_status run_on(struct lab *l, struct stand *d, struct trial *t
 	st = make_model(l, d, &t->plan, &t->quantize_s, &why);
 	if (!st)
 		st = lab_size(d->model, &t->size_bytes, &why);
-	if (!st && !has_evaluator(l))
-		st = make_session(l, d, &t->session_s, &why);
 	start = clock_now();
 	if (!st && has_evaluator(l))
 		st = evaluate_saved(l, d, &a.value, &why);
 	else if (!st)
 		st = evaluate(l, d, t, &a, &why);
-	t->evaluate_s = clock_now() - start;
+	t->evaluate_s = clock_now() - start - t->session_s;
 	t->samples = a.samples;
 	if (st && atomic_load(&l->stop)) {
 		fail(&d->err, FETTLE_STOP, "stopped");
@@ -323,6 +347,7 @@ static void account(struct lab *l, const struct trial *t)
 	l->times.session += t->session_s;
 	l->times.evaluate += t->evaluate_s;
 	l->samples_evaluated += t->samples;
+	l->saved.cuts += t->cut_share * l->pass_seconds;
 	if (t->score.early && t->samples)
 		l->saved.early += t->evaluate_s * (double)(l->order->n - t->samples) / (double)t->samples;
 }
