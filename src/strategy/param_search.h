@@ -26,7 +26,7 @@ struct param_search {
 };
 
 extern const struct strategy strategy_param_search;
-/* Has it both parts that two_stage needs: several settings without fine-tuning, and some with? */
+/* Is there any fine-tuning for a second stage? The first is all settings without it. */
 bool param_search_has_stages(const struct settings_list *l);
 
 #endif
