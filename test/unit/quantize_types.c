@@ -8,6 +8,7 @@
 
 static struct runtime *rt;
 static char path[] = "/tmp/fettle-types.XXXXXX";
+#define EXAMPLE "examples/fashion_plain.onnx" /* whose first bias is too large for the finest scales */
 
 static const char body[] = "w1 = 8x4x3x3; b1 = 8; a = Conv(x, w1, b1) pads=1,1,1,1; r = Relu(a); "
 			   "m = MaxPool(r) kernel_shape=2,2; w2 = 8x8x3x3; c = Conv(m, w2); k = 8x1x1; "
@@ -39,8 +40,8 @@ static void check_scales(struct model *m, const char *why)
 	assert_true(n > 10);
 }
 
-/* quantizes with one setting for all; gives the signal to noise ratio in dB */
-static double make(const struct qplan_defaults *d, bool pow2, const char *why)
+/* quantizes a model with one setting for all; gives the signal to noise ratio in dB */
+static double make(const char *model, const struct qplan_defaults *d, bool pow2, const char *why)
 {
 	struct subject *s = NULL;
 	struct seen seen = { .n = 0 };
@@ -53,7 +54,7 @@ static double make(const struct qplan_defaults *d, bool pow2, const char *why)
 	double db;
 	size_t n;
 
-	assert_ok(subject_open(&s, rt, path, &err), err);
+	assert_ok(subject_open(&s, rt, model, &err), err);
 	qplan_default(&plan, &s->ops, &s->g, d);
 	n = quantizer_values(&s->g, &s->ops, &plan, &values);
 	observe(&seen, rt, s, values, n);
@@ -97,7 +98,7 @@ static void all_types(void **state)
 			for (s = 0; s < 2; s++) {
 				struct qplan_defaults d = defaults(
 					types[a], types[w], s ? SCHEME_SYM : SCHEME_ASYM, RANGE_MINMAX);
-				double db = make(&d, false, "types");
+				double db = make(path, &d, false, "types");
 				/* some 6 dB per bit, less for what maxima leave unused */
 				double want = a >= 2 && w >= 2 ? 70 : 25;
 
@@ -105,6 +106,40 @@ static void all_types(void **state)
 					fail_msg("activations %s, weights %s, %s: %g dB, want %g",
 						 dtype_name(types[a]), dtype_name(types[w]),
 						 s ? "sym" : "asym", db, want);
+			}
+}
+
+/* ops without a kernel for the types stay in QDQ, and the model loads */
+static void all_types_in_qoperator_format(void **state)
+{
+	static const enum dtype types[] = { DT_U8, DT_S8, DT_U16, DT_S16 };
+	size_t a, w;
+
+	(void)state;
+	for (a = 0; a < 4; a++)
+		for (w = 0; w < 4; w++) {
+			struct qplan_defaults d = defaults(types[a], types[w], SCHEME_ASYM, RANGE_MINMAX);
+
+			d.weight.scheme = types[w] == DT_S8 || types[w] == DT_S16 ? SCHEME_SYM : SCHEME_ASYM;
+			d.format = FORMAT_QOPERATOR;
+			assert_true(make(path, &d, false, "types") > 25);
+		}
+}
+
+static void large_biases(void **state)
+{
+	static const enum range_algorithm algorithms[] = { RANGE_MINMAX, RANGE_NONOVERFLOW, RANGE_MINMSE };
+	static const enum dtype types[] = { DT_U8, DT_S8, DT_U16, DT_S16 };
+	size_t i, k, s;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(algorithms); i++)
+		for (k = 0; k < 4; k++)
+			for (s = 0; s < 2; s++) {
+				struct qplan_defaults d = defaults(
+					types[k], types[k], s ? SCHEME_SYM : SCHEME_ASYM, algorithms[i]);
+
+				assert_true(make(EXAMPLE, &d, i > 0, "large biases") > 5);
 			}
 }
 
@@ -129,7 +164,7 @@ static void powers_of_two(void **state)
 	for (i = 0; i < ARRAY_LEN(cases); i++) {
 		struct qplan_defaults d =
 			defaults(cases[i].act, cases[i].weight, cases[i].scheme, cases[i].algorithm);
-		double db = make(&d, true, cases[i].why);
+		double db = make(path, &d, true, cases[i].why);
 
 		if (!(db > cases[i].db))
 			fail_msg("%s: %g dB, want %g", cases[i].why, db, cases[i].db);
@@ -177,6 +212,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_types),
+		cmocka_unit_test(all_types_in_qoperator_format),
+		cmocka_unit_test(large_biases),
 		cmocka_unit_test(powers_of_two),
 		cmocka_unit_test(least_error_of_weights),
 	};
