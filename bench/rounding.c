@@ -1,7 +1,7 @@
 /*
- * Weight rounding, layer by layer: error (relative, on held-out samples) and CPU time of nearest, gram and
- * adaround, each given the same inputs, and the share of adaround's time in oneDNN's primitives.
- * Usage: rounding MODEL CALIB [LAYERS [ITERATIONS [SAMPLES]]]; LAYERS are spread over the model, 0: all of them
+ * Weight rounding, layer by layer: error (relative, on other samples and on those learned from) and CPU time of
+ * nearest, gram and adaround, each given the same inputs, and the share of adaround's time in oneDNN's primitives.
+ * Usage: rounding MODEL CALIB EVAL [LAYERS [ITERATIONS]]; LAYERS are spread over the model, 0: all of them
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,98 +30,119 @@ static void open_source(struct source *s, const char *path, struct session *sess
 	must(request_source(s, &(struct request){ .threads = 1 }, &d, "bench", session, &o, &err));
 }
 
-static struct finetune_op tune(struct quantizer *z, struct qplan *plan, const struct finetune_source *s,
-			       enum finetune_algorithm a, size_t iterations)
+/* What there is to be compared. */
+struct bench {
+	struct runtime *rt;
+	struct subject *s;
+	struct quantizer *z;
+	struct qplan plan;
+	struct source calib, eval;
+	bool *only;
+};
+
+/* one op by one method; *error is on the evaluation samples */
+static struct finetune_op tune(struct bench *b, size_t node, enum finetune_algorithm a, size_t iterations,
+			       double *error)
 {
+	struct finetune_source src = {
+		.rt = b->rt, .s = b->s, .feed = b->calib.feed, .threads = 1, .only = b->only
+	};
 	struct finetune_report report = { .ops = { NULL, 0, 0 } };
 	struct rounding *r = NULL;
-	struct finetune_op op = { .left = "not static" };
+	struct finetune_op op;
 
-	plan->recipes.finetune = finetune_defaults(a);
-	plan->recipes.finetune.iterations = iterations;
-	plan->recipes.finetune.selective_update = false;
-	must(finetune(z, plan, s, &r, &report, &err));
-	if (report.ops.n)
-		op = report.ops.v[0];
+	b->plan.recipes.finetune = finetune_defaults(a);
+	b->plan.recipes.finetune.iterations = iterations;
+	b->plan.recipes.finetune.selective_update = false;
+	must(finetune(b->z, &b->plan, &src, &r, &report, &err));
+	op = report.ops.v[0];
+	src.feed = b->eval.feed;
+	must(finetune_error(b->z, &b->plan, &src, r, node, error, &err));
 	VEC_RELEASE(&report.ops);
 	rounding_free(r);
 	return op;
 }
 
-int main(int argc, char **argv)
+static void compare(struct bench *b, size_t layers, size_t iterations)
 {
-	struct runtime *rt = NULL;
-	struct subject *s = NULL;
-	struct session *fp32 = NULL;
-	struct source calib = { NULL, NULL };
-	struct activations known = { NULL, NULL };
-	struct range_source ranges;
-	struct quantizer *z;
-	struct qplan plan = QPLAN_INIT;
-	struct qplan_defaults d;
+	const size_t n = b->s->ops.n;
 	struct finetune_op sum_g = { 0 }, sum_a = { 0 };
-	const char **values, *why;
-	size_t n, i, seen = 0, possible = 0, layers, iterations, worse = 0;
-	bool *only;
+	struct rounding *nothing = rounding_new(n);
+	size_t i, seen = 0, possible = 0, worse = 0;
+	const char *why;
 
-	if (argc < 3)
-		return fprintf(stderr, "usage: rounding MODEL CALIB [LAYERS [ITERATIONS [SAMPLES]]]\n"), 2;
-	layers = argc > 3 ? strtoull(argv[3], NULL, 10) : 2;
-	iterations = argc > 4 ? strtoull(argv[4], NULL, 10) : 10000;
-	must(runtime_new(&rt, &err));
-	must(subject_open(&s, rt, argv[1], &err));
-	must(session_new(&fp32, rt, s->m, &(struct session_options){ .threads = 1 }, &err));
-	open_source(&calib, argv[2], fp32, argc > 5 ? strtoull(argv[5], NULL, 10) : 256);
-	n = quantizer_values(&s->g, &s->ops, NULL, &values);
-	must(calibrate(&known.c, rt, s->m, values, n, calib.feed, &(struct calibrate_options){ .threads = 1 },
-		       &err));
-	d = qplan_defaults(&s->cpu);
-	qplan_default(&plan, &s->ops, &s->g, &d);
-	ranges = activations_source(&known);
-	z = quantizer_new(s->m, &s->g, &s->ops, &ranges);
-	only = xcalloc(s->ops.n, sizeof(*only));
-	for (i = 0; i < s->ops.n; i++)
-		possible += plan.ops[i].mode == OP_STATIC && layer_possible(s, i, &why);
-	printf("%s, %zu iterations\n  %-34s %22s %22s %8s %8s %7s\n", path_base(argv[1]), iterations, "op",
-	       "held out: near gram ada", "seen: near gram ada", "gram s", "ada s", "oneDNN");
-	for (i = 0; i < s->ops.n; i++) {
-		struct finetune_source src = {
-			.rt = rt, .s = s, .feed = calib.feed, .threads = 1, .only = only
-		};
+	for (i = 0; i < n; i++)
+		possible += b->plan.ops[i].mode == OP_STATIC && layer_possible(b->s, i, &why);
+	printf("  %-34s %29s   %29s %8s %8s %7s\n", "op", "other samples: near gram ada",
+	       "learned from: near gram ada", "gram s", "ada s", "oneDNN");
+	for (i = 0; i < n; i++) {
+		struct finetune_source src = { .rt = b->rt, .s = b->s, .feed = b->eval.feed, .threads = 1 };
 		struct finetune_op g, a;
+		double e[3];
 
-		if (plan.ops[i].mode != OP_STATIC || !layer_possible(s, i, &why))
+		if (b->plan.ops[i].mode != OP_STATIC || !layer_possible(b->s, i, &why))
 			continue;
 		seen++;
 		if (layers && (seen - 1) * layers / possible == seen * layers / possible)
 			continue;
-		only[i] = true;
-		g = tune(z, &plan, &src, FINETUNE_GRAM, iterations);
-		a = tune(z, &plan, &src, FINETUNE_ADAROUND, iterations);
-		only[i] = false;
-		if (g.left)
-			continue;
-		worse += g.after > a.after;
+		must(finetune_error(b->z, &b->plan, &src, nothing, i, &e[0], &err));
+		b->only[i] = true;
+		g = tune(b, i, FINETUNE_GRAM, iterations, &e[1]);
+		a = tune(b, i, FINETUNE_ADAROUND, iterations, &e[2]);
+		b->only[i] = false;
+		worse += e[1] > e[2];
 		sum_g.solve_s += g.solve_s;
 		sum_a.solve_s += a.solve_s;
 		sum_a.primitives_s += a.primitives_s;
-		printf("  %-34s %.3e %.3e %.3e %.3e %.3e %.3e %8.2f %8.2f %6.0f%%\n", g.name, g.before,
-		       g.after, a.after, g.train_before, g.train_after, a.train_after, g.solve_s, a.solve_s,
-		       100 * a.primitives_s / a.solve_s);
+		printf("  %-34s %.3e %.3e %.3e%c  %.3e %.3e %.3e %8.2f %8.2f %6.0f%%\n", g.name, e[0], e[1],
+		       e[2], e[1] > e[2] ? '!' : ' ', g.train_before, g.train_after, a.train_after, g.solve_s,
+		       a.solve_s, 100 * a.primitives_s / a.solve_s);
 		fflush(stdout);
 	}
 	printf("  gram worse in %zu; CPU time %.1f s against %.1f s, 1/%.0f; oneDNN's share of adaround "
 	       "%.0f%%\n",
 	       worse, sum_g.solve_s, sum_a.solve_s, sum_a.solve_s / sum_g.solve_s,
 	       100 * sum_a.primitives_s / sum_a.solve_s);
-	free(only);
+	rounding_free(nothing);
+}
+
+int main(int argc, char **argv)
+{
+	struct bench b = { .plan = QPLAN_INIT };
+	struct session *fp32 = NULL;
+	struct activations known = { NULL, NULL };
+	struct range_source ranges;
+	struct qplan_defaults d;
+	const char **values;
+	size_t n;
+
+	if (argc < 4)
+		return fprintf(stderr, "usage: rounding MODEL CALIB EVAL [LAYERS [ITERATIONS]]\n"), 2;
+	must(runtime_new(&b.rt, &err));
+	must(subject_open(&b.s, b.rt, argv[1], &err));
+	must(session_new(&fp32, b.rt, b.s->m, &(struct session_options){ .threads = 1 }, &err));
+	open_source(&b.calib, argv[2], fp32, 512);
+	open_source(&b.eval, argv[3], fp32, 1000);
+	n = quantizer_values(&b.s->g, &b.s->ops, NULL, &values);
+	must(calibrate(&known.c, b.rt, b.s->m, values, n, b.calib.feed,
+		       &(struct calibrate_options){ .threads = 1 }, &err));
+	d = qplan_defaults(&b.s->cpu);
+	qplan_default(&b.plan, &b.s->ops, &b.s->g, &d);
+	ranges = activations_source(&known);
+	b.z = quantizer_new(b.s->m, &b.s->g, &b.s->ops, &ranges);
+	b.only = xcalloc(b.s->ops.n, sizeof(*b.only));
+	n = argc > 5 ? strtoull(argv[5], NULL, 10) : 10000;
+	printf("%s, %zu iterations\n", path_base(argv[1]), n);
+	compare(&b, argc > 4 ? strtoull(argv[4], NULL, 10) : 2, n);
+	free(b.only);
 	free(values);
-	quantizer_free(z);
-	qplan_release(&plan);
+	quantizer_free(b.z);
+	qplan_release(&b.plan);
 	activations_release(&known);
-	source_release(&calib);
+	source_release(&b.calib);
+	source_release(&b.eval);
 	session_free(fp32);
-	subject_free(s);
-	runtime_free(rt);
-	return worse > 0;
+	subject_free(b.s);
+	runtime_free(b.rt);
+	return 0;
 }

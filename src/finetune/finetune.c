@@ -106,23 +106,67 @@ static enum fettle_status tune_layer(struct work *w, struct finetune_op *r, stru
 	return st;
 }
 
+/* what a layer is looked at with */
+static enum fettle_status work_open(struct work *w, const struct finetune_source *s, size_t node,
+				    struct model *quantized, const char *input, struct err *err)
+{
+	enum fettle_status st =
+		capture_open(w->c, s, w->l, s->s->m->nodes.v[node], quantized, input, w->o, err);
+
+	if (st)
+		return st;
+	w->run = units_per_sample(w->c);
+	return math_new(&w->m, w->l, w->run * (w->o->algorithm == FINETUNE_GRAM ? LOOK : w->o->batch_size),
+			err);
+}
+
+enum fettle_status finetune_error(struct quantizer *q, const struct qplan *plan,
+				  const struct finetune_source *s, const struct rounding *r, size_t node,
+				  double *out, struct err *err)
+{
+	const struct finetune o = finetune_defaults(FINETUNE_GRAM);
+	struct trace *traces = xcalloc(s->s->m->nodes.n, sizeof(*traces));
+	struct capture c = { .n = 0 };
+	struct layer l = { .name = NULL };
+	struct work w = { .c = &c, .l = &l, .o = &o };
+	const struct rounded *own = r->v[node];
+	struct model *m = NULL;
+	enum fettle_status st;
+
+	st = quantize_rounded(q, plan, NULL, traces, &m, err);
+	if (st)
+		goto out;
+	if (own)
+		traces[node].w = &own->w;
+	st = layer_open(&l, s->s, node, &traces[node], &plan->ops[node].weight, err);
+	if (!st && own && own->shift)
+		memcpy(l.shift, own->shift, own->n_shift * sizeof(double));
+	if (!st)
+		st = work_open(&w, s, node, m, traces[node].input, err);
+	if (!st)
+		st = work_error(&w, 0, c.n, out, err);
+out:
+	math_free(w.m);
+	capture_close(&c);
+	layer_release(&l);
+	model_free(m);
+	free(traces);
+	return st;
+}
+
 static enum fettle_status tune_op(const struct finetune_source *s, const struct qplan *plan, size_t node,
 				  struct model *quantized, const struct trace *t, struct rounding *out,
 				  struct finetune_op *r, struct err *err)
 {
 	const struct finetune *o = &plan->recipes.finetune;
 	struct capture c = { .n = 0 };
-	struct layer l;
+	struct layer l = { .name = NULL };
 	struct work w = { .c = &c, .l = &l, .o = o, .seed = o->seed * 1000003 + node };
 	enum fettle_status st;
 
 	st = layer_open(&l, s->s, node, t, &plan->ops[node].weight, err);
 	if (!st)
-		st = capture_open(&c, s, &l, s->s->m->nodes.v[node], quantized, t->input, o, err);
-	if (!st) {
-		w.run = units_per_sample(&c);
-		st = math_new(&w.m, &l, w.run * (o->algorithm == FINETUNE_GRAM ? LOOK : o->batch_size), err);
-	}
+		st = work_open(&w, s, node, quantized, t->input, err);
 	if (!st)
 		st = tune_layer(&w, r, err);
 	if (!st && !r->kept)

@@ -47,4 +47,12 @@ struct finetune_report {
 enum fettle_status finetune(struct quantizer *q, const struct qplan *plan, const struct finetune_source *s,
 			    struct rounding **out, struct finetune_report *report, struct err *err);
 
+/*
+ * The error of one op with the weights that a rounding has for it, on the feed's samples (all of them), while the
+ * ops before it are rounded to the nearest: for comparing roundings of one op.
+ */
+enum fettle_status finetune_error(struct quantizer *q, const struct qplan *plan,
+				  const struct finetune_source *s, const struct rounding *r, size_t node,
+				  double *out, struct err *err);
+
 #endif

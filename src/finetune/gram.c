@@ -30,7 +30,7 @@ enum { MAX_SWEEPS = 50, MAX_PAIR_SWEEPS = 8, ROWS = 1024 };
 /* pairs gain little, and their cost grows with the square of the patch */
 enum { PAIRS_UP_TO = 256 };
 /* halves need more damping than the whole; so much more, by what was measured on small networks (bench/rounding) */
-static const double caution = 5;
+static const double caution = 3;
 /* what a choice is judged by: so many groups, and outputs of each */
 enum { JUDGED_GROUPS = 8, JUDGED_OUTS = 32 };
 

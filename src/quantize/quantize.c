@@ -115,6 +115,7 @@ static bool has_static_compute(const struct qplan *p, const struct op_list *ops)
 	return false;
 }
 
+/* a plan of the quantizer's own model */
 static enum fettle_status carry_out(struct quantizer *z, const struct qplan *plan, struct model **out,
 				    struct err *err)
 {

@@ -113,8 +113,8 @@ static double objective(const struct toy *t, size_t out, const float *level, dou
 	}
 	for (j = 0, d = 0; j < k; j++)
 		d += pow((double)l->scale[out] * level[j] - (double)l->w[out * k + j], 2);
-	/* one batch leaves nothing to judge damping by, so it is a fifth */
-	return squares - (l->takes_shift ? sum * sum / UNITS : 0) + 0.2 * pull * d;
+	/* one batch leaves nothing to judge damping by, so it is a third */
+	return squares - (l->takes_shift ? sum * sum / UNITS : 0) + pull * d / 3;
 }
 
 static double brute_force(const struct toy *t, size_t out)

@@ -1,0 +1,530 @@
+/*
+ * Fine-tuning on a small network: every method lowers the error of what it tunes; its weights reach the model that
+ * the runtime reads, bit for bit; the same seed gives the same weights; the cache changes no result and bounds
+ * memory; an op that got no better stays as it was.
+ */
+#include "unit/unit.h"
+#include "unit/build.h"
+#include "unit/data_files.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "finetune/finetune.h"
+#include "runtime/prepare.h"
+#include "space/plan_json.h"
+
+enum { SAMPLES = 96 };
+
+static char *dir;
+
+struct bed {
+	struct runtime *rt;
+	struct subject *s;
+	struct dataset *set;
+	struct feed *feed;
+	struct calibration *c;
+	struct quantizer *z;
+	struct qplan plan;
+	struct finetune_source source;
+};
+
+/* pictures of few patterns: neighbours go together, as they do in real ones */
+static char *make_data(size_t n, size_t side)
+{
+	struct zip_out z = { .zip64 = false };
+	size_t size = 3 * side * side, i, k;
+	float *x = xcalloc(n * size, sizeof(*x));
+	struct rng r;
+	struct str npz;
+	char shape[64];
+
+	rng_seed(&r, 5);
+	for (i = 0; i < n; i++) {
+		double a = rng_normal(&r), b = rng_normal(&r), phase = 6 * rng_unit(&r);
+
+		for (k = 0; k < size; k++)
+			x[i * size + k] =
+				(float)(a + b * sin(0.3 * (double)(k % side) + phase) + 0.3 * rng_normal(&r));
+	}
+	snprintf(shape, sizeof(shape), "(%zu, 3, %zu, %zu)", n, side, side);
+	zip_put(&z, "x.npy", npy_of("<f4", false, shape, x, n * size * sizeof(*x)), false);
+	npz = zip_end(&z);
+	free(x);
+	return put_file(dir, "x.npz", &npz);
+}
+
+static enum fettle_status find_range(void *self, const char *value, const struct qsetting *s,
+				     struct range *out, struct err *err)
+{
+	struct range_options o = { s->algorithm, s->percentile, 0, s->dtype, s->scheme };
+
+	return range_compute(calibration_find(self, value), &o, out, err);
+}
+
+static const char body[] = "w1 = 8x3x3x3; b1 = 8; c1 = Conv(x, w1, b1) pads=1,1,1,1; r1 = Relu(c1);"
+			   "w2 = 8x1x3x3; c2 = Conv(r1, w2) group=8 pads=1,1,1,1; r2 = Relu(c2);"
+			   "w3 = 12x8x3x3; c3 = Conv(r2, w3) strides=2,2; r3 = Relu(c3); f = Flatten(r3);"
+			   "w4 = 108x16; g = MatMul(f, w4); b4 = 16; a = Add(g, b4); w5 = 10x16;"
+			   "y = Gemm(a, w5) transB=1";
+
+static void bed_open(struct bed *b, size_t samples, size_t side, const char *graph)
+{
+	struct input_spec spec = { .name = "x", .dtype = DT_F32, .rank = 4, .dims = { -1, 3, 8, 8 } };
+	struct qplan_defaults d;
+	struct range_source ranges;
+	struct err err = ERR_INIT;
+	char *path = xstrfmt("%s/m.onnx", dir), *data = make_data(samples, side), *in;
+	const char **values;
+	size_t n;
+
+	*b = (struct bed){ .plan = QPLAN_INIT };
+	in = xstrfmt("x:?x3x%zux%zu", side, side);
+	build_model(path, 13, in, graph, "y");
+	spec.dims[2] = spec.dims[3] = (int64_t)side;
+	assert_ok(runtime_new(&b->rt, &err), err);
+	assert_ok(subject_open(&b->s, b->rt, path, &err), err);
+	assert_ok(dataset_open(&b->set, data, NULL, &err), err);
+	assert_ok(feed_open(&b->feed, b->set, &spec, 1, &(struct feed_options){ .batch = 8 }, &err), err);
+	n = quantizer_values(&b->s->g, &b->s->ops, NULL, &values);
+	assert_ok(calibrate(&b->c, b->rt, b->s->m, values, n, b->feed,
+			    &(struct calibrate_options){ .threads = 1 }, &err),
+		  err);
+	d = qplan_defaults(&b->s->cpu);
+	qplan_default(&b->plan, &b->s->ops, &b->s->g, &d);
+	ranges = (struct range_source){ .get = find_range, .self = b->c };
+	b->z = quantizer_new(b->s->m, &b->s->g, &b->s->ops, &ranges);
+	b->source = (struct finetune_source){ .rt = b->rt, .s = b->s, .feed = b->feed, .threads = 1 };
+	free(values);
+	free(path);
+	free(data);
+	free(in);
+}
+
+static void bed_close(struct bed *b)
+{
+	quantizer_free(b->z);
+	qplan_release(&b->plan);
+	calibration_free(b->c);
+	feed_free(b->feed);
+	dataset_free(b->set);
+	subject_free(b->s);
+	runtime_free(b->rt);
+}
+
+static struct rounding *tune(struct bed *b, const struct finetune *o, struct finetune_report *report)
+{
+	struct rounding *r = NULL;
+	struct err err = ERR_INIT;
+
+	b->plan.recipes.finetune = *o;
+	assert_ok(finetune(b->z, &b->plan, &b->source, &r, report, &err), err);
+	return r;
+}
+
+static struct finetune options(enum finetune_algorithm a)
+{
+	struct finetune o = finetune_defaults(a);
+
+	o.batch_size = 16;
+	o.iterations = 300;
+	return o;
+}
+
+static size_t differences(const struct rounding *a, const struct rounding *b)
+{
+	size_t i, k, n = 0;
+
+	for (i = 0; i < a->n; i++) {
+		assert_int_equal(!a->v[i], !b->v[i]);
+		for (k = 0; a->v[i] && k < (size_t)tensor_count(&a->v[i]->w.q); k++)
+			n += tensor_get(&a->v[i]->w.q, k) != tensor_get(&b->v[i]->w.q, k);
+		for (k = 0; a->v[i] && k < a->v[i]->n_shift; k++)
+			n += a->v[i]->shift && a->v[i]->shift[k] != b->v[i]->shift[k];
+	}
+	return n;
+}
+
+static void test_methods(void **state)
+{
+	static const enum finetune_algorithm all[] = { FINETUNE_ADAROUND, FINETUNE_ADAQUANT, FINETUNE_GRAM };
+	struct bed b;
+	size_t i, k;
+
+	(void)state;
+	bed_open(&b, SAMPLES, 8, body);
+	for (i = 0; i < ARRAY_LEN(all); i++) {
+		struct finetune_report report = { .ops = { NULL, 0, 0 } };
+		struct finetune o = options(all[i]);
+		struct rounding *r, *again;
+		double before = 0, after = 0;
+		size_t tuned = 0;
+
+		r = tune(&b, &o, &report);
+		again = tune(&b, &o, NULL);
+		assert_int_equal(report.ops.n, 5);
+		for (k = 0; k < report.ops.n; k++) {
+			const struct finetune_op *op = &report.ops.v[k];
+
+			assert_null(op->left);
+			assert_true(op->before > 0 && op->before < 0.01);
+			assert_true(op->kept || op->after < op->before);
+			tuned += !op->kept;
+			before += log(op->before);
+			after += log(op->kept ? op->before : op->after);
+		}
+		if (tuned < 4 || after > before + 5 * log(0.97))
+			fail_msg("%s: %zu ops got better, by %.3f on average", finetune_algorithms[all[i]],
+				 tuned, exp((after - before) / 5));
+		assert_int_equal(differences(r, again), 0);
+		if (all[i] != FINETUNE_GRAM) {
+			struct rounding *other;
+
+			o.seed++;
+			other = tune(&b, &o, NULL);
+			o.selective_update = false;
+			rounding_free(again);
+			again = tune(&b, &o, NULL);
+			o.seed++;
+			rounding_free(other);
+			other = tune(&b, &o, NULL);
+			assert_true(differences(again, other) > 0);
+			rounding_free(other);
+		}
+		rounding_free(r);
+		rounding_free(again);
+		VEC_RELEASE(&report.ops);
+	}
+	bed_close(&b);
+}
+
+/* what the runtime sees of a weight, without any optimisation */
+static void read_value(struct bed *b, struct model *m, const char *name, struct tensor *out)
+{
+	struct session_options so = { .threads = 1, .level = OPT_NONE };
+	struct model *d = model_derive(m);
+	struct session *s = NULL;
+	struct feed_batch batch = FEED_BATCH_INIT;
+	struct tensor t;
+	struct err err = ERR_INIT;
+
+	model_set_outputs(d, &name, 1);
+	assert_ok(session_new(&s, b->rt, d, &so, &err), err);
+	assert_ok(feed_read(b->feed, 0, &batch, &err), err);
+	assert_ok(session_run(s, batch.inputs, &t, &err), err);
+	*out = t;
+	assert_ok(tensor_alloc(out, "copy", &err), err);
+	memcpy(out->data, t.data, tensor_bytes(&t));
+	feed_batch_release(&batch);
+	session_free(s);
+	model_free(d);
+}
+
+static enum fettle_status give_rounding(void *self, struct quantizer *z, const struct qplan *plan,
+					const struct rounding **out, struct err *err)
+{
+	(void)z;
+	(void)plan;
+	(void)err;
+	*out = *(struct rounding **)self;
+	return FETTLE_OK;
+}
+
+static enum fettle_status get_range(void *self, const char *value, const struct qsetting *s,
+				    struct range *out, struct err *err)
+{
+	return find_range(((void **)self)[1], value, s, out, err);
+}
+
+/* each weight as the model's op reads it is the one that was decided; nodes are found by their outputs */
+static void check_model(struct bed *b, struct model *m, const struct rounding *r, bool transposes)
+{
+	size_t i, k, j, checked = 0;
+
+	for (i = 0; i < r->n; i++) {
+		const struct node *old = b->s->m->nodes.v[i], *n = NULL;
+		const struct rounded *o = r->v[i];
+		struct tensor w;
+		float *want;
+
+		for (k = 0; o && k < m->nodes.n; k++)
+			if (strcmp(m->nodes.v[k]->name, old->name) == 0)
+				n = m->nodes.v[k];
+		if (!o)
+			continue;
+		assert_non_null(n);
+		read_value(b, m, n->in[1], &w);
+		want = xcalloc((size_t)tensor_count(&w), sizeof(*want));
+		qweight_floats(&o->w, want);
+		for (k = 0; k < (size_t)tensor_count(&w); k++) {
+			j = k;
+			if (transposes && !tensor_same_shape(&w, &o->w.q))
+				j = k % (size_t)w.dims[1] * (size_t)w.dims[0] + k / (size_t)w.dims[1];
+			assert_true(memcmp((float *)w.data + k, want + j, sizeof(float)) == 0);
+		}
+		checked++;
+		free(want);
+		tensor_free(&w);
+	}
+	assert_true(checked >= 4);
+}
+
+static void test_model(void **state)
+{
+	struct finetune o = options(FINETUNE_GRAM);
+	struct rounding *r, *loaded = NULL;
+	struct model *m = NULL;
+	struct tensor y, again, nearest;
+	struct err err = ERR_INIT;
+	char *path = xstrfmt("%s/rounding", dir);
+	struct quantizer *z;
+	void *self[2];
+	struct bed b;
+
+	(void)state;
+	bed_open(&b, SAMPLES, 8, body);
+	r = tune(&b, &o, NULL);
+	self[0] = r;
+	self[1] = b.c;
+	/* the quantizer of the tests above knows no rounding, which a plan with finetune needs */
+	assert_int_equal(quantize(b.z, &b.plan, &m, &err), FETTLE_INVALID);
+	assert_non_null(strstr(err.msg, "finetune"));
+	z = quantizer_new(
+		b.s->m, &b.s->g, &b.s->ops,
+		&(struct range_source){ .get = get_range, .rounding = give_rounding, .self = self });
+	assert_ok(quantize(z, &b.plan, &m, &err), err);
+	check_model(&b, m, r, false);
+	read_value(&b, m, "y", &y);
+	model_free(m);
+	assert_ok(rounding_save(r, path, &err), err);
+	assert_ok(rounding_load(&loaded, path, &err), err);
+	assert_int_equal(differences(r, loaded), 0);
+	self[0] = loaded;
+	assert_ok(quantize(z, &b.plan, &m, &err), err);
+	read_value(&b, m, "y", &again);
+	assert_memory_equal(y.data, again.data, tensor_bytes(&y));
+	model_free(m);
+	b.plan.recipes.gemm_to_matmul = true;
+	assert_ok(quantize(z, &b.plan, &m, &err), err);
+	check_model(&b, m, loaded, true);
+	model_free(m);
+	b.plan.recipes.gemm_to_matmul = false;
+	assert_ok(quantize_rounded(z, &b.plan, NULL, NULL, &m, &err), err);
+	read_value(&b, m, "y", &nearest);
+	assert_memory_not_equal(y.data, nearest.data, tensor_bytes(&y));
+	model_free(m);
+	/* of another model */
+	loaded->n--;
+	assert_int_equal(quantize(z, &b.plan, &m, &err), FETTLE_INVALID);
+	assert_int_equal(truncate(path, 200), 0);
+	rounding_free(loaded);
+	assert_int_equal(rounding_load(&loaded, path, &err), FETTLE_INVALID);
+	tensor_free(&y);
+	tensor_free(&again);
+	tensor_free(&nearest);
+	rounding_free(r);
+	quantizer_free(z);
+	free(path);
+	bed_close(&b);
+}
+
+static void test_selective(void **state)
+{
+	struct finetune o = options(FINETUNE_ADAQUANT);
+	struct finetune_report report = { .ops = { NULL, 0, 0 } };
+	struct rounding *r;
+	struct bed b;
+	size_t i;
+
+	(void)state;
+	bed_open(&b, SAMPLES, 8, body);
+	o.iterations = 3;
+	o.learning_rate = 100; /* leads nowhere */
+	r = tune(&b, &o, &report);
+	for (i = 0; i < report.ops.n; i++)
+		assert_true(report.ops.v[i].kept);
+	for (i = 0; i < r->n; i++)
+		assert_null(r->v[i]);
+	rounding_free(r);
+	report.ops.n = 0;
+	o.selective_update = false;
+	r = tune(&b, &o, &report);
+	for (i = 0; i < report.ops.n; i++)
+		assert_false(report.ops.v[i].kept);
+	assert_true(report.ops.v[0].after > report.ops.v[0].before); /* the others' inputs are spoilt */
+	rounding_free(r);
+	VEC_RELEASE(&report.ops);
+	bed_close(&b);
+}
+
+/* DropRatio, EarlyStop, UpdateBias: what they must and must not do */
+static void test_settings(void **state)
+{
+	struct finetune o = options(FINETUNE_ADAROUND);
+	struct finetune_report report = { .ops = { NULL, 0, 0 } };
+	struct rounding *r = NULL, *plain;
+	struct err err = ERR_INIT;
+	struct bed b;
+	size_t i;
+
+	(void)state;
+	bed_open(&b, SAMPLES, 8, body);
+	o.selective_update = false;
+	plain = tune(&b, &o, NULL);
+	o.drop_ratio = 0.5;
+	r = tune(&b, &o, NULL);
+	assert_true(differences(plain, r) > 0);
+	rounding_free(r);
+	o.drop_ratio = 1;
+	o.update_bias = false;
+	r = tune(&b, &o, &report);
+	for (i = 0; i < r->n; i++)
+		assert_true(!r->v[i] || !r->v[i]->shift);
+	rounding_free(r);
+	report.ops.n = 0;
+	o.update_bias = o.early_stop = true;
+	o.data_size = 20;
+	o.iterations = 2000;
+	r = tune(&b, &o, &report);
+	for (i = 0; i < report.ops.n; i++)
+		assert_true(report.ops.v[i].after < 2 * report.ops.v[i].before);
+	rounding_free(r);
+	rounding_free(plain);
+	b.plan.recipes.finetune = options(FINETUNE_GRAM);
+	b.plan.recipes.finetune.drop_ratio = 0.5;
+	assert_int_equal(finetune(b.z, &b.plan, &b.source, &r, NULL, &err), FETTLE_INVALID);
+	assert_non_null(strstr(err.msg, "DropRatio"));
+	VEC_RELEASE(&report.ops);
+	bed_close(&b);
+}
+
+static void test_json(void **state)
+{
+	struct qplan read;
+	struct err err = ERR_INIT;
+	int64_t samples;
+	struct bed b;
+	char *text, *again;
+
+	(void)state;
+	bed_open(&b, 8, 8, body);
+	b.plan.recipes.finetune = options(FINETUNE_ADAQUANT);
+	b.plan.recipes.finetune.data_size = 77;
+	b.plan.recipes.finetune.beta_range[0] = 15;
+	b.plan.recipes.finetune.early_stop = true;
+	text = qplan_to_json(&b.plan, &b.s->ops, 8);
+	assert_ok(qplan_from_json(&read, &samples, text, "test", &b.s->ops, &err), err);
+	assert_int_equal(read.recipes.finetune.algorithm, FINETUNE_ADAQUANT);
+	assert_int_equal(read.recipes.finetune.data_size, 77);
+	again = qplan_to_json(&read, &b.s->ops, 8);
+	assert_string_equal(text, again);
+	qplan_release(&read);
+	memcpy(strstr(text, "adaquant"), "adagrant", 8);
+	assert_int_equal(qplan_from_json(&read, &samples, text, "test", &b.s->ops, &err), FETTLE_INVALID);
+	assert_non_null(strstr(err.msg, "did you mean 'adaquant'"));
+	free(text);
+	free(again);
+	bed_close(&b);
+}
+
+/* with a cache for few batches: gram's result is the same, adaround's as good */
+static void test_cache(void **state)
+{
+	static const enum finetune_algorithm all[] = { FINETUNE_GRAM, FINETUNE_ADAROUND };
+	struct bed b;
+	size_t i, k;
+
+	(void)state;
+	bed_open(&b, SAMPLES, 8, body);
+	for (i = 0; i < ARRAY_LEN(all); i++) {
+		struct finetune_report report = { .ops = { NULL, 0, 0 } };
+		struct finetune o = options(all[i]);
+		struct rounding *r, *small;
+		double before = 0, after = 0;
+
+		b.source.cache = 0;
+		r = tune(&b, &o, NULL);
+		b.source.cache = 50000; /* two batches of the first op */
+		small = tune(&b, &o, &report);
+		if (all[i] == FINETUNE_GRAM)
+			assert_int_equal(differences(r, small), 0);
+		for (k = 0; k < report.ops.n; k++) {
+			before += log(report.ops.v[k].before);
+			after += log(report.ops.v[k].after);
+		}
+		assert_true(after < before);
+		VEC_RELEASE(&report.ops);
+		rounding_free(r);
+		rounding_free(small);
+	}
+	bed_close(&b);
+}
+
+/* the most memory, in kilobytes, that a process of its own needs; 0: it failed */
+static long peak(enum finetune_algorithm a, size_t data_size)
+{
+	int status = 0;
+	struct rusage use;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		struct finetune o = options(a);
+		struct rounding *r;
+		struct bed b;
+
+		bed_open(&b, 512, 32,
+			 "w1 = 16x3x3x3; c1 = Conv(x, w1) pads=1,1,1,1; r1 = Relu(c1); w2 = 8x16x1x1;"
+			 "y = Conv(r1, w2)");
+		b.source.cache = 2 << 20;
+		o.iterations = 10;
+		o.data_size = data_size;
+		r = tune(&b, &o, NULL);
+		rounding_free(r);
+		bed_close(&b);
+		_exit(0);
+	}
+	assert_true(wait4(pid, &status, 0, &use) == pid);
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? use.ru_maxrss : 0;
+}
+
+static void test_memory(void **state)
+{
+	static const enum finetune_algorithm all[] = { FINETUNE_GRAM, FINETUNE_ADAROUND };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(all); i++) {
+		long few = peak(all[i], 32), many = peak(all[i], 512); /* 512 would need 48 MB */
+
+		assert_true(few > 0 && many > 0);
+		if (many > few + 10000)
+			fail_msg("%s: %ld kB with 32 samples, %ld kB with 512", finetune_algorithms[all[i]],
+				 few, many);
+	}
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	dir = temp_tree();
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	remove_tree(dir);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_memory),   cmocka_unit_test(test_methods),
+		cmocka_unit_test(test_model),    cmocka_unit_test(test_selective),
+		cmocka_unit_test(test_settings), cmocka_unit_test(test_json),
+		cmocka_unit_test(test_cache),
+	};
+
+	return cmocka_run_group_tests(tests, begin, end);
+}
