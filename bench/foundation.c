@@ -154,7 +154,7 @@ int main(int argc, char **argv)
 	}
 	d = qplan_defaults(&s->cpu);
 	qplan_default(&plan, &s->ops, &s->g, &d);
-	known = (struct activations){ c, NULL };
+	known = (struct activations){ .c = c };
 	ranges = activations_source(&known);
 	start = clock_now();
 	z = quantizer_new(s->m, &s->g, &s->ops, &ranges);

@@ -110,7 +110,7 @@ int main(int argc, char **argv)
 {
 	struct bench b = { .plan = QPLAN_INIT };
 	struct session *fp32 = NULL;
-	struct activations known = { NULL, NULL };
+	struct activations known = { .c = NULL };
 	struct range_source ranges;
 	struct qplan_defaults d;
 	const char **values;

@@ -3,6 +3,7 @@
 
 #include "api/own.h"
 #include "base/str.h"
+#include "finetune/finetune.h"
 
 struct fettle *fettle_new(void)
 {
@@ -188,14 +189,30 @@ static enum fettle_status get_means(void *self, const char *value, int axis, siz
 	return channel_means_get(((struct activations *)self)->means, value, axis, channels, out, err);
 }
 
+static enum fettle_status get_rounding(void *self, struct quantizer *z, const struct qplan *plan,
+				       const struct rounding **out, struct err *err)
+{
+	struct activations *a = self;
+	enum fettle_status st = FETTLE_OK;
+
+	if (!a->rounding)
+		st = finetune(z, plan, a->tune, &a->rounding, NULL, err);
+	*out = a->rounding;
+	return st;
+}
+
 struct range_source activations_source(struct activations *a)
 {
-	return (struct range_source){ .get = get_range, .mean = a->means ? get_means : NULL, .self = a };
+	return (struct range_source){ .get = get_range,
+				      .mean = a->means ? get_means : NULL,
+				      .rounding = a->tune ? get_rounding : NULL,
+				      .self = a };
 }
 
 void activations_release(struct activations *a)
 {
 	calibration_free(a->c);
 	channel_means_free(a->means);
-	*a = (struct activations){ NULL, NULL };
+	rounding_free(a->rounding);
+	*a = (struct activations){ .c = NULL };
 }

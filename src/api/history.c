@@ -115,6 +115,9 @@ struct stored {
 	struct history *h;
 	size_t samples; /* that they are of */
 	char *variant;  /* of the model: variant_key() */
+	const struct variant *v;
+	const char *workspace;
+	struct rounding *rounding;
 };
 
 static enum fettle_status stored_get(void *self, const char *value, const struct qsetting *s,
@@ -154,6 +157,21 @@ static enum fettle_status stored_means(void *self, const char *value, int axis, 
 	}
 	free(text);
 	free(key);
+	return st;
+}
+
+static enum fettle_status stored_rounding(void *self, struct quantizer *z, const struct qplan *plan,
+					  const struct rounding **out, struct err *err)
+{
+	struct stored *r = self;
+	char *path = rounding_path(r->workspace, plan, &r->v->s->ops, r->samples);
+	enum fettle_status st = FETTLE_OK;
+
+	(void)z;
+	if (!r->rounding)
+		st = rounding_load(&r->rounding, path, err);
+	*out = r->rounding;
+	free(path);
 	return st;
 }
 
@@ -201,6 +219,7 @@ static enum fettle_status stored_variant(struct stored *r, struct subject *s, co
 static void stored_release(struct stored *r)
 {
 	free(r->variant);
+	rounding_free(r->rounding);
 	map_release(&r->index);
 	arena_release(&r->arena);
 	history_ranges_release(&r->ranges);
@@ -211,7 +230,9 @@ enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options 
 {
 	struct request r;
 	struct stored stored = { .ranges = HISTORY_RANGES_INIT };
-	struct range_source source = { .get = stored_get, .mean = stored_means, .self = &stored };
+	struct range_source source = {
+		.get = stored_get, .mean = stored_means, .rounding = stored_rounding, .self = &stored
+	};
 	struct history *h = NULL;
 	struct history_trial t = { .number = 0 };
 	struct subject *s = NULL;
@@ -242,6 +263,8 @@ enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options 
 		st = stored_variant(&stored, s, &plan.recipes, &v, &f->err);
 	if (st)
 		goto out;
+	stored.v = v;
+	stored.workspace = workspace;
 	z = variant_quantizer(v, &source);
 	st = quantize(z, &plan, &q, &f->err);
 	if (!st)

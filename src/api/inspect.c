@@ -206,7 +206,16 @@ bool fettle_recipe(size_t i, struct fettle_recipe *out)
 {
 	const struct recipe_info *info = &recipe_infos[i];
 
-	if (i >= n_recipe_infos)
+	if (i == n_recipe_infos) {
+		*out = (struct fettle_recipe){
+			.name = "finetune",
+			.summary = "weights are rounded so that ops' outputs change least (include_fast_ft)",
+			.by_default = "off",
+			.values = "on (gram), off, gram, adaround, adaquant",
+		};
+		return true;
+	}
+	if (i > n_recipe_infos)
 		return false;
 	*out = (struct fettle_recipe){
 		.name = info->name,

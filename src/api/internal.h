@@ -39,10 +39,14 @@ enum {
 	CALIB_BATCH = 8, /* all activations at once: small enough to stay in the cache */
 };
 
+struct finetune_source;
+
 /* What calibration found out, as a quantizer asks for it. Without means, recipes that need them fail. */
 struct activations {
 	struct calibration *c;
 	struct channel_means *means;
+	const struct finetune_source *tune; /* for the recipe finetune; NULL: it fails */
+	struct rounding *rounding;          /* what it gave */
 };
 struct range_source activations_source(struct activations *a);
 void activations_release(struct activations *a);

@@ -2,7 +2,9 @@
 
 #include <stdlib.h>
 
+#include "api/effort.h"
 #include "base/file.h"
+#include "finetune/finetune.h"
 #include "quantize/variant.h"
 
 static bool plan_is_static(const struct qplan *p, const struct op_list *ops)
@@ -18,12 +20,11 @@ static bool plan_is_static(const struct qplan *p, const struct op_list *ops)
 
 /* what a plan needs to know of the data. The base is rewritten where its recipes say so: *v is what it became. */
 static enum fettle_status run_calibration(struct fettle *f, const struct request *r, struct subject *base,
-					  const struct qplan *plan, struct variant **v,
+					  const struct qplan *plan, struct variant **v, struct source *data,
 					  struct activations *out)
 {
 	struct session_options so = { .threads = 1, .level = OPT_NONE };
 	struct calibrate_options co = { .threads = r->threads, .progress = api_progress, .self = f };
-	struct source data = { NULL, NULL };
 	struct feed_options fo = { .batch = r->o.batch ? r->o.batch : CALIB_BATCH,
 				   .limit = r->samples ? r->samples
 						       : (size_t)r->c->calibration.sampling_size.v[0],
@@ -41,27 +42,41 @@ static enum fettle_status run_calibration(struct fettle *f, const struct request
 	if (!st)
 		st = session_new(&shape, f->rt, s->m, &so, &f->err);
 	if (!st)
-		st = request_source(&data, r, &r->c->calibration.dataloader, "calibration", shape, &fo,
+		st = request_source(data, r, &r->c->calibration.dataloader, "calibration", shape, &fo,
 				    &f->err);
 	if (!st)
-		st = variant_new(v, f->rt, base, &plan->recipes, data.feed, &co, &f->err);
+		st = variant_new(v, f->rt, base, &plan->recipes, data->feed, &co, &f->err);
 	if (!st) {
 		qplan_averages(plan, co.averaging);
 		s = (*v)->s;
 		variant_plan(*v, plan, &mapped);
 		n = quantizer_values(&s->g, &s->ops, &mapped, &values);
-		st = calibrate(&out->c, f->rt, s->m, values, n, data.feed, &co, &f->err);
+		st = calibrate(&out->c, f->rt, s->m, values, n, data->feed, &co, &f->err);
 	}
 	if (!st && (plan->recipes.fast_bias_correction || plan->recipes.weight_correction)) {
 		n = quantizer_means(&s->g, &s->ops, &mapped, &axes);
-		st = calibrate_means(&out->means, f->rt, s->m, axes, n, data.feed, &co, &f->err);
+		st = calibrate_means(&out->means, f->rt, s->m, axes, n, data->feed, &co, &f->err);
 	}
 	qplan_release(&mapped);
 	free(axes);
 	free(values);
 	session_free(shape);
-	source_release(&data);
 	return st;
+}
+
+/* what the recipe finetune works with */
+static enum fettle_status tuning_source(struct fettle *f, const struct request *r, struct subject *s,
+					const struct feed *feed, struct finetune_source *out)
+{
+	*out = (struct finetune_source){
+		.rt = f->rt, .s = s, .feed = feed, .threads = r->threads, .progress = api_progress, .self = f
+	};
+	if (!r->o.cache)
+		return FETTLE_OK;
+	if (parse_size(r->o.cache, &out->cache, &f->err))
+		return FETTLE_INVALID;
+	out->cache = out->cache ? out->cache : 1;
+	return FETTLE_OK;
 }
 
 /* the model as a user's session will load it: better to find out now than in production */
@@ -91,7 +106,9 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 {
 	struct request r;
 	struct subject *s = NULL;
-	struct activations known = { NULL, NULL };
+	struct activations known = { .c = NULL };
+	struct finetune_source tune;
+	struct source data = { NULL, NULL };
 	struct variant *v = NULL;
 	struct quantizer *z = NULL;
 	struct model *q = NULL;
@@ -124,9 +141,12 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 				  r.o.model);
 			goto out;
 		}
-		st = run_calibration(f, &r, s, &plan, &v, &known);
+		st = run_calibration(f, &r, s, &plan, &v, &data, &known);
+		if (!st)
+			st = tuning_source(f, &r, v->s, data.feed, &tune);
 		if (st)
 			goto out;
+		known.tune = &tune;
 		ranges = activations_source(&known);
 		out->calib_samples = calibration_samples(known.c);
 		out->seconds_calibrate = clock_now() - t;
@@ -151,6 +171,7 @@ out:
 	model_free(q);
 	quantizer_free(z);
 	activations_release(&known);
+	source_release(&data);
 	variant_free(v);
 	qplan_release(&plan);
 	subject_free(s);

@@ -55,7 +55,17 @@ static enum fettle_status set_settings(struct request *r, struct err *err)
 	return st;
 }
 
-/* "cle", "cle=off", "smooth_quant=0.6" */
+/* which has the algorithms for values */
+static enum fettle_status set_finetune(struct request *r, const char *value, struct err *err)
+{
+	if (strcmp(value, "on") == 0 || strcmp(value, "true") == 0)
+		value = finetune_algorithms[r->c->recipes.fast_finetune.algorithm];
+	else if (strcmp(value, "false") == 0)
+		value = "off";
+	return config_set(r->c, "quantization.recipes.finetune", value, "--recipe", err);
+}
+
+/* "cle", "cle=off", "smooth_quant=0.6", "finetune=gram" */
 static enum fettle_status set_recipe(struct request *r, const char *text, struct err *err)
 {
 	const char *names[32], *value = strchr(text, '='), *near;
@@ -68,12 +78,18 @@ static enum fettle_status set_recipe(struct request *r, const char *text, struct
 	size_t i;
 
 	value = value ? value + 1 : "on";
+	if (strcmp(name, "finetune") == 0 || strcmp(name, "include_fast_ft") == 0) {
+		st = set_finetune(r, value, err);
+		free(name);
+		return st;
+	}
 	on = strcmp(value, "on") == 0 || strcmp(value, "true") == 0;
 	off = strcmp(value, "off") == 0 || strcmp(value, "false") == 0;
 	if (!info) {
 		for (i = 0; i < n_recipe_infos; i++)
 			names[i] = recipe_infos[i].name;
-		near = str_nearest(name, names, n_recipe_infos);
+		names[i] = "finetune";
+		near = str_nearest(name, names, n_recipe_infos + 1);
 		st = fail(err, FETTLE_INVALID, "cannot apply recipe '%s': there is none of that name%s%s%s",
 			  name, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
 	} else if (!on && !off && !info->has_alpha) {
@@ -351,6 +367,34 @@ size_t request_constraints(const struct request *r, struct arena *a, struct cons
 	return v.n;
 }
 
+static struct finetune request_finetune(const struct config *c)
+{
+	enum finetune_algorithm a = (enum finetune_algorithm)c->recipes.finetune;
+	const struct config_numbers *beta = &c->recipes.fast_finetune.beta_range;
+	struct finetune f;
+
+	if (c->recipes.include_fast_ft && !config_is_set(c, &c->recipes.finetune))
+		a = (enum finetune_algorithm)c->recipes.fast_finetune.algorithm;
+	if (a == FINETUNE_OFF)
+		return (struct finetune){ .algorithm = a };
+	f = finetune_defaults(a);
+	f.data_size = (size_t)c->recipes.fast_finetune.data_size;
+	f.batch_size = (size_t)c->recipes.fast_finetune.batch_size;
+	f.iterations = (size_t)c->recipes.fast_finetune.iterations;
+	if (config_is_set(c, &c->recipes.fast_finetune.learning_rate)) /* else by the algorithm */
+		f.learning_rate = c->recipes.fast_finetune.learning_rate;
+	f.seed = (uint64_t)c->recipes.fast_finetune.seed;
+	f.early_stop = c->recipes.fast_finetune.early_stop;
+	f.selective_update = c->recipes.fast_finetune.selective_update;
+	f.update_bias = c->recipes.fast_finetune.update_bias;
+	f.drop_ratio = c->recipes.fast_finetune.drop_ratio;
+	f.reg_param = c->recipes.fast_finetune.reg_param;
+	f.warm_start = c->recipes.fast_finetune.warm_start;
+	f.beta_range[0] = beta->n == 2 ? beta->v[0] : 0; /* which finetune() refuses */
+	f.beta_range[1] = beta->n == 2 ? beta->v[1] : 0;
+	return f;
+}
+
 struct recipes request_recipes(const struct request *r)
 {
 	const struct config *c = r->c;
@@ -367,6 +411,7 @@ struct recipes request_recipes(const struct request *r)
 		.fast_bias_correction = c->recipes.fast_bias_correction,
 		.weight_correction = c->recipes.weight_correction,
 		.cle = c->recipes.cle,
+		.finetune = request_finetune(c),
 		.smooth_quant = c->recipes.smooth_quant,
 		.smooth_alpha = !c->recipes.smooth_quant ? 0
 				: c->recipes.alpha_auto  ? SMOOTH_AUTO

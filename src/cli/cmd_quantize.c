@@ -78,8 +78,10 @@ static int run(int argc, char **argv)
 		{ "plan", "JSON", "apply this plan, as 'tune' writes it", .text = &o.plan },
 		{ "recipe", "NAME[=VALUE]",
 		  "apply a recipe ('fettle inspect --recipes' lists them), such as\ncle, smooth_quant=0.6, "
-		  "weight_correction=off; may be given several times",
+		  "weight_correction=off, finetune=gram; may be given several times",
 		  .list = &recipes },
+		{ "cache", "SIZE", "memory that the recipe finetune keeps samples in (1G)",
+		  .text = &o.cache },
 		{ "keep-fp32", "OPS", "leave these ops alone", .text = &o.keep_fp32 },
 		{ "quantize", "OPS", "quantize these ops too, which are not by default",
 		  .text = &o.quantize },

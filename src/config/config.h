@@ -166,6 +166,15 @@ struct config {
 		int graph_optimization_level;                          /* enum config_graph_level: default */
 		bool cle;                                              /* false; also include_cle */
 		bool include_auto_mp, include_fast_ft;                 /* false */
+		int finetune; /* enum finetune_algorithm: off; by include_fast_ft: what FastFinetune says */
+		/* FastFinetune; what is not set is as finetune_defaults() has it */
+		struct {
+			int algorithm, device, data_size, batch_size, iterations;
+			int64_t seed;
+			double learning_rate, drop_ratio, reg_param, warm_start;
+			struct config_numbers beta_range;
+			bool early_stop, selective_update, update_bias;
+		} fast_finetune;
 	} recipes;
 
 	struct {

@@ -1,5 +1,7 @@
 #include "config/schema.h"
 
+#include <string.h>
+
 #define AT(member) .offset = offsetof(struct config, member)
 #define IN(type, member) .offset = offsetof(struct type, member)
 #define LIMITS(lo, hi) .min = (lo), .max = (hi)
@@ -144,10 +146,35 @@ static const struct key model_keys[] = {
 	END,
 };
 
+static const struct word finetune_words[] = {
+	WORD("off", FINETUNE_OFF),
+	WORD("adaround", FINETUNE_ADAROUND),
+	WORD("adaquant", FINETUNE_ADAQUANT),
+	WORD("gram", FINETUNE_GRAM),
+	END,
+};
+
 static const struct key smooth_keys[] = {
 	{ "alpha", KEY_CUSTOM, AT(recipes.alpha), .custom = &custom_alpha, LIMITS(0, 1) },
 	{ "folding", KEY_UNUSED, .why = "scales are always folded where the graph allows it" },
 	{ "auto_alpha_args", KEY_UNUSED, .why = "the search chooses its own steps" },
+	END,
+};
+static const struct key finetune_keys[] = {
+	{ "OptimAlgorithm", KEY_WORD, AT(recipes.fast_finetune.algorithm), WORDS(finetune_words) },
+	{ "DataSize", KEY_INT, AT(recipes.fast_finetune.data_size), LIMITS(0, 1e9) },
+	{ "BatchSize", KEY_INT, AT(recipes.fast_finetune.batch_size), LIMITS(1, 1e6) },
+	{ "NumIterations", KEY_INT, AT(recipes.fast_finetune.iterations), LIMITS(1, 1e9) },
+	{ "LearningRate", KEY_NUMBER, AT(recipes.fast_finetune.learning_rate), LIMITS(1e-12, 1e6) },
+	{ "FixedSeed", KEY_INT64, AT(recipes.fast_finetune.seed) },
+	{ "EarlyStop", KEY_BOOL, AT(recipes.fast_finetune.early_stop) },
+	{ "SelectiveUpdate", KEY_BOOL, AT(recipes.fast_finetune.selective_update) },
+	{ "UpdateBias", KEY_BOOL, AT(recipes.fast_finetune.update_bias) },
+	{ "DropRatio", KEY_NUMBER, AT(recipes.fast_finetune.drop_ratio), LIMITS(0, 1) },
+	{ "RegParam", KEY_NUMBER, AT(recipes.fast_finetune.reg_param), LIMITS(0, 1e6) },
+	{ "WarmStart", KEY_NUMBER, AT(recipes.fast_finetune.warm_start), LIMITS(0, 1) },
+	{ "BetaRange", KEY_NUMBERS, AT(recipes.fast_finetune.beta_range), LIMITS(1e-6, 1e6) },
+	{ "OptimDevice", KEY_WORD, AT(recipes.fast_finetune.device), WORDS(devices) },
 	END,
 };
 static const struct key recipe_keys[] = {
@@ -171,6 +198,8 @@ static const struct key recipe_keys[] = {
 	{ "include_sq", KEY_BOOL, AT(recipes.smooth_quant), .alias = true },
 	{ "include_auto_mp", KEY_BOOL, AT(recipes.include_auto_mp) },
 	{ "include_fast_ft", KEY_BOOL, AT(recipes.include_fast_ft) },
+	{ "finetune", KEY_WORD, AT(recipes.finetune), WORDS(finetune_words) },
+	{ "FastFinetune", KEY_MAP, .keys = finetune_keys },
 	{ "ffn_matmul_quantization", KEY_UNUSED, .why = "MatMul is tuned op by op" },
 	{ "layer_wise_quant", KEY_UNUSED, .why = "memory is bounded anyway" },
 	END,
@@ -453,10 +482,24 @@ const struct key config_keys[] = {
 
 void config_defaults(struct config *c, struct arena *arena)
 {
+	const struct finetune ft = finetune_defaults(FINETUNE_GRAM);
 	struct config_dataloader loader = { .batch_size = 1 };
 
 	c->recipes.alpha = (struct config_numbers){ arena_alloc(arena, sizeof(double)), 1 };
 	c->recipes.alpha.v[0] = 0.5;
+	c->recipes.fast_finetune.algorithm = FINETUNE_GRAM;
+	c->recipes.fast_finetune.batch_size = (int)ft.batch_size;
+	c->recipes.fast_finetune.iterations = (int)ft.iterations;
+	c->recipes.fast_finetune.learning_rate = ft.learning_rate;
+	c->recipes.fast_finetune.seed = (int64_t)ft.seed;
+	c->recipes.fast_finetune.selective_update = ft.selective_update;
+	c->recipes.fast_finetune.update_bias = ft.update_bias;
+	c->recipes.fast_finetune.drop_ratio = ft.drop_ratio;
+	c->recipes.fast_finetune.reg_param = ft.reg_param;
+	c->recipes.fast_finetune.warm_start = ft.warm_start;
+	c->recipes.fast_finetune.beta_range =
+		(struct config_numbers){ arena_alloc(arena, sizeof(ft.beta_range)), 2 };
+	memcpy(c->recipes.fast_finetune.beta_range.v, ft.beta_range, sizeof(ft.beta_range));
 	c->recipes.first_conv_or_matmul = true;
 	c->recipes.last_conv_or_matmul = true;
 	c->recipes.pre_post_process = true;

@@ -183,6 +183,8 @@ static enum fettle_status check_options(const struct finetune *o, struct err *er
 		return fail(err, FETTLE_INVALID,
 			    "cannot fine-tune: DropRatio %g, but gram takes the quantized inputs only (1)",
 			    o->drop_ratio);
+	if (o->algorithm == FINETUNE_ADAROUND && !(o->beta_range[0] > 0 && o->beta_range[1] > 0))
+		return fail(err, FETTLE_INVALID, "cannot fine-tune: BetaRange, need two numbers over 0");
 	if (o->algorithm != FINETUNE_GRAM && (!o->batch_size || !o->iterations || !(o->learning_rate > 0)))
 		return fail(err, FETTLE_INVALID,
 			    "cannot fine-tune: BatchSize %zu, NumIterations %zu, LearningRate %g, need more "

@@ -27,12 +27,14 @@ enum fettle_status lab_quantize(struct lab *l, const struct qplan *q, struct mod
 {
 	struct quantizer *z = NULL;
 	struct plan first = PLAN_INIT;
+	struct qplan plan = *q;
 	enum fettle_status st;
 
+	plan.recipes.finetune.algorithm = FINETUNE_OFF;
 	plan_init(&first, &l->t->space);
 	st = lab_quantizer_for(l, tuning_samples(l->t, &first), &q->recipes, &z, err);
 	plan_release(&first);
-	return st ? st : quantize(z, q, out, err);
+	return st ? st : quantize(z, &plan, out, err);
 }
 
 /* a sample, or what looks like one where there is no data */

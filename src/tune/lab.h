@@ -97,7 +97,8 @@ extern const struct search_backend lab_backend;
 enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err *err);
 /* The quantized model of a plan; belongs to the lab until the next call. */
 enum fettle_status lab_model(struct lab *l, const struct plan *p, struct model **out, struct err *err);
-/* The model of any quantizer's plan, on the first calibration; model_free() it before the lab. */
+/* The model of any quantizer's plan, on the first calibration, without finetune: for comparing many plans that
+ * differ in an op or two. model_free() it before the lab. */
 enum fettle_status lab_quantize(struct lab *l, const struct qplan *q, struct model **out, struct err *err);
 const struct observer *lab_observer(const struct lab *l,
 				    const char *value); /* after that; NULL: not calibrated */
@@ -140,6 +141,9 @@ enum fettle_status lab_quantizer_for(struct lab *l, int64_t samples, const struc
 /* What the history keeps of each variant of the model, by the names of these; free() them. */
 char *range_key(const struct qsetting *s, const char *variant); /* its ranges: value and this setting */
 char *mean_key(const char *value, int axis, size_t samples, const char *variant);
+/* where the weights are that finetune has made for a plan of this model; a file */
+char *rounding_path(const char *workspace, const struct qplan *plan, const struct op_list *ops,
+		    size_t samples);
 char *rewrite_key(const char *variant, size_t samples); /* what variant_read() wants */
 
 #endif

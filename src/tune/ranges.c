@@ -4,8 +4,11 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/fingerprint.h"
 #include "base/str.h"
+#include "finetune/finetune.h"
 #include "quantize/variant.h"
+#include "space/plan_json.h"
 
 /* a calibration of the model or a variant, and the ranges asked of it that the history does not have yet */
 struct lab_ranges {
@@ -19,6 +22,8 @@ struct lab_ranges {
 	VEC(struct history_range) fresh;
 	size_t samples;
 	struct lab *lab;
+	struct map rounded;               /* fingerprint of a plan with finetune -> its place in roundings */
+	VEC(struct rounding *) roundings; /* models made from them share their bytes */
 	struct channel_means *means; /* of all values that recipes may ask for; taken when one first does */
 };
 
@@ -133,11 +138,76 @@ static enum fettle_status get_means(void *self, const char *value, int axis, siz
 	return FETTLE_OK;
 }
 
+char *rounding_path(const char *workspace, const struct qplan *plan, const struct op_list *ops,
+		    size_t samples)
+{
+	char *text = qplan_to_json(plan, ops, (int64_t)samples), name[FINGERPRINT_LEN], *path;
+
+	fingerprint_bytes(text, strlen(text), name);
+	path = xstrfmt("%s/rounding-%s", workspace ? workspace : "", name);
+	free(text);
+	return path;
+}
+
+static enum fettle_status tune_weights(struct lab_ranges *r, struct quantizer *z, const struct qplan *plan,
+				       struct rounding **out, struct err *err)
+{
+	struct lab *l = r->lab;
+	struct finetune_source s = { .rt = l->rt,
+				     .s = r->v->s,
+				     .feed = l->calib,
+				     .threads =
+					     1, /* the same weights, however many trials run side by side */
+				     .cache = l->o.cache ? l->o.cache : 1,
+				     .progress = lab_go_on,
+				     .self = l };
+	enum fettle_status st = use_first(l->calib, r->samples, err);
+
+	return st ? st : finetune(z, plan, &s, out, NULL, err);
+}
+
+/* once per plan; what a run before this one has left in the workspace is as good */
+static enum fettle_status get_rounding(void *self, struct quantizer *z, const struct qplan *plan,
+				       const struct rounding **out, struct err *err)
+{
+	struct lab_ranges *r = self;
+	struct lab *l = r->lab;
+	char *path = rounding_path(l->o.workspace, plan, &r->v->s->ops, r->samples);
+	size_t known = map_get(&r->rounded, path);
+	struct rounding *new = NULL;
+	enum fettle_status st = FETTLE_OK;
+
+	if (known == MAP_NONE) {
+		if (!l->o.workspace || rounding_load(&new, path, NULL)) {
+			st = tune_weights(r, z, plan, &new, err);
+			if (!st && l->o.workspace)
+				st = rounding_save(new, path, err);
+		}
+		if (st) {
+			rounding_free(new);
+			goto out;
+		}
+		known = r->roundings.n;
+		VEC_PUSH(&r->roundings, new);
+		map_set(&r->rounded, arena_strdup(&r->arena, path), known);
+	}
+	*out = r->roundings.v[known];
+out:
+	free(path);
+	return st;
+}
+
 static void ranges_free(struct lab_ranges *r)
 {
+	size_t i;
+
 	if (!r)
 		return;
 	quantizer_free(r->z);
+	for (i = 0; i < r->roundings.n; i++)
+		rounding_free(r->roundings.v[i]);
+	VEC_RELEASE(&r->roundings);
+	map_release(&r->rounded);
 	channel_means_free(r->means);
 	calibration_free(r->c);
 	variant_free(r->v);
@@ -178,7 +248,9 @@ static enum fettle_status ranges_new(struct lab *l, int64_t samples, const struc
 				     struct lab_ranges **out, struct err *err)
 {
 	struct lab_ranges *r = xcalloc(1, sizeof(*r));
-	struct range_source source = { .get = get_range, .mean = get_means, .self = r };
+	struct range_source source = {
+		.get = get_range, .mean = get_means, .rounding = get_rounding, .self = r
+	};
 	enum fettle_status st;
 
 	r->lab = l;
