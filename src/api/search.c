@@ -63,7 +63,44 @@ static const struct {
 };
 _Static_assert(ARRAY_LEN(lists) == SETTINGS, "every setting has a key");
 
-static struct setting_values values_of(struct auto_search *as, const struct config_space *s, size_t i)
+/* What the rest of the configuration says of a setting that a space does not name; NAN: nothing. */
+static double configured(const struct config *c, enum setting which)
+{
+	const struct {
+		enum setting which;
+		const void *field;
+		double value;
+	} known[] = {
+		{ SET_CLE, &c->recipes.cle, c->recipes.cle },
+		{ SET_SQ, &c->recipes.smooth_quant, c->recipes.smooth_quant },
+		{ SET_SMOOTH_ALPHA, &c->recipes.alpha, c->recipes.alpha.n ? c->recipes.alpha.v[0] : NAN },
+		{ SET_AUTO_MP, &c->recipes.include_auto_mp, c->recipes.include_auto_mp },
+		{ SET_FAST_FT, &c->recipes.include_fast_ft, c->recipes.include_fast_ft },
+		{ SET_FAST_FT, &c->recipes.finetune, c->recipes.finetune != FINETUNE_OFF },
+		{ SET_OPTIM_ALGORITHM, &c->recipes.finetune,
+		  c->recipes.finetune == FINETUNE_OFF ? NAN : c->recipes.finetune },
+		{ SET_OPTIM_ALGORITHM, &c->recipes.fast_finetune.algorithm,
+		  c->recipes.fast_finetune.algorithm },
+		{ SET_DATA_SIZE, &c->recipes.fast_finetune.data_size, c->recipes.fast_finetune.data_size },
+		{ SET_BATCH_SIZE, &c->recipes.fast_finetune.batch_size, c->recipes.fast_finetune.batch_size },
+		{ SET_ITERATIONS, &c->recipes.fast_finetune.iterations, c->recipes.fast_finetune.iterations },
+		{ SET_LEARNING_RATE, &c->recipes.fast_finetune.learning_rate,
+		  c->recipes.fast_finetune.learning_rate },
+		{ SET_SEED, &c->recipes.fast_finetune.seed, (double)c->recipes.fast_finetune.seed },
+		{ SET_EARLY_STOP, &c->recipes.fast_finetune.early_stop, c->recipes.fast_finetune.early_stop },
+		{ SET_SELECTIVE, &c->recipes.fast_finetune.selective_update,
+		  c->recipes.fast_finetune.selective_update },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(known); i++)
+		if (known[i].which == which && config_is_set(c, known[i].field) && !isnan(known[i].value))
+			return known[i].value;
+	return NAN;
+}
+
+static struct setting_values values_of(struct auto_search *as, const struct config *c,
+				       const struct config_space *s, size_t i)
 {
 	const char *field = (const char *)s + lists[i].offset;
 	const struct config_ints *ints = (const struct config_ints *)(const void *)field;
@@ -71,9 +108,13 @@ static struct setting_values values_of(struct auto_search *as, const struct conf
 	double *v;
 	size_t k;
 
-	if (lists[i].numbers)
+	if (lists[i].numbers && numbers->n)
 		return (struct setting_values){ numbers->v, numbers->n };
 	v = arena_alloc(&as->arena, (ints->n + 1) * sizeof(*v));
+	if (!ints->n) {
+		v[0] = configured(c, lists[i].which);
+		return (struct setting_values){ v, !isnan(v[0]) };
+	}
 	for (k = 0; k < ints->n; k++)
 		v[k] = (double)ints->v[k];
 	return (struct setting_values){ v, ints->n };
@@ -109,7 +150,7 @@ static void read_spaces(struct auto_search *as, const struct config *c)
 		*to = (struct settings_space){ .n_pairs = c->search.spaces[i].num_iter_lr.n / 2 };
 		to->pairs = (const double(*)[2])(const void *)c->search.spaces[i].num_iter_lr.v;
 		for (k = 0; k < ARRAY_LEN(lists); k++)
-			to->list[lists[k].which] = values_of(as, &c->search.spaces[i], k);
+			to->list[lists[k].which] = values_of(as, c, &c->search.spaces[i], k);
 		as->p.n_spaces++;
 	}
 	as->p.spaces = as->spaces;

@@ -283,9 +283,11 @@ void settings_text(const struct settings *s, const struct settings_list *l, stru
 		str_addf(out, "the defaults");
 }
 
-static struct finetune finetune_of(const struct settings *s)
+/* what is no setting is as in `base`, if that is of the same algorithm */
+static struct finetune finetune_of(const struct settings *s, const struct finetune *base)
 {
-	struct finetune f = finetune_defaults((enum finetune_algorithm)s->v[SET_OPTIM_ALGORITHM]);
+	enum finetune_algorithm a = (enum finetune_algorithm)s->v[SET_OPTIM_ALGORITHM];
+	struct finetune f = base->algorithm == a ? *base : finetune_defaults(a);
 
 	f.data_size = (size_t)s->v[SET_DATA_SIZE];
 	f.selective_update = settings_on(s, SET_SELECTIVE);
@@ -315,12 +317,9 @@ void settings_apply(const struct settings *s, struct qplan_defaults *d, struct r
 	d->weight.dtype = (enum dtype)s->v[SET_WEIGHT_TYPE];
 	d->weight.scheme = settings_on(s, SET_WEIGHT_SYMMETRIC) ? SCHEME_SYM : SCHEME_ASYM;
 	d->weight.narrow &= d->weight.dtype == DT_S8; /* only products of u8 and s8 saturate */
-	if (settings_on(s, SET_CLE))
-		r->cle = true;
-	if (settings_on(s, SET_SQ)) {
-		r->smooth_quant = true;
-		r->smooth_alpha = s->v[SET_SMOOTH_ALPHA];
-	}
-	if (settings_on(s, SET_FAST_FT))
-		r->finetune = finetune_of(s);
+	r->cle = settings_on(s, SET_CLE);
+	r->smooth_quant = settings_on(s, SET_SQ);
+	r->smooth_alpha = r->smooth_quant ? s->v[SET_SMOOTH_ALPHA] : 0;
+	r->finetune = settings_on(s, SET_FAST_FT) ? finetune_of(s, &r->finetune)
+						  : (struct finetune){ .algorithm = FINETUNE_OFF };
 }

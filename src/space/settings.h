@@ -87,7 +87,7 @@ bool settings_on(const struct settings *s, enum setting which); /* a bool, and t
 /* In words: what varies in the list, but for switches that are as by default; all that have a meaning where there is
  * no list. */
 void settings_text(const struct settings *s, const struct settings_list *l, struct str *out);
-/* What activations, weights and recipes become. */
+/* What activations, weights and recipes become; what is no setting stays as it is. */
 void settings_apply(const struct settings *s, struct qplan_defaults *d, struct recipes *r);
 
 #endif

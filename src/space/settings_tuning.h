@@ -10,7 +10,7 @@
 
 enum { OPTION_AS_SET, OPTION_16_BITS, OPTION_BACK_TO_FP32 }; /* of an op */
 
-/* What `o` has is copied; its recipes are in force beside those of the settings. */
+/* What `o` has is copied; its recipes are in force but for those that are settings. */
 struct tuning *settings_tuning_new(const struct op_list *ops, const struct graph_index *g,
 				   const struct tuning_options *o);
 /* In words, a plan is only what varies in this list, which outlives the tuning. */

@@ -133,10 +133,10 @@ py "$dir/h.json" "assert abs(d['trials'][3]['accuracy'] - $(json value "$dir/out
 yaml <<END
 advanced_fastft_search: true
 advanced_fastft_params: {sampler_algo: TPE, direction: minimize, n_trials: 6}
+quantization: {recipes: {include_fast_ft: true, FastFinetune: {DataSize: 32}}} # as in the document
 search_space:
-  include_fast_ft: [true]
   extra_options:
-    FastFinetune: {OptimAlgorithm: adaround, DataSize: 32, NumIterations: [5, 40], LearningRate: [1.0e-1, 1e-4]}
+    FastFinetune: {OptimAlgorithm: adaround, NumIterations: [5, 40], LearningRate: [1.0e-1, 1e-4]}
 END
 search 0 '6 candidates after 6 trials' $data
 trials "$ws" >"$dir/study1"
