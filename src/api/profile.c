@@ -1,20 +1,17 @@
 /* Where a model's time goes, by op type, from the runtime's own profile. */
 #include "api/request.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/str.h"
-#include "runtime/probe.h"
+#include "runtime/profile.h"
 
 enum { RUNS = 20 };
 
 struct rows {
 	VEC(struct fettle_profile_row) v;
-	struct map nodes; /* node names seen, so that each counts once */
 	const struct model *model;
 };
 
@@ -22,9 +19,9 @@ struct rows {
  * Convolutions of each channel by itself gain differently: keep them apart. The profile shows the weight's
  * shape unless the runtime has repacked it; then the node's name tells, which begins with the model's.
  */
-static bool is_depthwise(const struct rows *r, const char *event, const json_t *args)
+static bool is_depthwise(const struct rows *r, const char *event, const json_t *shapes)
 {
-	const json_t *shapes = json_object_get(args, "input_type_shape"), *dims[2];
+	const json_t *dims[2];
 	size_t i;
 
 	for (i = 0; i < 2; i++) { /* input and weight, each {"type": [dims]} */
@@ -39,34 +36,26 @@ static bool is_depthwise(const struct rows *r, const char *event, const json_t *
 		const struct node *n = r->model->nodes.v[i];
 
 		if (strstr(n->op, "Conv") && node_int(n, "group", 1) > 1 && *n->name &&
-		    str_starts(event, n->name) && event[strlen(n->name)] == '_')
+		    str_starts(event, n->name))
 			return true;
 	}
 	return false;
 }
 
-static void add_event(struct rows *r, const json_t *event)
+static void add_node(void *self, const char *name, const char *op, double seconds, const void *shapes)
 {
-	const char *name = json_string_value(json_object_get(event, "name"));
-	const json_t *args = json_object_get(event, "args");
-	const char *op = json_string_value(json_object_get(args, "op_name"));
-	double us = (double)json_integer_value(json_object_get(event, "dur"));
+	struct rows *r = self;
 	struct fettle_profile_row row = { .count = 0 };
 	size_t i;
 
-	if (!name || !op || !str_ends(name, "_kernel_time"))
-		return;
 	snprintf(row.op, sizeof(row.op), "%.30s%s", op,
-		 strstr(op, "Conv") && is_depthwise(r, name, args) ? " (depthwise)" : "");
+		 strstr(op, "Conv") && is_depthwise(r, name, shapes) ? " (depthwise)" : "");
 	for (i = 0; i < r->v.n && strcmp(r->v.v[i].op, row.op) != 0; i++)
 		;
 	if (i == r->v.n)
 		VEC_PUSH(&r->v, row);
-	r->v.v[i].ms += us / 1e3 / RUNS;
-	if (map_get(&r->nodes, name) == MAP_NONE) {
-		map_set(&r->nodes, name, 1);
-		r->v.v[i].count++;
-	}
+	r->v.v[i].ms += seconds * 1e3;
+	r->v.v[i].count++;
 }
 
 static int slowest_first(const void *a, const void *b)
@@ -76,72 +65,35 @@ static int slowest_first(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-static enum fettle_status read_profile(const char *path, const struct model *m,
-				       struct fettle_profile_row **rows, size_t *n, struct err *err)
-{
-	struct rows r = { .model = m };
-	json_error_t why;
-	json_t *all = json_load_file(path, 0, &why), *event;
-	size_t i;
-
-	if (!all)
-		return fail(err, FETTLE_BACKEND, "cannot read the profile %s: %s", path, why.text);
-	json_array_foreach(all, i, event) add_event(&r, event);
-	map_release(&r.nodes); /* its keys are in the JSON */
-	json_decref(all);
-	if (r.v.n)
-		qsort(r.v.v, r.v.n, sizeof(*r.v.v), slowest_first);
-	*rows = r.v.v;
-	*n = r.v.n;
-	return FETTLE_OK;
-}
-
 enum fettle_status fettle_profile(struct fettle *f, const struct fettle_options *in,
 				  struct fettle_profile_row **rows, size_t *n)
 {
-	const char *tmp = getenv("TMPDIR");
-	char *prefix = xstrfmt("%s/fettle-profile.%ld", tmp && *tmp ? tmp : "/tmp", (long)getpid()),
-	     *path = NULL;
-	struct session_options so = { .profile = prefix };
-	struct request r;
-	struct session *s = NULL;
+	struct rows found = { .model = NULL };
 	struct model *m = NULL;
-	struct tensor *inputs = NULL, *out = NULL;
+	struct request r;
 	enum fettle_status st;
-	size_t i;
 
 	st = request_begin(&r, f, in);
-	so.threads = r.threads;
 	if (!st)
 		st = api_phase(f, "profile");
 	if (!st && !r.o.model)
 		st = fail(&f->err, FETTLE_INVALID, "cannot profile: need a model");
 	if (!st)
 		st = model_load(&m, r.o.model, &f->err);
+	found.model = m;
 	if (!st)
-		st = session_open(&s, f->rt, r.o.model, &so, &f->err);
+		st = profile_model(f->rt, NULL, r.o.model,
+				   &(struct profile_options){ .session = { .threads = r.threads },
+							      .batch = r.o.batch ? r.o.batch : 1,
+							      .runs = RUNS },
+				   add_node, &found, &f->err);
+	if (!st && found.v.n)
+		qsort(found.v.v, found.v.n, sizeof(*found.v.v), slowest_first);
 	if (st)
-		goto out;
-	inputs = xcalloc(session_n_inputs(s), sizeof(*inputs));
-	out = xcalloc(session_n_outputs(s), sizeof(*out));
-	st = fake_inputs(s, r.o.batch ? r.o.batch : 1, 1, true, inputs, &f->err);
-	for (i = 0; i < RUNS && !st; i++)
-		st = session_run(s, inputs, out, &f->err);
-	if (!st)
-		st = session_end_profile(s, &path, &f->err);
-	if (!st)
-		st = read_profile(path, m, rows, n, &f->err);
-	if (path)
-		unlink(path);
-out:
-	for (i = 0; inputs && i < session_n_inputs(s); i++)
-		tensor_free(&inputs[i]);
-	session_free(s);
+		VEC_RELEASE(&found.v);
+	*rows = found.v.v;
+	*n = found.v.n;
 	model_free(m);
-	free(inputs);
-	free(out);
-	free(path);
-	free(prefix);
 	request_release(&r);
 	return st;
 }

@@ -114,6 +114,7 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 	struct model *q = NULL;
 	struct qplan plan = QPLAN_INIT;
 	struct range_source ranges;
+	bool is_static;
 	double t;
 	enum fettle_status st;
 
@@ -133,12 +134,13 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 		goto out;
 	out->seconds_prepare = clock_now() - t;
 	t = clock_now();
-	if (plan_is_static(&plan, &s->ops) || recipes_rewrite(&plan.recipes)) {
+	is_static = plan_is_static(&plan, &s->ops);
+	if (is_static || recipes_rewrite(&plan.recipes)) {
 		if (!request_has_data(&r, &r.c->calibration.dataloader)) {
 			st = fail(&f->err, FETTLE_INVALID,
-				  "cannot quantize %s: static quantization needs calibration data (--calib), "
-				  "or choose the dynamic approach",
-				  r.o.model);
+				  "cannot quantize %s: %s needs calibration data (--calib)%s", r.o.model,
+				  is_static ? "static quantization" : "what cle and smooth_quant do",
+				  is_static ? ", or choose the dynamic approach" : "");
 			goto out;
 		}
 		st = run_calibration(f, &r, s, &plan, &v, &data, &known);

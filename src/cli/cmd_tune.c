@@ -283,6 +283,7 @@ static int tune(struct fettle_options *o, const char *plugin, bool json, bool qu
 static int run(int argc, char **argv)
 {
 	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	struct text_list recipes = { .n = 0 };
 	const char *plugin = NULL;
 	bool json = false, quiet = false, show_config = false;
 	struct flag flags[] = {
@@ -306,6 +307,10 @@ static int run(int argc, char **argv)
 		{ "eval-cmd", "CMD", "any program as evaluator: 'cmd {model}' prints a number",
 		  .text = &o.eval_cmd },
 		{ "config", "YAML", "configuration; options override it", .text = &o.config, .letter = 'c' },
+		{ "recipe", "NAME[=VALUE]",
+		  "always, or (=off) never, with this recipe; may be given several times\n('fettle inspect "
+		  "--recipes' lists them)",
+		  .list = &recipes },
 		{ "keep-fp32", "OPS", "leave these ops alone: names, types or /regular expressions/",
 		  .text = &o.keep_fp32 },
 		{ "capability", "YAML",
@@ -374,6 +379,8 @@ static int run(int argc, char **argv)
 	o.settings = settings;
 	o.n_settings = n_settings;
 	o.model = n ? rest[0] : NULL;
+	o.recipes = recipes.v;
+	o.n_recipes = recipes.n;
 	o.helper = "/proc/self/exe";
 	return show_config ? print_config(&o, plugin) : tune(&o, plugin, json, quiet);
 }

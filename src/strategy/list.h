@@ -1,5 +1,6 @@
 /* Every strategy, in the order in which they are shown. */
 STRATEGY(auto)
+STRATEGY(fettle)
 STRATEGY(conservative)
 STRATEGY(basic)
 STRATEGY(mse)

@@ -7,6 +7,7 @@
 #include "strategy/stages.h"
 
 enum {
+	PROMISING = 3,          /* settings of all ops that are tried where the settings are not the point */
 	COMBINATIONS_MAX = 200, /* without a limit on trials there is still a next stage to come to */
 };
 
@@ -175,9 +176,37 @@ static enum fettle_status try_picks(struct combinations *c)
 	return st;
 }
 
-/* All types at their k-th setting. */
-static enum fettle_status try_alike(struct combinations *c)
+/* Of the combinations collected, those that disturb the model's output least. */
+static enum fettle_status keep_promising(struct combinations *c)
 {
+	struct plan p = PLAN_INIT;
+	double *error = xcalloc(c->n_picks, sizeof(*error));
+	enum fettle_status st = FETTLE_OK;
+	size_t i, k, n = 0;
+
+	for (i = 0; i < c->n_picks && !st; i++) {
+		to_plan(c, c->picks + i * c->n_types, &p);
+		st = search_estimate(c->s, &p, &error[i]);
+	}
+	for (n = 0; n < PROMISING && n < c->n_picks && !st; n++) { /* the first n are the best n */
+		for (i = n, k = n; i < c->n_picks; i++)
+			k = error[i] < error[k] ? i : k;
+		memcpy(c->pick, c->picks + k * c->n_types, c->n_types * sizeof(*c->pick));
+		memmove(c->picks + (n + 1) * c->n_types, c->picks + n * c->n_types,
+			(k - n) * c->n_types * sizeof(*c->pick));
+		memcpy(c->picks + n * c->n_types, c->pick, c->n_types * sizeof(*c->pick));
+		memmove(&error[n + 1], &error[n], (k - n) * sizeof(*error));
+	}
+	c->n_picks = n;
+	plan_release(&p);
+	free(error);
+	return st;
+}
+
+/* All types at their k-th setting; of these the promising ones only, if there is no time for all. */
+static enum fettle_status try_alike(struct combinations *c, bool all)
+{
+	enum fettle_status st = FETTLE_OK;
 	size_t k, t, n = 0;
 
 	for (t = 0; t < c->n_types; t++)
@@ -187,7 +216,9 @@ static enum fettle_status try_alike(struct combinations *c)
 			c->pick[t] = k < c->types[t].n ? k : (c->types[t].n ? c->types[t].n - 1 : 0);
 		add_pick(c);
 	}
-	return try_picks(c);
+	if (!all)
+		st = keep_promising(c);
+	return st ? st : try_picks(c);
 }
 
 /* From the best combination so far, one type at another setting. */
@@ -245,7 +276,7 @@ static enum fettle_status try_mode(struct search *s, enum option_mode mode, bool
 	if (!any_has(&c, mode))
 		goto out;
 	search_stage(s, mode == OPTION_STATIC ? "op types, static" : "op types, dynamic");
-	st = try_alike(&c);
+	st = try_alike(&c, !alike);
 	if (st || alike)
 		goto out;
 	st = try_one_apart(&c);

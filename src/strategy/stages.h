@@ -24,9 +24,12 @@ enum fettle_status stage_try(struct search *s, const struct plan *p, bool *met);
 
 enum fettle_status stage_default(struct search *s);     /* as the runtime would do it */
 enum fettle_status stage_all_recipes(struct search *s); /* those that the user has not fixed */
-/* Every op type at its first setting, at its second and so on; static, then dynamic if that will not do. */
+/*
+ * Every op type at its first setting, at its second and so on, the few that disturb the output least; static, then
+ * dynamic if that will not do.
+ */
 enum fettle_status stage_op_types_alike(struct search *s);
-/* The same, then one type apart from the others, then every combination. */
+/* All of them, then one type apart from the others, then every combination. */
 enum fettle_status stage_op_types(struct search *s);
 /* Each recipe, then each number of samples, on the best plan so far. */
 enum fettle_status stage_recipes(struct search *s);
@@ -65,6 +68,7 @@ enum fettle_status push(struct search *s, struct plan *plan, const struct plan *
 
 enum fettle_status conservative(struct search *s, size_t leave);
 enum fettle_status basic_traverse(struct search *s);
+enum fettle_status fettle_search(struct search *s);
 /* Op-wise settings, proposed by a sampler (sampler/list.h); no op falls back. */
 enum fettle_status sampled(struct search *s, const char *sampler, bool default_first);
 

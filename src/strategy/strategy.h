@@ -111,6 +111,7 @@ enum rank {
 	RANK_IMPACT,      /* error of the model's output that goes away when only this op falls back */
 	RANK_IMPACT_BACK, /* the same for ops in fp32: error that comes when it is quantized again */
 	RANK_HESSIAN,     /* average trace of the Hessian times squared weight error (HAWQ-V2) */
+	RANK_GAIN,        /* seconds that the op is faster in the plan than in fp32, by profiles of both */
 };
 /* Ops (parameter numbers) with their scores, highest first. Only ops the rank speaks of are in it. */
 struct op_order {
@@ -126,5 +127,7 @@ struct op_order {
 enum fettle_status search_rank_ops(struct search *s, const struct plan *p, enum rank by,
 				   struct op_order *out);
 void op_order_release(struct op_order *o);
+/* The error of the model's output under a plan, as a share of the output, on a few batches. Costs no trial. */
+enum fettle_status search_estimate(struct search *s, const struct plan *p, double *error);
 
 #endif

@@ -17,15 +17,7 @@ enum fettle_status expose_and_run(struct lab *l, struct model *m, const char *co
 /* Where a value of the fp32 graph is to be found in the quantized one: behind its DQ, if it has one. */
 const char *name_in(const struct graph_index *quantized, const char *value);
 
-/* Outputs of the fp32 side, kept for comparing: keep_outputs() is a take_fn. */
-struct reference {
-	VEC(struct tensor) v; /* batch by batch */
-	size_t per_batch;
-};
-#define REFERENCE_INIT                                                                                       \
-	{                                                                                                    \
-		.per_batch = 0                                                                               \
-	}
+/* keep_outputs() is a take_fn into a struct reference. */
 void keep_outputs(void *reference, size_t batch, const struct feed_batch *b, const struct tensor *out,
 		  size_t n);
 void reference_release(struct reference *r);
@@ -41,6 +33,8 @@ void compare_outputs(void *comparison, size_t batch, const struct feed_batch *b,
 /* hessian.c: average trace of the Hessian times squared weight error, per op (HAWQ-V2) */
 enum fettle_status rank_hessian(struct lab *l, const struct plan *p, size_t batches, struct op_order *out,
 				struct err *err);
+/* gain.c */
+enum fettle_status rank_gain(struct lab *l, const struct plan *p, struct op_order *out, struct err *err);
 void op_order_add(struct op_order *o, size_t op, double score);
 
 #endif

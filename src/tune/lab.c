@@ -300,6 +300,7 @@ const struct search_backend lab_backend = {
 	.settle = lab_settle,
 	.objective = objective,
 	.rank = lab_rank,
+	.estimate = lab_estimate,
 	.known = known,
 	.record = record,
 	.cancelled = cancelled,

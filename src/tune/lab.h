@@ -46,6 +46,16 @@ struct lab_times {
 	double prepare, calibrate, quantize, session, evaluate, latency, rank;
 };
 
+/* Outputs of the fp32 side, kept for comparing. */
+struct reference {
+	VEC(struct tensor) v; /* batch by batch */
+	size_t per_batch;
+};
+#define REFERENCE_INIT                                                                                       \
+	{                                                                                                    \
+		.per_batch = 0                                                                               \
+	}
+
 struct lab {
 	struct runtime *rt;
 	struct subject *s;
@@ -79,13 +89,18 @@ struct lab {
 	double *kept_scores;
 	pthread_t main;
 	struct cutcache *cuts; /* NULL: activations are not kept */
-	struct map node_macs;  /* name of a node -> its multiply-adds in thousands */
+	struct map
+		outcomes; /* fingerprint of a model -> index into accuracies: equal models are evaluated once */
+	VEC(struct accuracy) accuracies;
+	struct map node_macs; /* name of a node -> its multiply-adds in thousands */
 	struct rows
 		*reference; /* the fp32 model's outputs, [n_reference]; none when the metric does without */
 	size_t n_reference;
 	struct map objectives; /* structure of a plan -> index into measured */
 	VEC(double) measured;  /* objective and latency of each */
 	struct arena names;
+	struct reference
+		scored;      /* what the fp32 model puts out for the samples that plans are estimated on */
 	double pass_seconds; /* of one fp32 evaluation */
 	double baseline_latency;
 	size_t baseline_size, baseline_footprint;
@@ -112,6 +127,7 @@ enum fettle_status lab_latency(struct lab *l, const struct plan *p, double secon
 			       double *plan, struct err *err);
 enum fettle_status lab_rank(void *lab, const struct plan *p, enum rank by, int batches, struct op_order *out,
 			    struct err *err);
+enum fettle_status lab_estimate(void *lab, const struct plan *p, int batches, double *error, struct err *err);
 bool lab_stopped(const struct lab *l);                /* cancelled or out of time */
 bool lab_go_on(void *lab, size_t done, size_t total); /* the same, as a progress_fn */
 void lab_release(struct lab *l); /* what is kept between trials; the rest is the caller's */

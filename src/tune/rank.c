@@ -7,7 +7,10 @@
 
 #include "base/file.h"
 
-enum { MSE_BATCHES = 4 };
+enum {
+	MSE_BATCHES = 4,
+	SUSPECTS_MAX = 8, /* ops whose impact is measured one by one */
+};
 
 void op_order_add(struct op_order *o, size_t op, double score)
 {
@@ -17,8 +20,8 @@ void op_order_add(struct op_order *o, size_t op, double score)
 	o->score[o->n++] = score;
 }
 
-static enum fettle_status rank_outputs(struct lab *l, const struct plan *p, struct op_order *out,
-				       struct err *err)
+/* nsr[op]: noise to signal at each op's output in the quantized model; NaN for those that are not quantized */
+static enum fettle_status output_errors(struct lab *l, const struct plan *p, double *nsr, struct err *err)
 {
 	const struct space *space = &l->t->space;
 	const char **fp32 = xcalloc(space->n_ops, sizeof(*fp32)),
@@ -39,6 +42,7 @@ static enum fettle_status rank_outputs(struct lab *l, const struct plan *p, stru
 		const struct node *node = l->s->m->nodes.v[l->t->node[i]];
 		size_t v = quantized_output(&l->s->g, node->out[0]);
 
+		nsr[i] = NAN;
 		if (!plan_is_quantized(p, space, i))
 			continue;
 		fp32[n] = l->s->g.names[v];
@@ -53,7 +57,7 @@ static enum fettle_status rank_outputs(struct lab *l, const struct plan *p, stru
 	if (n && !st)
 		st = expose_and_run(l, m, quantized, n, MSE_BATCHES, compare_outputs, &c, err);
 	for (i = 0; i < n && !st; i++)
-		op_order_add(out, op[i], c.signal[i] > 0 ? c.noise[i] / c.signal[i] : c.noise[i]);
+		nsr[op[i]] = c.signal[i] > 0 ? c.noise[i] / c.signal[i] : c.noise[i];
 out:
 	reference_release(&ref);
 	free(fp32);
@@ -61,6 +65,56 @@ out:
 	free(op);
 	free(c.noise);
 	free(c.signal);
+	return st;
+}
+
+static enum fettle_status rank_outputs(struct lab *l, const struct plan *p, struct op_order *out,
+				       struct err *err)
+{
+	double *nsr = xcalloc(l->t->space.n_ops, sizeof(*nsr));
+	enum fettle_status st = output_errors(l, p, nsr, err);
+	size_t i;
+
+	for (i = 0; i < l->t->space.n_ops && !st; i++)
+		if (!isnan(nsr[i]))
+			op_order_add(out, i, nsr[i]);
+	free(nsr);
+	return st;
+}
+
+/*
+ * What an op adds to the error that reaches it: the noise at its output above the worst at its inputs. All ops at once, for
+ * the price of two sessions.
+ */
+static enum fettle_status added_errors(struct lab *l, const struct plan *p, double *added, struct err *err)
+{
+	const struct graph_index *g = &l->s->g;
+	const struct model *m = l->s->m;
+	double *at = xcalloc(g->n, sizeof(*at)), *nsr = xcalloc(l->t->space.n_ops, sizeof(*nsr));
+	size_t *param = xcalloc(m->nodes.n, sizeof(*param)), i, k;
+	enum fettle_status st = output_errors(l, p, nsr, err);
+
+	for (i = 0; i < l->t->space.n_ops; i++)
+		param[l->t->node[i]] = i + 1;
+	for (i = 0; i < m->nodes.n && !st; i++) {
+		const struct node *n = m->nodes.v[i];
+		double in = 0, here;
+
+		for (k = 0; k < n->n_in; k++)
+			if (*n->in[k])
+				in = fmax(in, at[graph_value(g, n->in[k])]);
+		here = in;
+		if (param[i] && !isnan(nsr[param[i] - 1])) {
+			here = nsr[param[i] - 1];
+			added[param[i] - 1] = fmax(here - in, 0);
+		}
+		for (k = 0; k < n->n_out; k++)
+			if (*n->out[k])
+				at[graph_value(g, n->out[k])] = here;
+	}
+	free(at);
+	free(nsr);
+	free(param);
 	return st;
 }
 
@@ -88,31 +142,61 @@ static enum fettle_status output_error(struct lab *l, const struct plan *p, cons
 	return st;
 }
 
+/* The ops that add most, of those that `can`; `most` of them at most. */
+static size_t suspects(const struct lab *l, const double *added, const bool *can, size_t most, size_t *out)
+{
+	size_t n = 0, i, k;
+
+	for (i = 0; i < l->t->space.n_ops; i++) {
+		if (!can[i])
+			continue;
+		for (k = n < most ? n++ : most; k && added[out[k - 1]] < added[i]; k--)
+			if (k < most)
+				out[k] = out[k - 1];
+		if (k < most)
+			out[k] = i;
+	}
+	return n;
+}
+
+/* Every op as if it alone changed; those whose share is next to nothing are not asked. */
 static enum fettle_status rank_impact(struct lab *l, const struct plan *p, bool back, size_t batches,
 				      struct op_order *out, struct err *err)
 {
 	const struct space *space = &l->t->space;
 	struct reference ref = { .per_batch = 0 };
 	struct plan q = PLAN_INIT;
-	double base = 0, error;
+	bool *can = xcalloc(space->n_ops, sizeof(*can));
+	double *added = xcalloc(space->n_ops, sizeof(*added)), base = 0, error;
+	size_t asked[SUSPECTS_MAX], n, i, k;
 	enum fettle_status st;
-	size_t i;
 
-	st = run_batches(l, l->fp32, batches, keep_outputs, &ref, err);
-	if (!st && plan_n_quantized(p, space))
-		st = output_error(l, p, &ref, batches, &base, err);
-	for (i = 0; i < space->n_ops && !st; i++) {
+	plan_copy(&q, p);
+	for (i = 0; i < space->n_ops; i++) {
 		const struct param *param = &space->v[i];
 		bool quantized = plan_is_quantized(p, space, i);
 
-		if (back ? quantized || param->n_options < 2 : !plan_can_fall_back(p, space, i))
-			continue;
+		can[i] = back ? !quantized && param->n_options > 1 : plan_can_fall_back(p, space, i);
+		if (back && can[i])
+			q.choice[i] = param->first != param->fallback ? param->first : 0;
+	}
+	st = added_errors(l, &q, added, err);
+	n = suspects(l, added, can, SUSPECTS_MAX, asked);
+	if (!st)
+		st = run_batches(l, l->fp32, batches, keep_outputs, &ref, err);
+	if (!st && plan_n_quantized(p, space))
+		st = output_error(l, p, &ref, batches, &base, err);
+	for (k = 0; k < n && !st; k++) {
+		const struct param *param = &space->v[asked[k]];
+
+		i = asked[k];
 		plan_copy(&q, p);
 		q.choice[i] = !back ? param->fallback : param->first != param->fallback ? param->first : 0;
 		if (!back && plan_n_quantized(&q, space) == 0)
 			error = 0; /* the fp32 model */
 		else
 			st = output_error(l, &q, &ref, batches, &error, err);
+		can[i] = false;
 		if (st == FETTLE_UNSUPPORTED ||
 		    st == FETTLE_BACKEND) { /* this one cannot be had: last in line */
 			op_order_add(out, i, back ? INFINITY : -INFINITY);
@@ -121,8 +205,30 @@ static enum fettle_status rank_impact(struct lab *l, const struct plan *p, bool 
 		}
 		op_order_add(out, i, back ? error - base : base - error);
 	}
+	/* of the rest, what they add says enough: it is less than that of all above */
+	for (i = 0; i < space->n_ops && !st && back; i++)
+		if (can[i])
+			op_order_add(out, i, added[i]);
 	plan_release(&q);
 	reference_release(&ref);
+	free(can);
+	free(added);
+	return st;
+}
+
+enum fettle_status lab_estimate(void *self, const struct plan *p, int batches, double *error, struct err *err)
+{
+	struct lab *l = self;
+	struct lab_times before = l->times;
+	double start = clock_now();
+	enum fettle_status st = FETTLE_OK;
+
+	if (!l->scored.per_batch)
+		st = run_batches(l, l->fp32, (size_t)batches, keep_outputs, &l->scored, err);
+	if (!st)
+		st = output_error(l, p, &l->scored, (size_t)batches, error, err);
+	l->times = before;
+	l->times.rank += clock_now() - start;
 	return st;
 }
 
@@ -142,6 +248,9 @@ enum fettle_status lab_rank(void *self, const struct plan *p, enum rank by, int 
 	case RANK_IMPACT:
 	case RANK_IMPACT_BACK:
 		st = rank_impact(l, p, by == RANK_IMPACT_BACK, n, out, err);
+		break;
+	case RANK_GAIN:
+		st = rank_gain(l, p, out, err);
 		break;
 	default:
 		st = rank_hessian(l, p, n, out, err);

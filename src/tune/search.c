@@ -713,6 +713,22 @@ enum fettle_status search_rank_ops(struct search *s, const struct plan *p, enum 
 	return FETTLE_OK;
 }
 
+enum fettle_status search_estimate(struct search *s, const struct plan *p, double *error)
+{
+	int batches = s->c.options.confidence_batches ? s->c.options.confidence_batches : DEFAULT_BATCHES;
+	enum fettle_status st = go_on(s);
+
+	*error = INFINITY;
+	if (st)
+		return st;
+	st = s->c.backend->estimate(s->c.self, p, batches, error, &s->err);
+	if (st == FETTLE_UNSUPPORTED || st == FETTLE_BACKEND) { /* this plan cannot be had */
+		*error = INFINITY;
+		return FETTLE_OK;
+	}
+	return st ? backend_ended(s, st) : FETTLE_OK;
+}
+
 /* ---- a whole run ---- */
 
 enum fettle_status search_run(struct search *s, const struct strategy *strategy, struct err *err)
@@ -727,7 +743,9 @@ enum fettle_status search_run(struct search *s, const struct strategy *strategy,
 		return st;
 	}
 	if (s->why == SEARCH_RUNNING)
-		s->why = goal_reached(s) ? SEARCH_ACCURACY_MET : SEARCH_EXHAUSTED;
+		s->why = goal_reached(s)            ? SEARCH_ACCURACY_MET
+			 : search_time_left(s) <= 0 ? SEARCH_TIMEOUT
+						    : SEARCH_EXHAUSTED;
 	return FETTLE_OK;
 }
 

@@ -40,6 +40,7 @@ struct trial {
 	size_t samples, size_bytes;
 	double latency; /* seconds; NaN: not measured */
 	double quantize_s, session_s, evaluate_s, measure_s;
+	bool repeated;    /* an equal model had been evaluated before */
 	double cut_share; /* of a pass, that earlier trials had run already */
 };
 
@@ -59,6 +60,8 @@ struct search_backend {
 	/* Any order; the search sorts. */
 	enum fettle_status (*rank)(void *self, const struct plan *p, enum rank by, int batches,
 				   struct op_order *out, struct err *err);
+	enum fettle_status (*estimate)(void *self, const struct plan *p, int batches, double *error,
+				       struct err *err);
 	/* From a history: fills score.accuracy, failed, objective, why and seconds. May be NULL, as may those below. */
 	bool (*known)(void *self, const struct plan *p, struct trial *out);
 	void (*record)(void *self,

@@ -1,4 +1,5 @@
 /* Trials: from a plan to its accuracy, one at a time or several side by side. */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "tune/compare.h"
 #include "tune/cutcache.h"
 #include "tune/stand.h"
 
@@ -45,9 +47,12 @@ void lab_forget_stands(struct lab *l)
 		pthread_mutex_destroy(&l->lock);
 	free(l->stands);
 	l->stands = NULL;
+	reference_release(&l->scored);
 	cutcache_free(l->cuts);
 	l->cuts = NULL;
 	map_release(&l->node_macs);
+	map_release(&l->outcomes);
+	VEC_RELEASE(&l->accuracies);
 	plan_release(&l->kept);
 	free(l->kept_scores);
 	l->kept_scores = NULL;
@@ -234,6 +239,48 @@ static double node_cost(void *lab, const struct node *n)
 	return 1 + (macs == MAP_NONE ? 0 : (double)macs);
 }
 
+/* Plans may come out as the same model: options without effect here. What one scored, so does the other. */
+static void model_key(struct model *m, char key[32])
+{
+	struct graph_index g;
+	uint64_t *prints, all = 0;
+	size_t i;
+
+	graph_index_init(&g, m);
+	prints = xcalloc(g.n, sizeof(*prints));
+	graph_fingerprints(&g, prints);
+	for (i = 0; i < m->n_outputs; i++)
+		all = all * 31 + prints[graph_value(&g, m->outputs[i].name)];
+	snprintf(key, 32, "%016" PRIx64, all);
+	free(prints);
+	graph_index_release(&g);
+}
+
+static bool same_as_before(struct lab *l, const char *key, const struct trial *t, struct accuracy *a)
+{
+	struct accuracy before = { .samples = 0 };
+	size_t known;
+
+	pthread_mutex_lock(&l->lock);
+	known = map_get(&l->outcomes, key);
+	if (known != MAP_NONE)
+		before = l->accuracies.v[known];
+	pthread_mutex_unlock(&l->lock);
+	if (known == MAP_NONE || (before.samples < l->order->n &&
+				  !(t->verdict && verdict_certain(t->verdict, before.low, before.high))))
+		return false;
+	*a = before;
+	return true;
+}
+
+static void remember(struct lab *l, const char *key, const struct accuracy *a)
+{
+	pthread_mutex_lock(&l->lock);
+	map_set(&l->outcomes, arena_strdup(&l->names, key), l->accuracies.n);
+	VEC_PUSH(&l->accuracies, *a);
+	pthread_mutex_unlock(&l->lock);
+}
+
 static enum fettle_status evaluate(struct lab *l, struct stand *d, struct trial *t, struct accuracy *a,
 				   struct err *err)
 {
@@ -245,7 +292,13 @@ static enum fettle_status evaluate(struct lab *l, struct stand *d, struct trial 
 	struct paired paired;
 	struct evaluation e;
 	enum fettle_status st = FETTLE_OK;
+	char key[32];
 
+	model_key(d->model, key);
+	if (same_as_before(l, key, t, a)) {
+		t->repeated = true;
+		return FETTLE_OK;
+	}
 	evaluation_init(l, d, &e);
 	if (t->verdict && l->order) {
 		v = *t->verdict;
@@ -269,6 +322,8 @@ static enum fettle_status evaluate(struct lab *l, struct stand *d, struct trial 
 		st = evaluate_accuracy(&e, a, err);
 	if (cut)
 		t->cut_share = cut_end(cut, &t->session_s) / (double)l->order->n;
+	if (!st)
+		remember(l, key, a);
 	return st;
 }
 
@@ -346,6 +401,10 @@ static void account(struct lab *l, const struct trial *t)
 	l->times.quantize += t->quantize_s;
 	l->times.session += t->session_s;
 	l->times.evaluate += t->evaluate_s;
+	if (t->repeated) {
+		l->saved.repeated += l->pass_seconds * (double)t->samples / (double)l->order->n;
+		return;
+	}
 	l->samples_evaluated += t->samples;
 	l->saved.cuts += t->cut_share * l->pass_seconds;
 	if (t->score.early && t->samples)
@@ -436,7 +495,7 @@ void lab_learn(struct lab *l, const struct trial *t)
 	const struct stand *d = stand_with(l, &t->plan);
 	char *text;
 
-	if (!d || t->score.failed || !l->order || !t->samples)
+	if (!d || t->score.failed || !l->order || !t->samples || t->repeated)
 		return;
 	if (t->score.met) {
 		plan_copy(&l->kept, &t->plan);

@@ -36,6 +36,22 @@ expect 0 '"value"' eval "$dir/mixed.onnx" --data $ex/fashion_eval.npz --json
 is "$(json value "$dir/out") > 0.935" "fashion.onnx with two Convs in fp32"
 
 # same seed, same bytes
+# recipes: what breaks it is repaired, with everything in int8
+expect 0 'smooth_quant +off +on' inspect --recipes
+expect 0 '"name": "cle"' inspect --recipes --json
+expect 0 ' 0 left in fp32; 100 %' quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --recipe cle --recipe smooth_quant=auto -o "$dir/cle.onnx"
+expect 0 '"value"' eval "$dir/cle.onnx" --data $ex/fashion_eval.npz --json
+is "$(json value "$dir/out") > 0.93" "fashion.onnx equalised"
+printf 'quantization:\n  recipes:\n    include_cle: true\n    include_sq: true\n    smooth_quant_args: {alpha: auto}\n' >"$dir/cle.yaml"
+expect 0 'wrote' quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz -c "$dir/cle.yaml" -o "$dir/yaml.onnx"
+cmp -s "$dir/cle.onnx" "$dir/yaml.onnx" && ok || bad "recipes by option and by YAML give different models"
+expect 0 'wrote' quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz -c "$dir/cle.yaml" --recipe cle=off --recipe include_sq=off -o "$dir/off.onnx"
+cmp -s "$dir/hard.onnx" "$dir/off.onnx" && ok || bad "recipes that are off make a difference"
+refuses "recipe 'clee': .*did you mean 'cle'" quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --recipe clee -o "$dir/no.onnx"
+refuses "recipe 'cle': value '0.5', need on or off" quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --recipe cle=0.5 -o "$dir/no.onnx"
+refuses "alpha: '2', need at most 1" quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --recipe smooth_quant=2 -o "$dir/no.onnx"
+refuses 'cle and smooth_quant do needs calibration data' quantize $ex/fashion.onnx --approach dynamic --recipe cle -o "$dir/no.onnx"
+
 expect 0 'wrote' quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --seed 5 -o "$dir/a.onnx"
 expect 0 'wrote' quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --seed 5 -o "$dir/b.onnx"
 cmp -s "$dir/a.onnx" "$dir/b.onnx" && ok || bad "the same seed gave two models"

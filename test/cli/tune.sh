@@ -134,6 +134,7 @@ grep -q QLinearConv "$ws/best_model.onnx" && ok || bad "--format qoperator gave 
 # several sampling sizes: all are tried, and recovered as they were
 yaml <<END
 quantization:
+  recipes: {cle: false} # it would meet the target at once
   calibration:
     sampling_size: 20, 100
 tuning:
@@ -170,6 +171,7 @@ quantization:
   recipes:
     fast_bias_correction: true
     last_conv_or_matmul_quantization: false
+    cle: false
 tuning:
   strategy: basic
   accuracy_criterion: {relative: 0}
@@ -199,10 +201,35 @@ for wrong in 's,/conv4/,/conv44/,;9:5: no op .*did you mean .?/conv4/Conv' 's,Ge
 done
 
 # the configuration in force, and from where
-expect 0 'max_trials: 15 +# c[0-9]+.yaml:20' tune $m $data -c "$conf" --print-config
+expect 0 'max_trials: 15 +# c[0-9]+.yaml:21' tune $m $data -c "$conf" --print-config
 expect 0 'random_seed: 4 +# --seed' tune $m -c "$conf" --seed 4 --print-config
-expect 0 'quant_level: 1 +# c[0-9]+.yaml:18 implies it' tune -c "$conf" --print-config
+expect 0 'quant_level: 1 +# c[0-9]+.yaml:19 implies it' tune -c "$conf" --print-config
 expect 0 'tolerable_loss: 0.01 +# default' tune --print-config
+
+# recipes that rewrite the model: on, with alphas to choose from; and any trial is had again from the history alone
+yaml <<END
+quantization:
+  recipes: {cle: true, smooth_quant: true, smooth_quant_args: {alpha: [0.3, 0.7]}, first_conv_or_matmul_quantization: true,
+            last_conv_or_matmul_quantization: true, pre_post_process_quantization: true, scale_propagation_concat: true, weight_correction: false}
+tuning:
+  strategy: basic
+  accuracy_criterion: {relative: 0.0001}
+  exit_policy: {max_trials: 40, timeout: 60}
+END
+n=$((n + 1)) ws=$dir/w$n
+"$fettle" tune $m $data -c "$conf" --workspace "$ws" --json --quiet -o "$dir/best.onnx" >"$dir/out"
+best=$(sed -n 's/.*"trial": \([1-9][0-9]*\).*/\1/p' "$dir/out" | head -n 1)
+"$fettle" history "$ws" --json >"$dir/h.json"
+py "$dir/h.json" "
+assert all(t['plan']['recipes']['cle'] is True for t in d['trials'])
+assert {t['plan']['recipes']['smooth_quant'] for t in d['trials']} == {0.3, 0.7}
+assert {t['plan']['recipes']['fast_bias_correction'] for t in d['trials']} == {False, True}"
+expect 0 wrote recover "$ws" --trial "$best" -o "$dir/r.onnx"
+same "$dir/r.onnx" "$dir/best.onnx" "recovered after cle and smooth_quant"
+other=$(/usr/bin/python3 -c "import json; print(next(t['trial'] for t in json.load(open('$dir/h.json'))['trials'] if t['plan']['recipes']['smooth_quant'] == 0.7))")
+expect 0 wrote recover "$ws" --trial "$other" -o "$dir/r.onnx"
+expect 0 '"value"' eval "$dir/r.onnx" --data $e --samples 300 --threads 1 --json
+py "$dir/h.json" "assert abs(d['trials'][$other - 1]['accuracy'] - $(json value "$dir/out")) < 1e-9"
 
 # the same seed gives the same run, another seed another; on two threads at once as well
 for run in "random 7 a" "random 7 b" "random 8 c" "tpe 7 a" "tpe 7 b" "mse_v2 7 a" "mse_v2 7 b"; do

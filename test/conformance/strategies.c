@@ -51,9 +51,8 @@ static const struct recipe_for_world realistic[] = {
 	{ "50 ops, additive", .n_ops = 50, .settings = 1, .n_types = 5, .op_loss = 0.02 },
 };
 
-static const char *const fallback_strategies[] = {
-	"auto", "conservative", "basic", "mse", "mse_v2", "hawq_v2"
-};
+static const char *const fallback_strategies[] = { "auto", "fettle", "conservative", "basic",
+						   "mse",  "mse_v2", "hawq_v2" };
 
 static bool falls_back(const struct strategy *strategy)
 {
@@ -219,6 +218,46 @@ static void same_seed_gives_the_same_sequence(void **state)
 {
 	(void)state;
 	for_all(repeats_itself);
+}
+
+/* Early verdicts and trials side by side change what trials cost, not what comes of them. */
+static void costs_less_for_the_same(const struct recipe_for_world *r, const struct strategy *strategy)
+{
+	const struct {
+		bool no_early;
+		size_t width;
+	} ways[] = { { true, 1 }, { false, 1 }, { false, 3 } };
+	struct world w[3];
+	struct outcome o[3];
+	size_t i, k;
+
+	for (i = 0; i < 3; i++) {
+		world_init(&w[i], r, 13);
+		w[i].no_early = ways[i].no_early;
+		w[i].width = ways[i].width;
+		o[i] = run(&w[i], strategy, 60);
+	}
+	for (i = 1; i < 3; i++) {
+		check(o[i].n_trials == o[0].n_trials && o[i].best == o[0].best && o[i].why == o[0].why);
+		for (k = 0; k < w[0].log.n; k++) {
+			const struct score *full = &w[0].log.v[k].score, *part = &w[i].log.v[k].score;
+
+			check(plan_equal(&w[i].log.v[k].plan, &w[0].log.v[k].plan));
+			check(part->met == full->met && part->failed == full->failed);
+			check(full->failed ||
+			      (part->low <= full->accuracy + 1e-9 && full->accuracy <= part->high + 1e-9));
+		}
+	}
+	for (i = 0; i < 3; i++) {
+		plan_release(&o[i].best_plan);
+		world_release(&w[i]);
+	}
+}
+
+static void early_or_side_by_side_gives_the_same(void **state)
+{
+	(void)state;
+	for_all(costs_less_for_the_same);
 }
 
 static void keeps_to_the_time(const struct recipe_for_world *r, const struct strategy *strategy)
@@ -515,7 +554,7 @@ static void the_registry_finds_each_by_name(void **state)
 		assert_true(strategy->summary[0]);
 		assert_true(!strategy->traverse != !strategy->next);
 	}
-	assert_int_equal(i, 10);
+	assert_int_equal(i, 11);
 	assert_null(strategy_find("basi"));
 }
 
@@ -525,6 +564,7 @@ int main(void)
 		cmocka_unit_test(the_registry_finds_each_by_name),
 		cmocka_unit_test(ends_within_budget_and_returns_the_best),
 		cmocka_unit_test(same_seed_gives_the_same_sequence),
+		cmocka_unit_test(early_or_side_by_side_gives_the_same),
 		cmocka_unit_test(timeout_ends_it_and_nothing_else),
 		cmocka_unit_test(cancel_ends_it),
 		cmocka_unit_test(resumed_from_any_trial_it_goes_on_the_same),

@@ -1,0 +1,114 @@
+#include "runtime/profile.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "runtime/probe.h"
+
+static const char suffix[] = "_kernel_time";
+
+/* Every run is in the profile, the first and slow one too: a node is told once, with its median. */
+struct node_time {
+	char *name;
+	const char *op;
+	const json_t *shapes;
+	VEC(double) us;
+};
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void tell(json_t *all, profile_fn take, void *self)
+{
+	VEC(struct node_time) v = { 0 };
+	struct map index = MAP_INIT;
+	json_t *event;
+	size_t i;
+
+	json_array_foreach(all, i, event)
+	{
+		const char *name = json_string_value(json_object_get(event, "name"));
+		const json_t *args = json_object_get(event, "args");
+		const char *op = json_string_value(json_object_get(args, "op_name"));
+		size_t k;
+
+		if (!name || !op || !str_ends(name, suffix))
+			continue;
+		k = map_get(&index, name);
+		if (k == MAP_NONE) {
+			k = v.n;
+			map_set(&index, name, k);
+			VEC_PUSH(&v, ((struct node_time){
+					     xstrfmt("%.*s", (int)(strlen(name) - strlen(suffix)), name),
+					     op,
+					     json_object_get(args, "input_type_shape"),
+					     { 0 } }));
+		}
+		VEC_PUSH(&v.v[k].us, (double)json_integer_value(json_object_get(event, "dur")));
+	}
+	for (i = 0; i < v.n; i++) {
+		qsort(v.v[i].us.v, v.v[i].us.n, sizeof(double), by_size);
+		take(self, v.v[i].name, v.v[i].op, v.v[i].us.v[v.v[i].us.n / 2] / 1e6, v.v[i].shapes);
+		VEC_RELEASE(&v.v[i].us);
+		free(v.v[i].name);
+	}
+	VEC_RELEASE(&v);
+	map_release(&index);
+}
+
+static enum fettle_status run_often(struct session *s, const struct profile_options *o, struct err *err)
+{
+	struct tensor *made_up = xcalloc(session_n_inputs(s), sizeof(*made_up)),
+		      *out = xcalloc(session_n_outputs(s), sizeof(*out));
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	if (!o->inputs)
+		st = fake_inputs(s, o->batch, 1, true, made_up, err);
+	for (i = 0; i < o->runs && !st; i++)
+		st = session_run(s, o->inputs ? o->inputs : made_up, out, err);
+	for (i = 0; i < session_n_inputs(s) && !o->inputs; i++)
+		tensor_free(&made_up[i]);
+	free(made_up);
+	free(out);
+	return st;
+}
+
+enum fettle_status profile_model(struct runtime *rt, struct model *m, const char *path,
+				 const struct profile_options *o, profile_fn take, void *self,
+				 struct err *err)
+{
+	const char *tmp = getenv("TMPDIR");
+	char *prefix = xstrfmt("%s/fettle-profile.%ld", tmp && *tmp ? tmp : "/tmp", (long)getpid()),
+	     *file = NULL;
+	struct session_options so = o->session;
+	struct session *s = NULL;
+	json_error_t why;
+	json_t *all = NULL;
+	enum fettle_status st;
+
+	so.profile = prefix;
+	st = m ? session_new(&s, rt, m, &so, err) : session_open(&s, rt, path, &so, err);
+	if (!st)
+		st = run_often(s, o, err);
+	if (!st)
+		st = session_end_profile(s, &file, err);
+	if (!st && !(all = json_load_file(file, 0, &why)))
+		st = fail(err, FETTLE_BACKEND, "cannot read the profile %s: %s", file, why.text);
+	if (!st)
+		tell(all, take, self);
+	json_decref(all);
+	if (file)
+		unlink(file);
+	session_free(s);
+	free(file);
+	free(prefix);
+	return st;
+}

@@ -1,0 +1,24 @@
+/* How long each node of a session takes, by the runtime's own profile. */
+#ifndef RUNTIME_PROFILE_H
+#define RUNTIME_PROFILE_H
+
+#include "runtime/session.h"
+
+/*
+ * One node: its name as the runtime has it, which begins with the name it had in the model; its op type; seconds of one
+ * run; and the shapes of its inputs, as JSON of the profile (a json_t).
+ */
+typedef void (*profile_fn)(void *self, const char *node, const char *op, double seconds, const void *shapes);
+
+/* Opens the model (in memory, or the file `path` when m is NULL), runs it on these inputs, and calls `take` per node. */
+struct profile_options {
+	struct session_options session;
+	size_t batch; /* made-up inputs of so many rows, unless: */
+	struct tensor *inputs;
+	size_t runs;
+};
+enum fettle_status profile_model(struct runtime *rt, struct model *m, const char *path,
+				 const struct profile_options *o, profile_fn take, void *self,
+				 struct err *err);
+
+#endif

@@ -1,0 +1,192 @@
+/*
+ * Our own: what can be measured locally is, on a few batches and by profiles; whole evaluations only verify. Settings and
+ * recipes are chosen by the error of the model's output, ops fall back until the predicted error fits, and what was seen
+ * corrects the prediction.
+ */
+#include <math.h>
+
+#include "strategy/stages.h"
+
+/* An option must lower the error to this share of what it was: less would be chance, and no option is free. */
+#define WORTH_TAKING 0.7
+/* Below this share of the output no model has lost anything. */
+#define ERROR_NONE 1e-4
+/* Where nothing is known: the error of the output that is hoped to pass. */
+#define ERROR_FIRST 0.02
+/* What a plan that failed teaches: this share of its error may pass. */
+#define ERROR_STEP 0.4
+/* Ops that are slower in int8 go back to fp32 if that saves this share of the ops' time. */
+#define SLOW_SHARE 0.05
+
+/* Takes the option if the output's error falls enough. */
+static enum fettle_status consider(struct search *s, struct plan *best, const struct plan *p, double *error)
+{
+	double e;
+	enum fettle_status st;
+
+	if (plan_equal(p, best) || !plan_n_quantized(p, search_space(s)))
+		return FETTLE_OK;
+	st = search_estimate(s, p, &e);
+	if (st || !(e < WORTH_TAKING * *error))
+		return st;
+	*error = e;
+	plan_copy(best, p);
+	return FETTLE_OK;
+}
+
+static enum fettle_status consider_recipes(struct search *s, struct plan *best, double *error)
+{
+	const struct space *space = search_space(s);
+	struct plan p = PLAN_INIT;
+	enum fettle_status st = FETTLE_OK;
+	unsigned k;
+	size_t i;
+
+	for (i = space->n_ops; i < space->n; i++) {
+		if (space->v[i].kind != PARAM_RECIPE || space->v[i].apply == NO_OPTION)
+			continue;
+		for (k = 0; k < space->v[i].n_options && !st && *error > ERROR_NONE; k++) {
+			plan_copy(&p, best);
+			p.choice[i] = (uint8_t)k;
+			st = consider(s, best, &p, error);
+		}
+	}
+	plan_release(&p);
+	return st;
+}
+
+/* Every op at its k-th setting of the mode it has. */
+static enum fettle_status consider_settings(struct search *s, struct plan *best, double *error)
+{
+	const struct space *space = search_space(s);
+	struct plan p = PLAN_INIT;
+	enum fettle_status st = FETTLE_OK;
+	unsigned k, o, n, most = 0;
+	size_t i;
+
+	for (i = 0; i < space->n_ops; i++)
+		most = space->v[i].n_options > most ? space->v[i].n_options : most;
+	for (k = 0; k < most && !st && *error > ERROR_NONE; k++) {
+		plan_copy(&p, best);
+		for (i = 0; i < space->n_ops; i++) {
+			const struct param *op = &space->v[i];
+			enum option_mode mode = op->options[best->choice[i]].mode;
+
+			for (o = 0, n = 0; o < op->n_options && plan_is_quantized(best, space, i); o++)
+				if (op->options[o].mode == mode && n++ == k)
+					p.choice[i] = (uint8_t)o;
+		}
+		st = consider(s, best, &p, error);
+	}
+	plan_release(&p);
+	return st;
+}
+
+/* The plan without the ops that int8 makes slower, if they matter together. */
+static enum fettle_status try_without_slow(struct search *s, const struct plan *base)
+{
+	const struct space *space = search_space(s);
+	struct op_order gains = OP_ORDER_INIT;
+	struct plan p = PLAN_INIT;
+	double won = 0, lost = 0;
+	enum fettle_status st;
+	size_t i;
+
+	st = search_rank_ops(s, base, RANK_GAIN, &gains);
+	plan_copy(&p, base);
+	for (i = 0; i < gains.n && !st; i++) {
+		won += fmax(gains.score[i], 0);
+		if (gains.score[i] >= 0 || !plan_can_fall_back(base, space, gains.op[i]))
+			continue;
+		lost -= gains.score[i];
+		p.choice[gains.op[i]] = space->v[gains.op[i]].fallback;
+	}
+	if (!st && lost > SLOW_SHARE * (won + lost) && plan_n_quantized(&p, space)) {
+		search_stage(s, "without slow ops");
+		st = stage_try(s, &p, NULL);
+	}
+	op_order_release(&gains);
+	plan_release(&p);
+	return st;
+}
+
+/* Falls back in order until the predicted error is low enough, or half as many again as before. */
+static enum fettle_status fall_back_to(struct search *s, const struct op_order *order, double limit,
+				       size_t *n, struct plan *p, double *error)
+{
+	const struct space *space = search_space(s);
+	size_t to = *n + (*n + 1) / 2 + !*n;
+	enum fettle_status st = FETTLE_OK;
+
+	do {
+		for (; *n < to && *n < order->n && plan_n_quantized(p, space) > 1; ++*n)
+			p->choice[order->op[*n]] = space->v[order->op[*n]].fallback;
+		st = search_estimate(s, p, error);
+		to = *n + (*n + 1) / 2;
+	} while (!st && *error > limit && *n < order->n && plan_n_quantized(p, space) > 1);
+	return st;
+}
+
+static enum fettle_status fall_back(struct search *s, const struct plan *base)
+{
+	struct op_order order = OP_ORDER_INIT;
+	struct plan p = PLAN_INIT;
+	double limit = ERROR_FIRST, error = INFINITY;
+	enum fettle_status st;
+	bool met = false;
+	size_t n = 0, before = SIZE_MAX;
+
+	search_stage(s, "predicted");
+	st = fallback_order(s, base, RANK_IMPACT, &order);
+	plan_copy(&p, base);
+	while (!st && !met && n != before) {
+		before = n;
+		st = fall_back_to(s, &order, limit, &n, &p, &error);
+		if (!st && n != before)
+			st = stage_try(s, &p, &met);
+		limit = fmin(limit, error) * ERROR_STEP;
+	}
+	if (!st && !met)
+		fall_back_all(&p, search_space(s));
+	if (!st)
+		st = push(s, &p, base, 0);
+	plan_release(&p);
+	op_order_release(&order);
+	return st;
+}
+
+enum fettle_status fettle_search(struct search *s)
+{
+	struct plan base = PLAN_INIT;
+	struct score score = { .met = false };
+	double error;
+	enum fettle_status st;
+
+	search_hold(s);
+	plan_init(&base, search_space(s));
+	search_stage(s, "default");
+	st = search_try(s, &base, &score);
+	if (!st && !score.met) {
+		st = search_estimate(s, &base, &error);
+		st = st ? st : consider_recipes(s, &base, &error);
+		st = st ? st : consider_settings(s, &base, &error);
+		search_stage(s, "least error");
+		st = st ? st : search_try(s, &base, &score);
+	}
+	if (!st)
+		st = score.met ? try_without_slow(s, &base) : fall_back(s, &base);
+	plan_release(&base);
+	return st ? st : search_release(s);
+}
+
+static enum fettle_status fettle_traverse(struct search *s)
+{
+	search_want(s, WANT_VERDICT);
+	return fettle_search(s);
+}
+
+const struct strategy strategy_fettle = {
+	.name = "fettle",
+	.summary = "measures what it can locally and in profiles, predicts, and verifies",
+	.traverse = fettle_traverse,
+};
