@@ -105,7 +105,9 @@ static enum fettle_status try_without_slow(struct search *s, const struct plan *
 	}
 	if (!st && lost > SLOW_SHARE * (won + lost) && plan_n_quantized(&p, space)) {
 		search_stage(s, "without slow ops");
+		search_want(s, WANT_FASTER);
 		st = stage_try(s, &p, NULL);
+		search_want(s, WANT_VERDICT);
 	}
 	op_order_release(&gains);
 	plan_release(&p);

@@ -392,7 +392,7 @@ static enum fettle_status too_slow(struct search *s, struct trial *t, bool *too_
 	enum fettle_status st;
 
 	*too_slow = false;
-	if (wants_value(s) || isnan(s->verdict.tie) || isnan(best->score.objective) ||
+	if (s->want == WANT_VALUE || isnan(s->verdict.tie) || isnan(best->score.objective) ||
 	    s->c.objective_noise <= 0 || plan_gain(s, &t->plan) > plan_gain(s, &best->plan) - 1e-9)
 		return FETTLE_OK;
 	st = s->c.backend->objective(s->c.self, t, &x, &s->err);
