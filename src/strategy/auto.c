@@ -8,7 +8,7 @@ static enum fettle_status auto_traverse(struct search *s)
 	st = stage_default(s);
 	if (st)
 		return st;
-	st = fettle_search(s);
+	st = fettle_search(s, stage_leave(s, 50));
 	if (st)
 		return st;
 	return basic_traverse(s);

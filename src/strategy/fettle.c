@@ -131,7 +131,7 @@ static enum fettle_status fall_back_to(struct search *s, const struct op_order *
 	return st;
 }
 
-static enum fettle_status fall_back(struct search *s, const struct plan *base)
+static enum fettle_status fall_back(struct search *s, const struct plan *base, size_t leave)
 {
 	struct op_order order = OP_ORDER_INIT;
 	struct plan p = PLAN_INIT;
@@ -153,7 +153,7 @@ static enum fettle_status fall_back(struct search *s, const struct plan *base)
 	if (!st && !met)
 		fall_back_all(&p, search_space(s));
 	if (!st)
-		st = push(s, &p, base, 0);
+		st = push(s, &p, base, leave);
 	plan_release(&p);
 	op_order_release(&order);
 	return st;
@@ -174,7 +174,7 @@ static enum fettle_status improve(struct search *s, struct plan *base, double en
 	return st ? st : search_try(s, base, score);
 }
 
-enum fettle_status fettle_search(struct search *s)
+enum fettle_status fettle_search(struct search *s, size_t leave)
 {
 	struct plan base = PLAN_INIT;
 	struct score score = { .met = false };
@@ -189,7 +189,7 @@ enum fettle_status fettle_search(struct search *s)
 	if (!st && !score.met)
 		st = improve(s, &base, ERROR_NONE, &score);
 	if (!st)
-		st = score.met ? try_without_slow(s, &base) : fall_back(s, &base);
+		st = score.met ? try_without_slow(s, &base) : fall_back(s, &base, leave);
 	plan_release(&base);
 	return st ? st : search_release(s);
 }
@@ -197,7 +197,7 @@ enum fettle_status fettle_search(struct search *s)
 static enum fettle_status fettle_traverse(struct search *s)
 {
 	search_want(s, WANT_VERDICT);
-	return fettle_search(s);
+	return fettle_search(s, 0);
 }
 
 const struct strategy strategy_fettle = {
