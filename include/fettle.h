@@ -134,7 +134,7 @@ struct fettle_options {
 	const char *act_scheme; /* asym (default), sym */
 	const char *
 		algorithm; /* minmax (default), kl, percentile[:P], mse, moving_average, nonoverflow, minmse */
-	const char *weight_dtype;  /* int8 (default), uint8, int16 */
+	const char *weight_dtype;  /* int8 (default), uint8, int16, uint16 */
 	const char *weight_scheme; /* sym (default), asym */
 	const char *granularity;   /* per_channel (default), per_tensor */
 	const char *reduce_range;  /* auto (default: on where the CPU saturates), on, off: 7-bit weights */
@@ -251,6 +251,13 @@ struct fettle_measure {
 	size_t ops_int8, ops_int16, ops_dynamic, ops_fp32;
 	double int8_share; /* of the multiply-adds */
 };
+/* One of the settings that fettle_auto_search() found. */
+struct fettle_candidate {
+	size_t trial; /* for fettle_recover() */
+	bool met;
+	double accuracy, loss, int8_share;
+	const char *settings; /* "calibrate_method: MinMax, include_cle: true": what varies */
+};
 struct fettle_tuned {
 	bool met;
 	const char *stop; /* accuracy_met, max_trials, timeout, exhausted, interrupted */
@@ -275,9 +282,20 @@ struct fettle_tuned {
 	bool has_holdout;
 	double holdout, holdout_low, holdout_high, holdout_baseline; /* with a 95 % confidence interval */
 	size_t holdout_samples;
+	/* of fettle_auto_search(): those that met the target, or else all; best first */
+	const struct fettle_candidate *candidates;
+	size_t n_candidates;
+	size_t space; /* settings that differ, in all search spaces */
 };
 FETTLE_API enum fettle_status fettle_tune(struct fettle *f, const struct fettle_options *o,
 					  struct fettle_tuned **out);
+/*
+ * Searches the settings that the configuration's search_space lists (calibration methods, types, recipes, fine-tuning)
+ * for those that lose least, and writes the model of the best. Without options->eval, outputs are compared with the fp32
+ * model's on the calibration data. Never empty-handed, resumed and recovered as fettle_tune() is.
+ */
+FETTLE_API enum fettle_status fettle_auto_search(struct fettle *f, const struct fettle_options *o,
+						 struct fettle_tuned **out);
 FETTLE_API void fettle_tuned_free(struct fettle_tuned *t);
 /* The configuration in force, as YAML with the origin of every value; free() it. */
 FETTLE_API enum fettle_status fettle_print_config(struct fettle *f, const struct fettle_options *o,

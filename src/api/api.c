@@ -176,7 +176,7 @@ static enum fettle_status get_range(void *self, const char *value, const struct 
 				    struct range *out, struct err *err)
 {
 	const struct observer *o = calibration_find(((struct activations *)self)->c, value);
-	struct range_options ro = { s->algorithm, s->percentile, 0, s->dtype, s->scheme };
+	struct range_options ro = { s->algorithm, s->percentile, s->averaging, s->dtype, s->scheme };
 
 	if (!o)
 		return fail(err, FETTLE_INVALID, "cannot quantize value '%s': it was not calibrated", value);

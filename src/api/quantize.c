@@ -47,6 +47,7 @@ static enum fettle_status run_calibration(struct fettle *f, const struct request
 	if (!st)
 		st = variant_new(v, f->rt, base, &plan->recipes, data->feed, &co, &f->err);
 	if (!st) {
+		qplan_averages(plan, co.averaging);
 		s = (*v)->s;
 		variant_plan(*v, plan, &mapped);
 		n = quantizer_values(&s->g, &s->ops, &mapped, &values);

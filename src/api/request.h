@@ -10,6 +10,7 @@
 struct request {
 	struct fettle_options o;
 	struct config *c;
+	bool is_search; /* of fettle_auto_search(): plans are settings */
 	int threads;    /* 0: all cores */
 	size_t samples; /* to calibrate on, by the plan that was read; 0: by the configuration */
 	struct config_strings metrics; /* names of those that are registered */

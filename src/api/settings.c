@@ -10,6 +10,7 @@
 #include "quantize/channels.h"
 #include "space/plan_json.h"
 #include "space/select.h"
+#include "space/settings_tuning.h"
 
 struct word {
 	const char *text;
@@ -72,7 +73,8 @@ static enum fettle_status read_settings(const struct fettle_options *o, const st
 						 { "int16", DT_S16 } },
 				 weight_types[] = { { "int8", DT_S8 },
 						    { "uint8", DT_U8 },
-						    { "int16", DT_S16 } },
+						    { "int16", DT_S16 },
+						    { "uint16", DT_U16 } },
 				 schemes[] = { { "asym", SCHEME_ASYM }, { "sym", SCHEME_SYM } },
 				 grains[] = { { "per_channel", 1 }, { "per_tensor", 0 } },
 				 ranges[] = { { "auto", 2 }, { "on", 1 }, { "off", 0 } };
@@ -86,7 +88,7 @@ static enum fettle_status read_settings(const struct fettle_options *o, const st
 	PICK("activation type", act_dtype, act_types, &act);
 	PICK("weight type", weight_dtype, weight_types, &weight);
 	PICK("activation scheme", act_scheme, schemes, &act_scheme);
-	if (weight == DT_U8)
+	if (weight == DT_U8 || weight == DT_U16)
 		weight_scheme = SCHEME_ASYM;
 	PICK("weight scheme", weight_scheme, schemes, &weight_scheme);
 	PICK("granularity", granularity, grains, &grain);
@@ -99,6 +101,8 @@ static enum fettle_status read_settings(const struct fettle_options *o, const st
 	d->weight.dtype = (enum dtype)weight;
 	d->weight.scheme = (enum scheme)weight_scheme;
 	d->weight.per_channel = grain;
+	if (qsetting_is_pow2(&d->act)) /* what wants powers of two wants them throughout */
+		d->weight.algorithm = d->act.algorithm;
 	/* only products of u8 and s8 saturate */
 	d->weight.narrow = narrow == 2 ? cpu->saturates && weight == DT_S8 : narrow;
 	return FETTLE_OK;
@@ -238,7 +242,7 @@ enum fettle_status request_tuning(const struct request *r, struct subject *s, st
 	st = read_masks(r, s, &masks, err);
 	o.masks = masks;
 	if (!st)
-		*out = tuning_new(&s->ops, &s->g, &o);
+		*out = (r->is_search ? settings_tuning_new : tuning_new)(&s->ops, &s->g, &o);
 	free(masks);
 	return st;
 }

@@ -1,5 +1,5 @@
 /* fettle_tune(): from options to a finished run. */
-#include "api/run.h"
+#include "api/tune.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -12,25 +12,6 @@
 #include "base/fingerprint.h"
 #include "base/str.h"
 #include "space/plan_json.h"
-
-/* a run that searches */
-struct tune_run {
-	struct run base;
-	const struct strategy *strategy;
-	struct own_strategy *own; /* the same, if it was registered */
-	struct history *history;
-	struct search *search;
-	struct accuracy baseline;
-	struct source hold;
-	char *output;
-	struct tuned *out;
-};
-
-/* the result, with what it points to */
-struct tuned {
-	struct fettle_tuned pub;
-	struct arena arena;
-};
 
 void fettle_tuned_free(struct fettle_tuned *t)
 {
@@ -56,9 +37,10 @@ static void on_trial(void *self, const struct trial *t)
 {
 	struct tune_run *u = self;
 	const struct trial *best = search_best_trial(u->search);
+	char *stage = tuning_text(u->base.lab.t, &t->plan, t->stage);
 	struct fettle_trial trial = {
 		.number = t->number,
-		.stage = t->stage,
+		.stage = stage,
 		.failed = t->score.failed,
 		.met = t->score.met,
 		.why = t->why,
@@ -91,8 +73,11 @@ static void on_trial(void *self, const struct trial *t)
 
 		info.seconds_left = fmin(info.seconds_left, each * (double)(info.max_trials - t->number));
 	}
+	if (u->as)
+		auto_search_log_trial(u, t, stage);
 	if (u->base.f->on_trial)
 		u->base.f->on_trial(u->base.f->on_trial_self, &info);
+	free(stage);
 }
 
 static enum fettle_status choose_strategy(struct tune_run *u)
@@ -106,6 +91,8 @@ static enum fettle_status choose_strategy(struct tune_run *u)
 	const char *near;
 	size_t i;
 
+	if (u->as)
+		return FETTLE_OK; /* has brought its own */
 	u->own = own_strategy_find(f, name);
 	u->strategy = u->own ? &u->own->type : strategy_find(name);
 	if (u->strategy)
@@ -132,6 +119,10 @@ static enum fettle_status set_objective(struct tune_run *u)
 	double *w = u->base.lab.o.weights;
 	size_t i;
 
+	if (u->as && !config_is_set(c, &c->tuning.objective) && !c->tuning.objectives.n) {
+		w[LAB_ACCURACY] = 1; /* settings differ in what they lose, not in what they gain */
+		return FETTLE_OK;
+	}
 	for (i = 0; i < c->tuning.objectives.n; i++)
 		w[index[c->tuning.objectives.v[i]]] += c->tuning.weights.n ? c->tuning.weights.v[i] : 1;
 	if (!c->tuning.objectives.n)
@@ -158,7 +149,8 @@ static char *deciding_config(const struct request *r)
 		while (n && line[n - 1] == ' ')
 			n--;
 		if (!n || line[0] == '#' || strstr(line, "timeout:") || strstr(line, "resume:") ||
-		    strstr(line, "workspace") || strstr(line, " path:"))
+		    strstr(line, "workspace") || strstr(line, " path:") || strstr(line, "time_limit:") ||
+		    strstr(line, "n_jobs:") || strstr(line, "search_log_path:"))
 			continue;
 		str_addf(&out, "%.*s\n", (int)n, line);
 	}
@@ -327,7 +319,9 @@ static enum fettle_status run_search(struct tune_run *u)
 	};
 	enum fettle_status st;
 
-	u->base.lab.deadline = c->tuning.timeout > 0 ? clock_now() + c->tuning.timeout : INFINITY;
+	if (u->as)
+		auto_search_config(u, &sc);
+	u->base.lab.deadline = sc.timeout > 0 ? clock_now() + sc.timeout : INFINITY;
 	api_phase(u->base.f, "first trial"); /* whether to go on the search asks itself */
 	st = search_new(&u->search, &sc, &u->base.f->err);
 	if (!st)
@@ -509,7 +503,7 @@ static enum fettle_status settle_best(struct tune_run *u, const struct trial *be
 static enum fettle_status finish(struct tune_run *u)
 {
 	struct fettle_tuned *t = &u->out->pub;
-	const struct trial *best = search_best_trial(u->search);
+	const struct trial *best = u->as ? auto_search_best(u) : search_best_trial(u->search);
 	struct trial unevaluated = { .score = { .accuracy = NAN } };
 	enum fettle_status st = FETTLE_OK;
 
@@ -540,6 +534,8 @@ static enum fettle_status finish(struct tune_run *u)
 	if (!st && u->hold.feed)
 		st = measure_holdout(u, best);
 	fill_seconds(u);
+	if (u->as)
+		auto_search_finish(u);
 	if (!st)
 		st = history_set_result(u->history,
 					&(struct history_result){ .met = t->met,
@@ -610,11 +606,13 @@ static enum fettle_status check_output(struct tune_run *u)
 	return st;
 }
 
-/* what an evaluator of the user's makes useless is said */
+/* what has no effect here, or because of an evaluator of the user's, is said */
 static void note_unused(struct tune_run *u)
 {
 	struct run *b = &u->base;
 
+	if (!u->as && auto_search_has_space(b->r.c))
+		api_note(b->f, "search_space has no effect: 'fettle search' is for that");
 	if (!b->r.o.eval_cmd && !b->r.o.evaluate)
 		return;
 	if (b->r.c->evaluation.metric)
@@ -646,43 +644,54 @@ static enum fettle_status begin(struct tune_run *u)
 	b->lab.on_trial = on_trial;
 	b->lab.on_trial_self = u;
 	st = open_history(u);
+	if (!st && u->as)
+		st = auto_search_open(u);
 	return st ? st : measure_baseline(u);
+}
+
+enum fettle_status tune_run(struct tune_run *u, const struct fettle_options *in, struct fettle_tuned **out)
+{
+	struct fettle *f = u->base.f;
+	enum fettle_status st;
+
+	u->out = xcalloc(1, sizeof(*u->out));
+	st = request_begin(&u->base.r, f, in);
+	if (!st && u->as)
+		st = auto_search_begin(u);
+	if (!st)
+		st = begin(u);
+	if (!st)
+		st = run_search(u);
+	if (!st) {
+		st = finish(u);
+	} else if (u->search && search_best_trial(u->search)) {
+		struct err why = f->err; /* what was found is written all the same */
+
+		finish(u);
+		f->err = why;
+	}
+	if (st == FETTLE_STOP && u->history)
+		fail(&f->err, st,
+		     "interrupted before the first trial, no model is written; go on with --resume "
+		     "--workspace %s",
+		     u->base.workspace);
+	if (st)
+		fettle_tuned_free(&u->out->pub);
+	else
+		*out = &u->out->pub;
+	search_free(u->search);
+	source_release(&u->hold);
+	run_release(&u->base);
+	history_close(u->history);
+	free(u->output);
+	return st;
 }
 
 enum fettle_status fettle_tune(struct fettle *f, const struct fettle_options *in, struct fettle_tuned **out)
 {
 	struct tune_run u = { .base = { .f = f, .start = clock_now() } };
-	enum fettle_status st;
 
-	u.out = xcalloc(1, sizeof(*u.out));
-	st = request_begin(&u.base.r, f, in);
-	if (!st)
-		st = begin(&u);
-	if (!st)
-		st = run_search(&u);
-	if (!st) {
-		st = finish(&u);
-	} else if (u.search && search_best_trial(u.search)) {
-		struct err why = f->err; /* what was found is written all the same */
-
-		finish(&u);
-		f->err = why;
-	}
-	if (st == FETTLE_STOP && u.history)
-		fail(&f->err, st,
-		     "interrupted before the first trial, no model is written; go on with --resume "
-		     "--workspace %s",
-		     u.base.workspace);
-	if (st)
-		fettle_tuned_free(&u.out->pub);
-	else
-		*out = &u.out->pub;
-	search_free(u.search);
-	source_release(&u.hold);
-	run_release(&u.base);
-	history_close(u.history);
-	free(u.output);
-	return st;
+	return tune_run(&u, in, out);
 }
 
 enum fettle_status fettle_print_config(struct fettle *f, const struct fettle_options *in, char **text)

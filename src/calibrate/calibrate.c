@@ -123,6 +123,7 @@ enum fettle_status calibrate(struct calibration **out, struct runtime *rt, struc
 {
 	struct calibration *c = xcalloc(1, sizeof(*c));
 	struct observed s = OBSERVED_INIT;
+	struct observer_options observer;
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
@@ -130,7 +131,9 @@ enum fettle_status calibrate(struct calibration **out, struct runtime *rt, struc
 	c->names = xcalloc(n, sizeof(*c->names));
 	for (i = 0; i < n; i++) {
 		c->names[i] = xstrdup(values[i]);
-		observer_init(&c->v[i], &(struct observer_options){ .name = c->names[i] });
+		observer = (struct observer_options){ .name = c->names[i] };
+		memcpy(observer.averaging, o->averaging, sizeof(observer.averaging));
+		observer_init(&c->v[i], &observer);
 		map_set(&c->index, c->names[i], i);
 	}
 	c->n = n;

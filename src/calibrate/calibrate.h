@@ -15,6 +15,7 @@ struct calibrate_options {
 	int threads;
 	progress_fn progress;
 	void *self;
+	double averaging[OBSERVER_AVERAGES]; /* constants of moving averages, as for an observer */
 };
 
 /* Observes these values of the model over all samples of the feed. Values that are not float32 are skipped. */

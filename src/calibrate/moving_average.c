@@ -4,12 +4,16 @@
 static enum fettle_status find(const struct observer *o, const struct range_options *opt, struct range *out,
 			       struct err *err)
 {
-	if (opt->average >= o->n_averages)
-		return fail(err, FETTLE_INVALID,
-			    "cannot calibrate tensor %s: moving average %u, must be below %u", o->name,
-			    opt->average, o->n_averages);
-	*out = (struct range){ (float)o->average[opt->average].min, (float)o->average[opt->average].max };
-	return FETTLE_OK;
+	unsigned i;
+
+	for (i = 0; i < o->n_averages; i++)
+		if (!opt->averaging || o->average[i].constant == opt->averaging) {
+			*out = (struct range){ (float)o->average[i].min, (float)o->average[i].max };
+			return FETTLE_OK;
+		}
+	return fail(err, FETTLE_INVALID,
+		    "cannot calibrate tensor %s: moving average with constant %g, which was not observed",
+		    o->name, opt->averaging);
 }
 
 const struct range_method range_moving_average = {

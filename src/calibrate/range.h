@@ -18,7 +18,7 @@ enum range_algorithm {
 struct range_options {
 	enum range_algorithm algorithm;
 	double percentile;  /* of the values lie inside; for RANGE_PERCENTILE, above 0 and at most 100 */
-	unsigned average;   /* which of the observer's moving averages; for RANGE_MOVING_AVERAGE */
+	double averaging;   /* constant of the moving average, one of the observer's; 0: its first */
 	enum dtype dtype;   /* DT_U8, DT_S8, DT_U16 or DT_S16; kl, mse and the powers of two depend on */
 	enum scheme scheme; /* how many levels there are, and where */
 };

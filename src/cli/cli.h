@@ -85,6 +85,16 @@ char *trial_score(const struct fettle_trial *t, char *buf, size_t n);
 char *human_score(double x, char *buf, size_t n); /* 0.9433; 1.2e-05 rather than 0.0000; - for none */
 int print_json(json_t *j);                        /* and frees it */
 
+/* cmd_tune.c: what it has in common with cmd_search.c */
+struct flag { /* a setting of the configuration under another name */
+	const char *name, *key, *value;
+};
+void show_trial(void *progress, const struct fettle_progress_info *i); /* a fettle_on_trial_fn */
+void show_row(struct table *table, const char *name, const struct fettle_measure *m);
+const char *why_stopped(const struct fettle_tuned *t);
+json_t *tuned_json(const struct fettle_tuned *t);
+int print_config(const struct fettle_options *o, const char *plugin);
+
 #define COMMAND(id) extern const struct command cmd_##id;
 #include "cli/list.h"
 #undef COMMAND

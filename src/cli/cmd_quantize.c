@@ -68,7 +68,7 @@ static int run(int argc, char **argv)
 		  .text = &o.algorithm },
 		{ "activation-type", "T", "uint8, int8, uint16, int16 (uint8)", .text = &o.act_dtype },
 		{ "activation-scheme", "S", "asym or sym (asym)", .text = &o.act_scheme },
-		{ "weight-type", "T", "int8, uint8, int16 (int8)", .text = &o.weight_dtype },
+		{ "weight-type", "T", "int8, uint8, int16, uint16 (int8)", .text = &o.weight_dtype },
 		{ "weight-scheme", "S", "sym or asym (sym)", .text = &o.weight_scheme },
 		{ "granularity", "G", "of weights: per_channel or per_tensor (per_channel)",
 		  .text = &o.granularity },

@@ -20,11 +20,6 @@ static const char details[] =
 	"code 1). Every trial is kept in the workspace; a run that was stopped goes on with --resume.\n"
 	"'fettle strategies' lists the strategies; 'fettle quantize --help' tells what DATA may be.\n";
 
-/* flags that are settings of the configuration under another name */
-struct flag {
-	const char *name, *key, *value;
-};
-
 static const char *best_sign(const struct fettle_progress_info *i)
 {
 	return !i->best_early ? "" : i->best_met == i->higher_is_better ? ">=" : "<=";
@@ -50,7 +45,7 @@ static void keep_trial(struct progress *p, const struct fettle_progress_info *i)
 		 best, t->stage);
 }
 
-static void show_trial(void *self, const struct fettle_progress_info *i)
+void show_trial(void *self, const struct fettle_progress_info *i)
 {
 	struct progress *p = self;
 	const struct fettle_trial *t = i->trial;
@@ -103,7 +98,7 @@ static json_t *measure_json(const struct fettle_measure *m)
 			 number(m->speedup));
 }
 
-static json_t *result_json(const struct fettle_tuned *t)
+json_t *tuned_json(const struct fettle_tuned *t)
 {
 	json_t *fallen = json_array(), *j;
 	size_t i;
@@ -133,7 +128,7 @@ static json_t *result_json(const struct fettle_tuned *t)
 	return j;
 }
 
-static void show_row(struct table *table, const char *name, const struct fettle_measure *m)
+void show_row(struct table *table, const char *name, const struct fettle_measure *m)
 {
 	char buf[32];
 
@@ -147,7 +142,7 @@ static void show_row(struct table *table, const char *name, const struct fettle_
 	table_cell(table, "%.0f %%", 100 * m->int8_share);
 }
 
-static const char *why_stopped(const struct fettle_tuned *t)
+const char *why_stopped(const struct fettle_tuned *t)
 {
 	static const struct {
 		const char *word, *text;
@@ -239,7 +234,7 @@ static void show_result(const struct fettle_tuned *t, const char *model)
 		printf("next: fettle bench %s %s; fettle history %s\n", model, t->output, t->workspace);
 }
 
-static int print_config(const struct fettle_options *o, const char *plugin)
+int print_config(const struct fettle_options *o, const char *plugin)
 {
 	struct fettle *f = fettle_new();
 	char *text = NULL;
@@ -275,7 +270,7 @@ static int tune(struct fettle_options *o, const char *plugin, bool json, bool qu
 		code = library_error(f, st);
 	} else {
 		if (json)
-			print_json(result_json(t));
+			print_json(tuned_json(t));
 		else
 			show_result(t, o->model);
 		code = t->met ? EXIT_MET : EXIT_NOT_MET;

@@ -1,5 +1,6 @@
 /* every command; COMMAND() is defined by who includes this */
 COMMAND(tune)
+COMMAND(search)
 COMMAND(quantize)
 COMMAND(eval)
 COMMAND(bench)

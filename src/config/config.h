@@ -113,6 +113,8 @@ enum config_objective {
 	OBJECTIVE_ACCURACY, /* only among several */
 };
 enum config_quant_level { QUANT_LEVEL_0, QUANT_LEVEL_1, QUANT_LEVEL_AUTO };
+enum config_direction { DIRECTION_MINIMIZE, DIRECTION_MAXIMIZE };
+enum { CONFIG_SPACES = 10 };
 enum config_graph_level { GRAPH_DEFAULT, GRAPH_DISABLE_ALL, GRAPH_BASIC, GRAPH_EXTENDED, GRAPH_ALL };
 enum config_framework {
 	FRAMEWORK_NONE,    /* not given */
@@ -217,6 +219,35 @@ struct config {
 		const char *workspace; /* NULL: to be chosen */
 		const char *resume;    /* NULL; the workspace or history to go on from */
 	} tuning;
+
+	/* 'fettle search', under the names of AMD's document */
+	struct {
+		struct config_space {
+			struct config_ints calibrate_method;             /* enum range_algorithm */
+			struct config_ints activation_type, weight_type; /* enum dtype */
+			struct config_ints include_cle, include_auto_mp, include_fast_ft, include_sq;
+			struct config_ints activation_symmetric, weight_symmetric, calib_moving_average;
+			struct config_numbers calib_moving_average_constant, percentile, smooth_alpha;
+			struct config_ints optim_algorithm; /* enum finetune_algorithm */
+			struct config_ints data_size, batch_size, num_iterations, fixed_seed;
+			struct config_ints early_stop, selective_update;
+			struct config_numbers learning_rate;
+			struct config_numbers num_iter_lr; /* pairs, one after the other */
+		} spaces[CONFIG_SPACES]; /* search_space, search_space_1, …: all lists empty */
+		const char *algorithm;   /* search_algo: "grid" */
+		const char *metric;      /* search_evaluator or search_metric; NULL: none given */
+		double tolerance;        /* search_tolerance; has a meaning where it is set */
+		int find_n_candidates, find_best_candidate; /* 0: not asked for (-1 in YAML) */
+		int iteration_limit;                        /* 1000; 0: none */
+		double time_limit;                          /* seconds; 0: none */
+		bool two_stage, advanced_fastft;            /* false */
+		const char *sampler_algo;                   /* "TPE" */
+		int direction;                              /* enum config_direction: minimize */
+		int n_trials;                               /* 10 */
+		int jobs;                                   /* n_jobs: 1 */
+		int devices;                                /* 0: cpu */
+		const char *log;                            /* NULL: auto_search.log in the workspace */
+	} search;
 
 	/* to be read only */
 	struct config_note *notes;

@@ -174,6 +174,41 @@ static void finish_notes(struct config *c)
 			note_bf16(c, &lists[i]->v[j]);
 }
 
+/* what one space says, for 'fettle search' */
+static enum fettle_status check_space(const struct config *c, const struct config_space *s, struct err *err)
+{
+	const struct config_origin *pairs = config_origin(c, &s->num_iter_lr);
+
+	if (pairs && (s->num_iterations.n || s->learning_rate.n))
+		return config_fail(pairs, FETTLE_INVALID, err,
+				   "cannot set NumIterLR: %s is set too, need one of them",
+				   s->num_iterations.n ? "NumIterations" : "LearningRate");
+	if (s->calib_moving_average_constant.n > OBSERVER_AVERAGES)
+		return config_fail(config_origin(c, &s->calib_moving_average_constant), FETTLE_INVALID, err,
+				   "cannot set CalibMovingAverageConstant: %zu values, need at most %d",
+				   s->calib_moving_average_constant.n, OBSERVER_AVERAGES);
+	return FETTLE_OK;
+}
+
+static enum fettle_status finish_search(struct config *c, struct err *err)
+{
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	/* -1: no limit */
+	if (c->search.find_n_candidates < 0)
+		c->search.find_n_candidates = 0;
+	if (c->search.find_best_candidate < 0)
+		c->search.find_best_candidate = 0;
+	if (c->search.iteration_limit < 0)
+		c->search.iteration_limit = 0;
+	if (c->search.time_limit < 0)
+		c->search.time_limit = 0;
+	for (i = 0; i < CONFIG_SPACES && !st; i++)
+		st = check_space(c, &c->search.spaces[i], err);
+	return st;
+}
+
 enum fettle_status config_finish(struct config *c, struct err *err)
 {
 	enum fettle_status st;
@@ -191,6 +226,8 @@ enum fettle_status config_finish(struct config *c, struct err *err)
 	st = finish_sampling(c, err);
 	if (!st)
 		st = finish_objectives(c, err);
+	if (!st)
+		st = finish_search(c, err);
 	finish_notes(c);
 	return st;
 }

@@ -203,6 +203,8 @@ static void print_value(struct printer *p, const struct key *k, const void *fiel
 {
 	struct str s = STR_INIT;
 
+	if (k->quiet && !config_origin(p->c, field))
+		return;
 	add_value(&s, k, field);
 	if (k->secret && *(const char *const *)field)
 		add_line(p, k->name, s.s, xstrdup("not shown"));

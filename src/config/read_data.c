@@ -291,6 +291,8 @@ static void print_metric(struct printer *p, const struct key *k, const void *fie
 	const char *name = *(const char *const *)field;
 	struct str text = STR_INIT;
 
+	if (k->quiet && !name)
+		return;
 	yaml_print_text(name ? name : "", &text);
 	print_line(p, k->name, name ? text.s : "null", config_origin(p->c, field));
 	str_release(&text);
@@ -334,6 +336,52 @@ static void print_alpha(struct printer *p, const struct key *k, const void *fiel
 }
 
 const struct custom custom_alpha = { read_alpha, print_alpha };
+
+/* ---- NumIterLR ---- */
+
+static enum fettle_status read_pairs(struct reader *r, const struct key *k, const struct yaml *y, void *field)
+{
+	static const struct key iterations = { "", KEY_INT, .min = 1, .max = 1 << 30 },
+				rate = { "", KEY_NUMBER, .min = 1e-30, .max = 1e6 };
+	struct config_numbers list = { NULL, 0 };
+	enum fettle_status st;
+	size_t i;
+
+	(void)k;
+	if (y->type != YAML_LIST || !y->n)
+		return fail_value(r, y, "%s, need a list of pairs such as [[100, 1e-4]]", describe(r, y));
+	list.v = arena_alloc(&r->c->state->arena, 2 * y->n * sizeof(*list.v));
+	for (i = 0; i < y->n; i++) {
+		if (y->v[i]->type != YAML_LIST || y->v[i]->n != 2)
+			return fail_value(r, y->v[i],
+					  "%s, need NumIterations and LearningRate such as [100, 1e-4]",
+					  describe(r, y->v[i]));
+		st = read_number(r, &iterations, y->v[i]->v[0], true, &list.v[list.n++]);
+		if (!st)
+			st = read_number(r, &rate, y->v[i]->v[1], false, &list.v[list.n++]);
+		if (st)
+			return st;
+	}
+	*(struct config_numbers *)field = list;
+	return FETTLE_OK;
+}
+
+static void print_pairs(struct printer *p, const struct key *k, const void *field)
+{
+	const struct config_numbers *list = field;
+	struct str s = STR_INIT;
+	size_t i;
+
+	for (i = 0; i + 1 < list->n; i += 2)
+		str_addf(&s, "%s[%.17g, %.17g]", i ? ", " : "[", list->v[i], list->v[i + 1]);
+	if (list->n) {
+		str_addf(&s, "]");
+		print_line(p, k->name, s.s, config_origin(p->c, field));
+	}
+	str_release(&s);
+}
+
+const struct custom custom_pairs = { read_pairs, print_pairs };
 
 /* ---- op_wise, op_type_wise ---- */
 

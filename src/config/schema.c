@@ -109,6 +109,35 @@ static const struct word quant_levels[] = {
 	END,
 };
 
+/* As documented, with and without the names of the Python enums. */
+#define METHOD(prefix, name, id) WORD(name, RANGE_##id), WORD(prefix "." name, RANGE_##id)
+static const struct word calibrate_methods[] = {
+	METHOD("CalibrationMethod", "MinMax", MINMAX),
+	METHOD("CalibrationMethod", "Entropy", KL),
+	METHOD("CalibrationMethod", "Percentile", PERCENTILE),
+	METHOD("PowerOfTwoMethod", "NonOverflow", NONOVERFLOW),
+	METHOD("PowerOfTwoMethod", "MinMSE", MINMSE),
+	WORD("mse", RANGE_MSE),
+	END,
+};
+#define QTYPE(name, id) WORD(name, id), WORD("QuantType." name, id), WORD("ExtendedQuantType." name, id)
+static const struct word quant_types[] = {
+	QTYPE("QInt8", DT_S8),    QTYPE("QUInt8", DT_U8), QTYPE("QInt16", DT_S16),
+	QTYPE("QUInt16", DT_U16), WORD("int8", DT_S8),    WORD("uint8", DT_U8),
+	WORD("int16", DT_S16),    WORD("uint16", DT_U16), END,
+};
+static const struct word optim_algorithms[] = {
+	WORD("adaround", FINETUNE_ADAROUND),
+	WORD("adaquant", FINETUNE_ADAQUANT),
+	WORD("gram", FINETUNE_GRAM),
+	END,
+};
+static const struct word directions[] = {
+	WORD("minimize", DIRECTION_MINIMIZE),
+	WORD("maximize", DIRECTION_MAXIMIZE),
+	END,
+};
+
 static const struct key model_keys[] = {
 	{ "name", KEY_TEXT, AT(model.name) },
 	{ "framework", KEY_WORD, AT(model.framework), WORDS(frameworks) },
@@ -340,6 +369,93 @@ static const struct key tuning_keys[] = {
 	END,
 };
 
+/* The spaces of 'fettle search'. What is not set is not printed: there may be ten of them. */
+#define SPACE_KEY(name, type, ...)                                                                           \
+	{                                                                                                    \
+		name, type, .quiet = true, __VA_ARGS__                                                       \
+	}
+static const struct key fast_finetune_keys[] = {
+	SPACE_KEY("OptimAlgorithm", KEY_WORDS, IN(config_space, optim_algorithm), WORDS(optim_algorithms)),
+	SPACE_KEY("DataSize", KEY_INTS, IN(config_space, data_size), LIMITS(1, 1 << 30)),
+	SPACE_KEY("BatchSize", KEY_INTS, IN(config_space, batch_size), LIMITS(1, 1 << 20)),
+	SPACE_KEY("NumIterations", KEY_INTS, IN(config_space, num_iterations), LIMITS(1, 1 << 30)),
+	SPACE_KEY("LearningRate", KEY_NUMBERS, IN(config_space, learning_rate), LIMITS(1e-30, 1e6)),
+	SPACE_KEY("NumIterLR", KEY_CUSTOM, IN(config_space, num_iter_lr), .custom = &custom_pairs),
+	SPACE_KEY("FixedSeed", KEY_INTS, IN(config_space, fixed_seed), LIMITS(0, 9007199254740992.)),
+	SPACE_KEY("EarlyStop", KEY_BOOLS, IN(config_space, early_stop)),
+	SPACE_KEY("SelectiveUpdate", KEY_BOOLS, IN(config_space, selective_update)),
+	END,
+};
+static const struct key extra_option_keys[] = {
+	SPACE_KEY("ActivationSymmetric", KEY_BOOLS, IN(config_space, activation_symmetric)),
+	SPACE_KEY("WeightSymmetric", KEY_BOOLS, IN(config_space, weight_symmetric)),
+	SPACE_KEY("CalibMovingAverage", KEY_BOOLS, IN(config_space, calib_moving_average)),
+	SPACE_KEY("CalibMovingAverageConstant", KEY_NUMBERS, IN(config_space, calib_moving_average_constant),
+		  LIMITS(1e-9, 1)),
+	SPACE_KEY("Percentile", KEY_NUMBERS, IN(config_space, percentile), LIMITS(50, 100)),
+	SPACE_KEY("SmoothAlpha", KEY_NUMBERS, IN(config_space, smooth_alpha), LIMITS(0, 1)),
+	{ "FastFinetune", KEY_MAP, .keys = fast_finetune_keys },
+	END,
+};
+static const struct key space_keys[] = {
+	SPACE_KEY("calibrate_method", KEY_WORDS, IN(config_space, calibrate_method),
+		  WORDS(calibrate_methods)),
+	SPACE_KEY("activation_type", KEY_WORDS, IN(config_space, activation_type), WORDS(quant_types)),
+	SPACE_KEY("weight_type", KEY_WORDS, IN(config_space, weight_type), WORDS(quant_types)),
+	SPACE_KEY("include_cle", KEY_BOOLS, IN(config_space, include_cle)),
+	SPACE_KEY("include_sq", KEY_BOOLS, IN(config_space, include_sq)),
+	SPACE_KEY("include_auto_mp", KEY_BOOLS, IN(config_space, include_auto_mp)),
+	SPACE_KEY("include_fast_ft", KEY_BOOLS, IN(config_space, include_fast_ft)),
+	{ "extra_options", KEY_MAP, .keys = extra_option_keys },
+	END,
+};
+static const struct key stop_keys[] = {
+	{ "find_n_candidates", KEY_INT, AT(search.find_n_candidates), LIMITS(-1, 1e9), .quiet = true },
+	{ "find_best_candidate", KEY_INT, AT(search.find_best_candidate), LIMITS(-1, 1e9), .quiet = true },
+	{ "iteration_limit", KEY_INT, AT(search.iteration_limit), LIMITS(-1, 1e9), .quiet = true },
+	{ "time_limit", KEY_NUMBER, AT(search.time_limit), LIMITS(-1, 1e9), .quiet = true },
+	END,
+};
+static const struct key advanced_keys[] = {
+	{ "sampler_algo", KEY_TEXT, AT(search.sampler_algo), .quiet = true },
+	{ "direction", KEY_WORD, AT(search.direction), WORDS(directions), .quiet = true },
+	{ "n_trials", KEY_INT, AT(search.n_trials), LIMITS(1, 1e9), .quiet = true },
+	END,
+};
+#define SPACE(name, i, other)                                                                                \
+	{                                                                                                    \
+		name, KEY_MAP, AT(search.spaces[i]), .keys = space_keys, .alias = (other)                    \
+	}
+/* They stand at the top, as documented, or together under auto_search. */
+#define SEARCH_KEYS(other)                                                                                   \
+	SPACE("search_space", 0, other), SPACE("search_space_1", 1, other),                                  \
+		SPACE("search_space_2", 2, other), SPACE("search_space_3", 3, other),                        \
+		SPACE("search_space_4", 4, other), SPACE("search_space_5", 5, other),                        \
+		SPACE("search_space_6", 6, other), SPACE("search_space_7", 7, other),                        \
+		SPACE("search_space_8", 8, other), SPACE("search_space_9", 9, other),                        \
+		{ "search_algo", KEY_TEXT, AT(search.algorithm), .quiet = true, .alias = (other) },          \
+		{ "search_evaluator",       KEY_CUSTOM,    AT(search.metric),                                \
+		  .custom = &custom_metric, .quiet = true, .alias = (other) },                               \
+		{ "search_metric", KEY_CUSTOM, AT(search.metric), .custom = &custom_metric, .alias = true }, \
+		{ "search_tolerance", KEY_NUMBER,    AT(search.tolerance), LIMITS(0, 1e9),                   \
+		  .percent = true,    .quiet = true, .alias = (other) },                                     \
+		{ "search_metric_tolerance", KEY_NUMBER,   AT(search.tolerance), LIMITS(0, 1e9),             \
+		  .percent = true,           .alias = true },                                                \
+		{ "search_stop_condition", KEY_MAP, .keys = stop_keys, .alias = (other) },                   \
+		{ "two_stage_search", KEY_BOOL, AT(search.two_stage), .quiet = true, .alias = (other) },     \
+		{ "advanced_fastft_search", KEY_BOOL, AT(search.advanced_fastft), .quiet = true,             \
+		  .alias = (other) },                                                                        \
+		{ "advanced_fastft_params", KEY_MAP, .keys = advanced_keys, .alias = (other) },              \
+		{ "n_jobs", KEY_INT, AT(search.jobs), LIMITS(1, 1024), .quiet = true, .alias = (other) },    \
+		{ "search_devices", KEY_WORD,      AT(search.devices),                                       \
+		  WORDS(devices),   .quiet = true, .alias = (other) },                                       \
+		{ "search_log_path", KEY_PATH, AT(search.log), .quiet = true, .alias = (other) },            \
+		{ "search_output_dir", KEY_PATH, AT(tuning.workspace), .alias = true },                      \
+	{                                                                                                    \
+		"search_cache_dir", KEY_UNUSED, .why = "outputs are compared as they come", .alias = true    \
+	}
+static const struct key search_keys[] = { SEARCH_KEYS(false), END };
+
 #define OTHER_JOB(name)                                                                                      \
 	{                                                                                                    \
 		name, KEY_REFUSED, .why = "not supported, fettle quantizes after training"                   \
@@ -354,6 +470,8 @@ const struct key config_keys[] = {
 	{ "quant_level", KEY_WORD, AT(tuning.quant_level), WORDS(quant_levels), .alias = true },
 	{ "accuracy_criterion", KEY_MAP, .keys = criterion_keys, .alias = true },
 	{ "tuning_criterion", KEY_MAP, .keys = tuning_criterion_keys, .alias = true },
+	{ "auto_search", KEY_MAP, .keys = search_keys },
+	SEARCH_KEYS(true),
 	OTHER_JOB("pruning"),
 	OTHER_JOB("distillation"),
 	OTHER_JOB("mixed_precision"),
@@ -403,4 +521,9 @@ void config_defaults(struct config *c, struct arena *arena)
 	c->tuning.higher_is_better = true;
 	c->tuning.max_trials = 100;
 	c->tuning.random_seed = 9527;
+	c->search.algorithm = "grid";
+	c->search.iteration_limit = 1000;
+	c->search.sampler_algo = "TPE";
+	c->search.n_trials = 10;
+	c->search.jobs = 1;
 }

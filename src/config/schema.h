@@ -55,6 +55,7 @@ struct key {
 	bool percent;      /* of numbers: "1%" is 0.01 */
 	bool empty;        /* of lists: may be empty */
 	bool secret;       /* not printed */
+	bool quiet;        /* printed only where it is set */
 	const char *why;   /* it does nothing, or is refused */
 	const char *whole; /* of a map: a scalar in its place is the value of this key */
 	size_t also;       /* of an alias: this int is set too, to also_value; 0: none */
@@ -66,7 +67,8 @@ struct key {
 
 extern const struct key config_keys[];     /* base: struct config */
 extern const struct key constraint_keys[]; /* base: struct config_constraint */
-extern const struct custom custom_dataset, custom_transforms, custom_metric, custom_alpha, custom_constraints;
+extern const struct custom custom_dataset, custom_transforms, custom_metric, custom_alpha, custom_constraints,
+	custom_pairs;
 
 void config_defaults(struct config *c, struct arena *arena);
 

@@ -19,6 +19,7 @@
  *	cosine        mean over samples of the cosine of a and b; 1 when both are zero, 0 when one is
  *	sqnr          10 log10(sum b^2 / sum (a-b)^2) in dB, over everything; at most 200, -inf when b is zero
  *	psnr          20 log10(max b - min b) - 10 log10(mse) in dB, over everything; at most 200
+ *	ssim          mean over samples of the structural similarity of a and b, see metric_ssim.c
  *
  * Classes. top-k, f1 and agreement read outputs[0], shaped [N,C], or [N,T,C] for token classifiers, where
  * each sample's score is the mean over its T tokens. Labels are class numbers [N] or [N,1] (tokens: [N,T] or

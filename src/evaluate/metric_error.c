@@ -61,7 +61,7 @@ static struct sums sum_sample(const struct metric_batch *b, size_t row)
 	return s;
 }
 
-static enum fettle_status check_batch(const struct metric *m, const struct metric_batch *b, struct err *err)
+enum fettle_status metric_check_pairs(const struct metric *m, const struct metric_batch *b, struct err *err)
 {
 	bool by_labels = b->target == METRIC_LABELS;
 	size_t n = by_labels ? 1 : b->n_outputs, i;
@@ -107,7 +107,7 @@ static double cosine_of(const struct sums *s)
 static enum fettle_status score_all(const struct metric *m, const struct metric_batch *b,
 				    double (*of)(const struct sums *), double *scores, struct err *err)
 {
-	enum fettle_status st = check_batch(m, b, err);
+	enum fettle_status st = metric_check_pairs(m, b, err);
 	size_t i;
 
 	for (i = 0; !st && i < b->n_valid; i++) {
@@ -121,7 +121,7 @@ static enum fettle_status score_all(const struct metric *m, const struct metric_
 static enum fettle_status sums_add(struct metric *m, const struct metric_batch *b, struct err *err)
 {
 	struct sums *all = m->state;
-	enum fettle_status st = check_batch(m, b, err);
+	enum fettle_status st = metric_check_pairs(m, b, err);
 	size_t i;
 
 	if (b->n_valid > all->batch)

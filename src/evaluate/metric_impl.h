@@ -39,6 +39,9 @@ enum fettle_status metric_check(const struct metric *m, const char *what, const 
 /* Same shape, apart from the number of rows and from dimensions of 1. */
 bool metric_comparable(const struct tensor *a, const struct tensor *b);
 
+/* That every output has something of its shape to be compared with. */
+enum fettle_status metric_check_pairs(const struct metric *m, const struct metric_batch *b, struct err *err);
+
 /* "cannot compute NAME: outputs [..], WHAT [..], need RULE" */
 enum fettle_status metric_mismatch(const struct metric *m, const struct tensor *outputs, const char *what,
 				   const struct tensor *t, const char *rule, struct err *err);

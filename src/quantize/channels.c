@@ -333,6 +333,16 @@ static bool visit_move(struct channels *c, const struct node *n)
 	return true;
 }
 
+static bool pads_with_zero(struct model *m, const struct node *n)
+{
+	struct init *w = n->n_in > 2 && *n->in[2] ? model_init(m, n->in[2]) : NULL;
+
+	if (n->n_in > 2 && *n->in[2])
+		return w && !model_weight(m, w, NULL) && tensor_count(&w->t) == 1 &&
+		       tensor_get(&w->t, 0) == 0;
+	return node_float(n, "value", 0) == 0;
+}
+
 /* ops f with f(s x) = s f(x) for each channel and s > 0, which leave channels where they are */
 static bool visit_channelwise(struct channels *c, const struct node *n)
 {
@@ -351,8 +361,7 @@ static bool visit_channelwise(struct channels *c, const struct node *n)
 				: !is_one_of(n, any, ARRAY_LEN(any)) &&
 					  !(is_one_of(n, second, ARRAY_LEN(second)) && l->axis == 1))
 		return false;
-	if (node_is(n, "Pad") && ((mode && strcmp(mode, "constant") != 0) || (n->n_in > 2 && *n->in[2]) ||
-				  node_float(n, "value", 0) != 0))
+	if (node_is(n, "Pad") && ((mode && strcmp(mode, "constant") != 0) || !pads_with_zero(c->s->m, n)))
 		return false; /* what is padded with would have to be scaled too */
 	pass_on(c, n->in[0], n->out[0], l->axis, l->repeat);
 	return true;

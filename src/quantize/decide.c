@@ -185,9 +185,8 @@ static enum fettle_status compute_params(struct job *j, size_t value, struct qpa
 		return fail(err, FETTLE_INVALID,
 			    "cannot quantize value '%s': range [%g, %g], need finite numbers",
 			    j->g->names[value], (double)r.min, (double)r.max);
-	p->q = s->algorithm == RANGE_NONOVERFLOW || s->algorithm == RANGE_MINMSE
-		       ? quant_params_pow2(r.min, r.max, s->dtype, s->scheme, false)
-		       : quant_params(r.min, r.max, s->dtype, s->scheme, false);
+	p->q = qsetting_is_pow2(s) ? quant_params_pow2(r.min, r.max, s->dtype, s->scheme, false)
+				   : quant_params(r.min, r.max, s->dtype, s->scheme, false);
 	return FETTLE_OK;
 }
 
@@ -231,7 +230,9 @@ static void split_unfusable(struct job *j)
 		hi = fminf(hi, (float)(lim.hi - p->q.zero) * p->q.scale);
 		own = add_pair(j, raw,
 			       &(struct qsetting){ .dtype = p->setting.dtype, .scheme = SCHEME_ASYM });
-		own->q = quant_params(lo, hi, p->setting.dtype, SCHEME_ASYM, false);
+		own->q = qsetting_is_pow2(&p->setting)
+				 ? quant_params_pow2(lo, hi, p->setting.dtype, SCHEME_ASYM, false)
+				 : quant_params(lo, hi, p->setting.dtype, SCHEME_ASYM, false);
 		j->values[raw].absorbed = false;
 		j->values[raw].quantized = j->values[raw].from_int = true;
 		j->values[out].from_int = false; /* now made by a Relu in fp32 */

@@ -225,7 +225,8 @@ static enum fettle_status emit_operand(struct job *j, struct node *n, size_t k, 
 	const struct qweight *w;
 	enum fettle_status st;
 
-	s.algorithm = RANGE_MINMAX;
+	if (!qsetting_is_pow2(&s))
+		s.algorithm = RANGE_MINMAX;
 	s.per_channel = s.narrow = false;
 	st = weight_get(j->z->weights, n->in[k], &s, &(struct weight_form){ .axis = 0 }, &w, err);
 	if (!st)

@@ -20,6 +20,7 @@ void noise_release(struct noise *l)
 		spread_release(&l->v.v[i].x);
 		free(l->v.v[i].largest);
 		free(l->v.v[i].energy);
+		free(l->v.v[i].power);
 	}
 	VEC_RELEASE(&l->v);
 	free(l->weight);
@@ -48,17 +49,18 @@ static void read_weights(struct noise_reader *r, const struct layout *l, const f
 			}
 }
 
-/* what output o of a reader puts out: its power, inputs taken to be independent */
-static double output_power(const struct noise_reader *r, size_t o)
+/* what each output puts out: its power, inputs taken to be independent */
+static void find_power(struct noise_reader *r)
 {
-	double sum = 0;
-	size_t i;
+	size_t i, o;
 
-	if (!r->energy)
-		return r->x.power[o];
-	for (i = 0; i < r->inputs; i++)
-		sum += r->energy[o * r->inputs + i] * r->x.power[i];
-	return sum;
+	r->power = xcalloc(r->outputs, sizeof(*r->power));
+	for (o = 0; o < r->outputs; o++) {
+		if (!r->energy)
+			r->power[o] = r->x.power[o];
+		for (i = 0; i < r->inputs && r->energy; i++)
+			r->power[o] += r->energy[o * r->inputs + i] * r->x.power[i];
+	}
 }
 
 /* adds how much noise in each channel counts for */
@@ -67,7 +69,7 @@ static void add_weights(struct noise *l, const struct noise_reader *r)
 	size_t i, o;
 
 	for (o = 0; o < r->outputs; o++) {
-		const double power = output_power(r, o) * (double)r->outputs;
+		const double power = r->power[o] * (double)r->outputs;
 
 		for (i = 0; i < r->inputs && power > 0 && r->energy; i++)
 			l->weight[i] += r->energy[o * r->inputs + i] / power;
@@ -92,9 +94,9 @@ enum fettle_status noise_add_op(struct noise *l, struct rewrite *w, size_t node,
 			read_weights(&r, &layout, t->data, repeat);
 		}
 	}
+	find_power(&r);
+	add_weights(l, &r);
 	VEC_PUSH(&l->v, r);
-	if (!st)
-		add_weights(l, &r);
 	return st;
 }
 
@@ -141,7 +143,7 @@ static double reader_noise(const struct noise *l, const struct noise_reader *r, 
 			sum += noise[i] * l->weight[i];
 	}
 	for (o = 0; o < r->outputs; o++) {
-		const double power = output_power(r, o) * (double)r->outputs;
+		const double power = r->power[o] * (double)r->outputs;
 		double largest = 0, all = 0;
 
 		if (!(power > 0))

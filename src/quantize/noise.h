@@ -19,6 +19,7 @@ struct noise_reader {
 	size_t inputs, outputs; /* channels */
 	float *largest,
 		*energy;  /* [outputs][inputs]: max |w|, sum of w^2 over kernel positions; NULL: no weights */
+	double *power;    /* of each output */
 	double positions; /* of the kernel */
 	bool passes;      /* no reader at all, but a sum or mean that the readers get to see */
 };

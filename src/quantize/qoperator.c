@@ -200,6 +200,15 @@ static void drop_unused(struct model *m)
 	graph_index_release(&g);
 }
 
+/* Integer ops are of eight bits; those with weights take u8 weights only with u8 activations. */
+static bool has_kernel(const struct op_choice *c, const struct op_rule *r)
+{
+	if (dtype_size(c->act.dtype) != 1)
+		return false;
+	return r->weight < 0 ||
+	       (dtype_size(c->weight.dtype) == 1 && !(c->act.dtype == DT_S8 && c->weight.dtype == DT_U8));
+}
+
 void to_qoperator(struct job *j, struct node *const *ops)
 {
 	struct conversion c = { .j = j, .m = j->m };
@@ -210,7 +219,7 @@ void to_qoperator(struct job *j, struct node *const *ops)
 	for (i = 0; i < j->z->ops->n; i++) {
 		const struct op_rule *r = op_rule_find(ops[i]); /* a Gemm may have become a MatMul */
 
-		if (job_quantizes(j, i) && dtype_size(j->plan->ops[i].act.dtype) == 1)
+		if (job_quantizes(j, i) && has_kernel(&j->plan->ops[i], r))
 			convert_op(&c, ops[i], r, j->plan->ops[i].act.dtype);
 		else if (job_moves(j, i))
 			convert_move(&c, ops[i]);

@@ -43,130 +43,6 @@ void rewrite_release(struct rewrite *w)
 	str_release(&w->text);
 }
 
-static size_t lane_length(const struct rewrite *w, size_t value)
-{
-	return w->c.size[channels_class(&w->c, value)] * w->c.lanes[value].repeat;
-}
-
-struct wanted {
-	VEC(struct channel_axis) v;
-};
-
-static void want(struct wanted *l, const char *value, int axis, size_t channels)
-{
-	size_t i;
-
-	for (i = 0; i < l->v.n; i++)
-		if (strcmp(l->v.v[i].value, value) == 0 && l->v.v[i].axis == axis)
-			return;
-	VEC_PUSH(&l->v, ((struct channel_axis){ value, axis, channels }));
-}
-
-/* of classes that might be scaled: what is quantized, read, and before a Relu that might let something pass always */
-static void want_classes(const struct rewrite *w, struct wanted *list)
-{
-	const struct graph_index *g = &w->base->g;
-	bool *take = xcalloc(g->n, sizeof(*take));
-	size_t i;
-
-	for (i = 0; i < w->c.parts.n; i++) {
-		const struct part *p = &w->c.parts.v[i];
-
-		take[p->value] |= p->role == PART_READS || p->role == PART_CLIPS ||
-				  (p->role == PART_MAKES && rewrite_can_shift(w, p->value));
-	}
-	for (i = 0; i < g->n; i++) {
-		size_t class = channels_class(&w->c, i);
-
-		if (class != NO_CLASS && !w->c.pinned[class] && (take[i] || w->quantized[i]))
-			want(list, g->names[i], w->c.lanes[i].axis, lane_length(w, i));
-	}
-	free(take);
-}
-
-static void want_inputs(const struct rewrite *w, struct wanted *list)
-{
-	const struct graph_index *g = &w->base->g;
-	struct layout l;
-	size_t i;
-
-	for (i = 0; i < g->m->nodes.n; i++) {
-		const struct node *n = g->m->nodes.v[i];
-
-		if (!is_matrix_op(g->m, n) || g->constant[graph_value(g, n->in[0])])
-			continue;
-		l = layout_of(n, &model_init(g->m, n->in[1])->t);
-		want(list, n->in[0], -1, layout_inputs(&l));
-	}
-}
-
-enum fettle_status rewrite_observe(struct rewrite *w, const struct recipes *r, struct runtime *rt,
-				   struct feed *feed, const struct calibrate_options *o, struct err *err)
-{
-	struct wanted list = { { 0 } };
-	enum fettle_status st;
-
-	if (r->cle)
-		want_classes(w, &list);
-	if (r->smooth_quant)
-		want_inputs(w, &list);
-	st = calibrate_extremes(&w->seen, rt, w->base->m, list.v.v, list.v.n, feed, o, err);
-	VEC_RELEASE(&list.v);
-	return st;
-}
-
-/* n positions along an axis, `repeat` of them to a channel */
-static enum fettle_status see_spread(struct rewrite *w, size_t value, int axis, size_t n, size_t repeat,
-				     struct spread *out, struct err *err)
-{
-	const size_t class = channels_class(&w->c, value), channels = n / repeat;
-	const double *factor = class == NO_CLASS ? NULL : w->factor[class];
-	struct channel_extremes x;
-	enum fettle_status st;
-	size_t i;
-
-	st = channel_extremes_get(w->seen, w->base->g.names[value], axis, n, &x, err);
-	if (st)
-		return st;
-	out->min = xcalloc(channels, sizeof(*out->min));
-	out->max = xcalloc(channels, sizeof(*out->max));
-	out->power = xcalloc(channels, sizeof(*out->power));
-	for (i = 0; i < n; i++) {
-		const size_t k = i / repeat;
-		const double f = factor ? factor[i / w->c.lanes[value].repeat] : 1;
-
-		out->min[k] = fmin(out->min[k], f * x.min[i]); /* ranges hold 0 */
-		out->max[k] = fmax(out->max[k], f * x.max[i]);
-		out->power[k] += f * f * x.power[i] / (double)repeat;
-	}
-	out->count = (double)x.count * (double)repeat;
-	out->samples = (double)x.samples;
-	return FETTLE_OK;
-}
-
-enum fettle_status rewrite_spread(struct rewrite *w, size_t value, struct spread *out, struct err *err)
-{
-	const struct lane *l = &w->c.lanes[value];
-
-	return see_spread(w, value, l->axis, lane_length(w, value), l->repeat, out, err);
-}
-
-enum fettle_status rewrite_input_spread(struct rewrite *w, size_t node, size_t repeat, struct spread *out,
-					struct err *err)
-{
-	const struct node *n = w->base->m->nodes.v[node];
-	struct layout l = layout_of(n, &model_init(w->base->m, n->in[1])->t);
-
-	return see_spread(w, graph_value(&w->base->g, n->in[0]), -1, layout_inputs(&l), repeat, out, err);
-}
-
-void spread_release(struct spread *s)
-{
-	free(s->min);
-	free(s->max);
-	free(s->power);
-}
-
 /* the constant as m's own, to be written to; others that read it keep theirs */
 static enum fettle_status own(struct rewrite *w, struct node *n, size_t k, struct tensor **out,
 			      struct err *err)
@@ -253,7 +129,8 @@ static enum fettle_status scale_added(struct rewrite *w, struct node *n, const s
 				      const double *factors, struct err *err)
 {
 	const struct lane *l = &w->c.lanes[p->value];
-	const size_t k = strcmp(n->in[0], w->base->g.names[p->value]) == 0, length = lane_length(w, p->value);
+	const size_t k = strcmp(n->in[0], w->base->g.names[p->value]) == 0,
+		     length = rewrite_length(w, p->value);
 	const int from_end = shapes_find(&w->base->shapes, w->base->g.names[p->value])->rank - l->axis;
 	struct tensor *old, t;
 	size_t inner = 1, i, count;
@@ -372,6 +249,7 @@ enum fettle_status rewrite_insert(struct rewrite *w, size_t value, const double 
 	struct insertion in = { .value = value,
 				.scale = { .dtype = DT_F32, .rank = 1, .dims = { (int64_t)n } } };
 	enum fettle_status st = FETTLE_OK;
+	bool found = false;
 	size_t i;
 
 	in.scale.data = arena_alloc(&w->m->arena, n * sizeof(float));
@@ -379,10 +257,22 @@ enum fettle_status rewrite_insert(struct rewrite *w, size_t value, const double 
 		((float *)in.scale.data)[i] = (float)factors[i];
 	for (i = g->first[value]; i < g->first[value + 1] && !st; i++) {
 		struct node *node = w->m->nodes.v[g->uses[i]];
+		struct layout l;
 
-		if (is_matrix_op(w->m, node) && strcmp(node->in[0], g->names[value]) == 0)
-			st = scale_weight(w, node, factors, 1, true, err);
+		if (!is_matrix_op(w->m, node) || strcmp(node->in[0], g->names[value]) != 0)
+			continue;
+		l = layout_of(node, &model_init(w->m, node->in[1])->t);
+		if (layout_inputs(&l) != n)
+			return fail(err, FETTLE_INVALID, "cannot smooth value '%s': %zu factors, need %zu",
+				    g->names[value], n, layout_inputs(&l));
+		st = scale_weight(w, node, factors, 1, true, err);
+		found = true;
 	}
+	if (!st && !found)
+		st = fail(err, FETTLE_INVALID, "cannot smooth value '%s': no MatMul or Gemm reads it",
+			  g->names[value]);
+	if (st)
+		return st;
 	VEC_PUSH(&w->insertions, in);
 	note(w, "insert", factors, n, value);
 	return st;
@@ -532,6 +422,8 @@ enum fettle_status rewrite_read(struct rewrite *w, const char *text, struct err 
 
 	while (*text && !st) {
 		const size_t kind = strcspn(text, " "), line = strcspn(text, "\n");
+		const bool insert = str_starts(text, "insert "), shift = str_starts(text, "shift "),
+			   fold = str_starts(text, "fold ");
 		const char *end = text + line;
 		char *p = (char *)(uintptr_t)text + kind, *name;
 		size_t n = strtoull(p, &p, 10), i, value, class;
@@ -549,11 +441,11 @@ enum fettle_status rewrite_read(struct rewrite *w, const char *text, struct err 
 		name = p < end ? xstrfmt("%.*s", (int)(end - p - 1), p + 1) : xstrdup("");
 		value = graph_value(&w->base->g, name);
 		class = value == MAP_NONE ? NO_CLASS : channels_class(&w->c, value);
-		if (i == n && value != MAP_NONE && kind == 6)
+		if (i == n && value != MAP_NONE && insert)
 			st = rewrite_insert(w, value, x, n, err);
-		else if (i == n && class != NO_CLASS && w->c.size[class] == n && kind == 5)
+		else if (i == n && class != NO_CLASS && w->c.size[class] == n && shift)
 			st = rewrite_shift(w, value, x, err);
-		else if (i == n && class != NO_CLASS && w->c.size[class] == n && kind == 4)
+		else if (i == n && class != NO_CLASS && w->c.size[class] == n && fold)
 			st = rewrite_fold(w, class, x, err);
 		else
 			st = fail(err, FETTLE_INVALID,

@@ -32,7 +32,13 @@ enum fettle_status rewrite_observe(struct rewrite *w, const struct recipes *r, s
 				   struct feed *feed, const struct calibrate_options *o, struct err *err);
 void rewrite_release(struct rewrite *w);
 
-/* What was seen of each channel of a class in one of its values, as things are now. */
+/* Positions along a value's axis: channels of its class, times how often each is repeated. */
+static inline size_t rewrite_length(const struct rewrite *w, size_t value)
+{
+	return w->c.size[channels_class(&w->c, value)] * w->c.lanes[value].repeat;
+}
+
+/* observe.c: what was seen of each channel of a class in one of its values, as things are now. */
 struct spread {
 	double *min, *max, *power; /* power: the mean square */
 	double count, samples;     /* values of each channel, in so many samples */

@@ -105,11 +105,17 @@ static enum fettle_status channel_ranges(const char *name, const float *x, const
 	return FETTLE_OK;
 }
 
+static struct qparams params_of(const struct qsetting *s, float min, float max)
+{
+	return qsetting_is_pow2(s) ? quant_params_pow2(min, max, s->dtype, s->scheme, s->narrow)
+				   : quant_params(min, max, s->dtype, s->scheme, s->narrow);
+}
+
 /* squared error of quantizing one channel's values with the range shrunk by k */
 static double channel_error(const float *x, const struct view *v, size_t c, float min, float max,
 			    const struct qsetting *s, double k)
 {
-	struct qparams q = quant_params((float)(min * k), (float)(max * k), s->dtype, s->scheme, s->narrow);
+	struct qparams q = params_of(s, (float)(min * k), (float)(max * k));
 	struct qlimits lim = quant_limits(s->dtype, s->scheme, s->narrow);
 	double sum = 0;
 	size_t o, i;
@@ -128,19 +134,20 @@ static double channel_error(const float *x, const struct view *v, size_t c, floa
 	return sum;
 }
 
-/* algorithm mse: the shrinkage of each channel's range that loses least */
+/* algorithm mse: the shrinkage of each channel's range that loses least; minmse: the same by powers of two */
 static void shrink_ranges(const float *x, const struct view *v, float *min, float *max,
 			  const struct qsetting *s)
 {
-	enum { STEPS = 24 };
+	bool pow2 = qsetting_is_pow2(s);
+	int steps = pow2 ? 7 : 24, k;
 	size_t c;
-	int k;
 
 	for (c = 0; c < v->channels; c++) {
 		double best = channel_error(x, v, c, min[c], max[c], s, 1), best_k = 1;
 
-		for (k = 1; k < STEPS; k++) {
-			double ratio = 1 - 0.02 * k, e = channel_error(x, v, c, min[c], max[c], s, ratio);
+		for (k = 1; k < steps; k++) {
+			double ratio = pow2 ? ldexp(1, -k) : 1 - 0.02 * k;
+			double e = channel_error(x, v, c, min[c], max[c], s, ratio);
 
 			if (e < best) {
 				best = e;
@@ -320,22 +327,25 @@ static enum fettle_status fill(struct qweight *w, const char *name, const float 
 	st = channel_ranges(name, x, &v, min, max, err);
 	if (st)
 		goto out;
-	if (s->algorithm == RANGE_MSE)
+	if (s->algorithm == RANGE_MSE || s->algorithm == RANGE_MINMSE)
 		shrink_ranges(x, &v, min, max, s);
 	for (c = 0; c < v.channels; c++) {
-		q[c] = quant_params(min[c], max[c], s->dtype, s->scheme, s->narrow);
+		q[c] = params_of(s, min[c], max[c]);
 		if (min_scale && q[c].scale < min_scale[c]) {
 			float widen = min_scale[c] / q[c].scale;
 
-			q[c] = quant_params(min[c] * widen, max[c] * widen, s->dtype, s->scheme, s->narrow);
+			q[c] = params_of(s, min[c] * widen, max[c] * widen);
+			if (q[c].scale < min_scale[c] && qsetting_is_pow2(s)) /* was rounded up before */
+				q[c] = params_of(s, 2 * min[c] * widen, 2 * max[c] * widen);
 			if (min[c] == 0 && max[c] == 0) /* all zero: any scale will do */
-				q[c].scale = min_scale[c];
+				q[c].scale = qsetting_is_pow2(s) ? exp2f(ceilf(log2f(min_scale[c])))
+								 : min_scale[c];
 		}
 		((float *)w->scale.data)[c] = q[c].scale;
 		tensor_set(&w->zero, c, q[c].zero);
 	}
 	quantize_all(x, &v, w, q, quant_limits(s->dtype, s->scheme, s->narrow));
-	if (form->match_variance)
+	if (form->match_variance && !qsetting_is_pow2(s)) /* which its scales would no longer be */
 		match_variance(x, &v, w, min_scale);
 out:
 	free(min);
@@ -441,8 +451,8 @@ enum fettle_status weight_get(struct weight_cache *c, const char *name, const st
 	size_t i;
 
 	key = xstrfmt("%d %d %d %d %d %d %d %d %s", s->dtype, s->scheme, s->per_channel, s->narrow,
-		      s->algorithm == RANGE_MSE, s->per_channel ? form->axis : 0, form->transpose,
-		      form->match_variance, name);
+		      s->algorithm, s->per_channel ? form->axis : 0, form->transpose, form->match_variance,
+		      name);
 	/* one that was widened for its bias depends on the input's scale too: it is not found again */
 	i = form->min_scale ? MAP_NONE : map_get(&c->index, key);
 	if (i != MAP_NONE) {

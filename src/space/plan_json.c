@@ -18,6 +18,8 @@ static json_t *side_to_json(const struct qsetting *s, bool weight)
 
 	if (s->algorithm == RANGE_PERCENTILE)
 		json_object_set_new(j, "percentile", json_real(s->percentile));
+	if (s->algorithm == RANGE_MOVING_AVERAGE && s->averaging)
+		json_object_set_new(j, "averaging", json_real(s->averaging));
 	if (weight) {
 		json_object_set_new(j, "granularity", json_string(grains[s->per_channel]));
 		json_object_set_new(j, "reduce_range", json_boolean(s->narrow));
@@ -203,6 +205,7 @@ static enum fettle_status read_side(const struct reader *r, const json_t *j, str
 	s->narrow = json_is_true(json_object_get(j, "reduce_range"));
 	if (percentile)
 		s->percentile = json_number_value(percentile);
+	s->averaging = json_number_value(json_object_get(j, "averaging"));
 	return FETTLE_OK;
 }
 

@@ -26,7 +26,30 @@ bool qsetting_equal(const struct qsetting *a, const struct qsetting *b)
 {
 	return a->dtype == b->dtype && a->scheme == b->scheme && a->per_channel == b->per_channel &&
 	       a->narrow == b->narrow && a->algorithm == b->algorithm &&
-	       (a->algorithm != RANGE_PERCENTILE || a->percentile == b->percentile);
+	       (a->algorithm != RANGE_PERCENTILE || a->percentile == b->percentile) &&
+	       (a->algorithm != RANGE_MOVING_AVERAGE || a->averaging == b->averaging);
+}
+
+void qplan_averages(const struct qplan *p, double out[OBSERVER_AVERAGES])
+{
+	size_t i, k, n = 0;
+
+	memset(out, 0, OBSERVER_AVERAGES * sizeof(*out));
+	for (i = 0; i < p->n; i++) {
+		const struct qsetting *s = &p->ops[i].act;
+
+		if (p->ops[i].mode != OP_STATIC || s->algorithm != RANGE_MOVING_AVERAGE)
+			continue;
+		for (k = 0; k < n && out[k] != s->averaging; k++)
+			;
+		if (k == n && n < OBSERVER_AVERAGES && s->averaging > 0)
+			out[n++] = s->averaging;
+	}
+}
+
+bool qsetting_is_pow2(const struct qsetting *s)
+{
+	return s->algorithm == RANGE_NONOVERFLOW || s->algorithm == RANGE_MINMSE;
 }
 
 struct qplan_defaults qplan_defaults(const struct cpu *cpu)

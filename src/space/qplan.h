@@ -15,6 +15,7 @@ struct qsetting {
 	bool narrow;      /* weights only: reduce_range, one bit less */
 	enum range_algorithm algorithm;
 	double percentile; /* with RANGE_PERCENTILE */
+	double averaging;  /* with RANGE_MOVING_AVERAGE: its constant; 0: 0.01 */
 };
 
 struct op_choice {
@@ -98,5 +99,9 @@ void qplan_default(struct qplan *p, const struct op_list *ops, const struct grap
 		   const struct qplan_defaults *d);
 void qplan_release(struct qplan *p);
 bool qsetting_equal(const struct qsetting *a, const struct qsetting *b);
+/* The constants of the moving averages that its activations ask for; as for an observer. */
+void qplan_averages(const struct qplan *p, double out[OBSERVER_AVERAGES]);
+/* Is its scale a power of two? */
+bool qsetting_is_pow2(const struct qsetting *s);
 
 #endif

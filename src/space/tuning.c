@@ -331,6 +331,10 @@ void tuning_qplan(const struct tuning *t, const struct plan *p, struct qplan *ou
 {
 	size_t i;
 
+	if (t->own_qplan) {
+		t->own_qplan(t, p, out);
+		return;
+	}
 	*out = t->base;
 	out->ops = xcalloc(out->n, sizeof(*out->ops));
 	memcpy(out->ops, t->base.ops, out->n * sizeof(*out->ops));
@@ -342,8 +346,15 @@ void tuning_qplan(const struct tuning *t, const struct plan *p, struct qplan *ou
 struct recipes tuning_recipes(const struct tuning *t, const struct plan *p)
 {
 	struct recipes r = t->base.recipes;
+	struct qplan own = QPLAN_INIT;
 	size_t i;
 
+	if (t->own_qplan) {
+		t->own_qplan(t, p, &own);
+		r = own.recipes;
+		qplan_release(&own);
+		return r;
+	}
 	for (i = 0; i < t->n_recipes; i++) {
 		const struct recipe_option *o = &t->recipe_options[i][p->choice[t->space.n_ops + i]];
 		const struct recipe_info *info = &recipe_infos[t->recipe[i]];
@@ -358,4 +369,9 @@ struct recipes tuning_recipes(const struct tuning *t, const struct plan *p)
 int64_t tuning_samples(const struct tuning *t, const struct plan *p)
 {
 	return t->samples[t->n_samples > 1 ? p->choice[p->n - 1] : 0];
+}
+
+char *tuning_text(const struct tuning *t, const struct plan *p, const char *otherwise)
+{
+	return t->own_text ? t->own_text(t, p) : xstrdup(otherwise);
 }

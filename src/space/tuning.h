@@ -40,6 +40,10 @@ struct tuning {
 	int64_t *samples; /* options of the last parameter, if there are several */
 	size_t n_samples;
 	struct qplan base; /* what no parameter decides: moves, fixed recipes, format */
+	/* a space whose options mean something else (space/settings_tuning.h) has its own way; NULL: as above */
+	void (*own_qplan)(const struct tuning *t, const struct plan *p, struct qplan *out);
+	char *(*own_text)(const struct tuning *t, const struct plan *p);
+	void *own;
 };
 
 struct tuning_options {
@@ -59,6 +63,8 @@ void tuning_free(struct tuning *t);
 
 /* The plan in full; qplan_release() it. */
 void tuning_qplan(const struct tuning *t, const struct plan *p, struct qplan *out);
+/* What the plan is, in words, where its space has words for it; else a copy of `otherwise`. free() it. */
+char *tuning_text(const struct tuning *t, const struct plan *p, const char *otherwise);
 struct recipes tuning_recipes(const struct tuning *t, const struct plan *p);
 int64_t tuning_samples(const struct tuning *t, const struct plan *p);
 

@@ -8,7 +8,7 @@ static enum fettle_status auto_traverse(struct search *s)
 	st = stage_default(s);
 	if (st)
 		return st;
-	st = conservative(s, stage_leave(s, 50));
+	st = fettle_search(s, stage_leave(s, 50));
 	if (st)
 		return st;
 	return basic_traverse(s);
@@ -16,6 +16,6 @@ static enum fettle_status auto_traverse(struct search *s)
 
 const struct strategy strategy_auto = {
 	.name = "auto",
-	.summary = "the default plan, then conservative, then basic",
+	.summary = "the default plan, then fettle, then basic",
 	.traverse = auto_traverse,
 };

@@ -9,14 +9,15 @@
 
 /* An option must lower the error to this share of what it was: less would be chance, and no option is free. */
 #define WORTH_TAKING 0.7
-/* Below this share of the output no model has lost anything. */
+/* Errors of the output, as a share of it, that are hoped to pass: at first, and when that was not enough. */
+#define ERROR_FINE 3e-3
 #define ERROR_NONE 1e-4
 /* Where nothing is known: the error of the output that is hoped to pass. */
 #define ERROR_FIRST 0.02
 /* What a plan that failed teaches: this share of its error may pass. */
 #define ERROR_STEP 0.4
 /* Ops that are slower in int8 go back to fp32 if that saves this share of the ops' time. */
-#define SLOW_SHARE 0.05
+#define SLOW_SHARE 0.2
 
 /* Takes the option if the output's error falls enough. */
 static enum fettle_status consider(struct search *s, struct plan *best, const struct plan *p, double *error)
@@ -34,7 +35,8 @@ static enum fettle_status consider(struct search *s, struct plan *best, const st
 	return FETTLE_OK;
 }
 
-static enum fettle_status consider_recipes(struct search *s, struct plan *best, double *error)
+/* The last of the list repair most. */
+static enum fettle_status consider_recipes(struct search *s, struct plan *best, double *error, double enough)
 {
 	const struct space *space = search_space(s);
 	struct plan p = PLAN_INIT;
@@ -42,10 +44,10 @@ static enum fettle_status consider_recipes(struct search *s, struct plan *best, 
 	unsigned k;
 	size_t i;
 
-	for (i = space->n_ops; i < space->n; i++) {
+	for (i = space->n; i-- > space->n_ops;) {
 		if (space->v[i].kind != PARAM_RECIPE || space->v[i].apply == NO_OPTION)
 			continue;
-		for (k = 0; k < space->v[i].n_options && !st && *error > ERROR_NONE; k++) {
+		for (k = 0; k < space->v[i].n_options && !st && *error > enough; k++) {
 			plan_copy(&p, best);
 			p.choice[i] = (uint8_t)k;
 			st = consider(s, best, &p, error);
@@ -56,7 +58,7 @@ static enum fettle_status consider_recipes(struct search *s, struct plan *best, 
 }
 
 /* Every op at its k-th setting of the mode it has. */
-static enum fettle_status consider_settings(struct search *s, struct plan *best, double *error)
+static enum fettle_status consider_settings(struct search *s, struct plan *best, double *error, double enough)
 {
 	const struct space *space = search_space(s);
 	struct plan p = PLAN_INIT;
@@ -66,7 +68,7 @@ static enum fettle_status consider_settings(struct search *s, struct plan *best,
 
 	for (i = 0; i < space->n_ops; i++)
 		most = space->v[i].n_options > most ? space->v[i].n_options : most;
-	for (k = 0; k < most && !st && *error > ERROR_NONE; k++) {
+	for (k = 0; k < most && !st && *error > enough; k++) {
 		plan_copy(&p, best);
 		for (i = 0; i < space->n_ops; i++) {
 			const struct param *op = &space->v[i];
@@ -103,7 +105,9 @@ static enum fettle_status try_without_slow(struct search *s, const struct plan *
 	}
 	if (!st && lost > SLOW_SHARE * (won + lost) && plan_n_quantized(&p, space)) {
 		search_stage(s, "without slow ops");
+		search_want(s, WANT_FASTER);
 		st = stage_try(s, &p, NULL);
+		search_want(s, WANT_VERDICT);
 	}
 	op_order_release(&gains);
 	plan_release(&p);
@@ -127,7 +131,7 @@ static enum fettle_status fall_back_to(struct search *s, const struct op_order *
 	return st;
 }
 
-static enum fettle_status fall_back(struct search *s, const struct plan *base)
+static enum fettle_status fall_back(struct search *s, const struct plan *base, size_t leave)
 {
 	struct op_order order = OP_ORDER_INIT;
 	struct plan p = PLAN_INIT;
@@ -149,32 +153,43 @@ static enum fettle_status fall_back(struct search *s, const struct plan *base)
 	if (!st && !met)
 		fall_back_all(&p, search_space(s));
 	if (!st)
-		st = push(s, &p, base, 0);
+		st = push(s, &p, base, leave);
 	plan_release(&p);
 	op_order_release(&order);
 	return st;
 }
 
-enum fettle_status fettle_search(struct search *s)
+/* The settings and recipes with the least error, or an error that is low enough. */
+static enum fettle_status improve(struct search *s, struct plan *base, double enough, struct score *score)
+{
+	double error;
+	enum fettle_status st;
+
+	st = search_estimate(s, base, &error);
+	if (!st)
+		st = consider_recipes(s, base, &error, enough);
+	if (!st)
+		st = consider_settings(s, base, &error, enough);
+	search_stage(s, "least error");
+	return st ? st : search_try(s, base, score);
+}
+
+enum fettle_status fettle_search(struct search *s, size_t leave)
 {
 	struct plan base = PLAN_INIT;
 	struct score score = { .met = false };
-	double error;
 	enum fettle_status st;
 
 	search_hold(s);
 	plan_init(&base, search_space(s));
 	search_stage(s, "default");
 	st = search_try(s, &base, &score);
-	if (!st && !score.met) {
-		st = search_estimate(s, &base, &error);
-		st = st ? st : consider_recipes(s, &base, &error);
-		st = st ? st : consider_settings(s, &base, &error);
-		search_stage(s, "least error");
-		st = st ? st : search_try(s, &base, &score);
-	}
+	if (!st && !score.met)
+		st = improve(s, &base, ERROR_FINE, &score);
+	if (!st && !score.met)
+		st = improve(s, &base, ERROR_NONE, &score);
 	if (!st)
-		st = score.met ? try_without_slow(s, &base) : fall_back(s, &base);
+		st = score.met ? try_without_slow(s, &base) : fall_back(s, &base, leave);
 	plan_release(&base);
 	return st ? st : search_release(s);
 }
@@ -182,7 +197,7 @@ enum fettle_status fettle_search(struct search *s)
 static enum fettle_status fettle_traverse(struct search *s)
 {
 	search_want(s, WANT_VERDICT);
-	return fettle_search(s);
+	return fettle_search(s, 0);
 }
 
 const struct strategy strategy_fettle = {

@@ -68,7 +68,7 @@ enum fettle_status push(struct search *s, struct plan *plan, const struct plan *
 
 enum fettle_status conservative(struct search *s, size_t leave);
 enum fettle_status basic_traverse(struct search *s);
-enum fettle_status fettle_search(struct search *s);
+enum fettle_status fettle_search(struct search *s, size_t leave);
 /* Op-wise settings, proposed by a sampler (sampler/list.h); no op falls back. */
 enum fettle_status sampled(struct search *s, const char *sampler, bool default_first);
 

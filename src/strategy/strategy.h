@@ -50,6 +50,8 @@ enum want {
 	 * and the search is not held, only which is the best: `met` of others may be false though nobody knows.
 	 */
 	WANT_VERDICT,
+	/* The same while the search is held: a plan that quantizes less and is no faster is not even evaluated. */
+	WANT_FASTER,
 };
 
 /* What a strategy can be told by the user; zero or NULL: its own default. */

@@ -237,13 +237,14 @@ static void record(void *self, const struct trial *t)
 {
 	struct lab *l = self;
 	struct qplan q = QPLAN_INIT;
-	char finished[32], *json;
+	char finished[32], *json, *stage;
 
 	lab_learn(l, t);
 	if (l->history) {
 		lab_flush_ranges(l);
 		tuning_qplan(l->t, &t->plan, &q);
 		json = qplan_to_json(&q, &l->s->ops, tuning_samples(l->t, &t->plan));
+		stage = tuning_text(l->t, &t->plan, t->stage);
 		clock_utc(finished);
 		if (history_add_trial(l->history,
 				      &(struct history_trial){
@@ -251,7 +252,7 @@ static void record(void *self, const struct trial *t)
 					      .choice = t->plan.choice,
 					      .n_choices = t->plan.n,
 					      .plan = json,
-					      .stage = t->stage,
+					      .stage = stage,
 					      .failed = t->score.failed,
 					      .met = t->score.met,
 					      .accuracy = t->score.accuracy,
@@ -272,6 +273,7 @@ static void record(void *self, const struct trial *t)
 				      },
 				      NULL, &l->history_err))
 			l->history_failed = true; /* ends the search: what cannot be kept must not be spent */
+		free(stage);
 		free(json);
 		qplan_release(&q);
 	}

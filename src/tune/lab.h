@@ -23,10 +23,11 @@ struct lab_options {
 	double (*evaluate)(void *self, const char *model);
 	void *evaluate_self;
 	const char *workspace, *helper;
-	double weights[LAB_OBJECTIVES]; /* what a plan is judged by; all 0: latency */
-	const char *hawq_loss;          /* cross_entropy, mse; NULL: the former where there are labels */
-	bool has_reference;             /* the metric compares with the fp32 model's outputs */
-	bool no_early;                  /* every trial is evaluated to its end */
+	double weights[LAB_OBJECTIVES];      /* what a plan is judged by; all 0: latency */
+	const char *hawq_loss;               /* cross_entropy, mse; NULL: the former where there are labels */
+	bool has_reference;                  /* the metric compares with the fp32 model's outputs */
+	double averaging[OBSERVER_AVERAGES]; /* constants of moving averages that plans may ask for */
+	bool no_early;                       /* every trial is evaluated to its end */
 	double confidence; /* a verdict that holds with this confidence will do; 0: it must be certain */
 	size_t jobs;       /* trials side by side; 0: 1 */
 	size_t cache;      /* bytes to keep activations in */

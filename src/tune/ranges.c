@@ -31,7 +31,10 @@ char *range_key(const struct qsetting *s, const char *variant)
 {
 	return xstrfmt("%s %s %s %.10g%s%s", dtype_name(s->dtype), s->scheme == SCHEME_SYM ? "sym" : "asym",
 		       range_methods[s->algorithm]->name,
-		       s->algorithm == RANGE_PERCENTILE ? s->percentile : 0, *variant ? " " : "", variant);
+		       s->algorithm == RANGE_PERCENTILE       ? s->percentile
+		       : s->algorithm == RANGE_MOVING_AVERAGE ? s->averaging
+							      : 0,
+		       *variant ? " " : "", variant);
 }
 
 char *rewrite_key(const char *variant, size_t samples)
@@ -44,7 +47,7 @@ static enum fettle_status get_range(void *self, const char *value, const struct 
 {
 	struct lab_ranges *r = self;
 	const struct observer *o = calibration_find(r->c, value);
-	struct range_options ro = { s->algorithm, s->percentile, 0, s->dtype, s->scheme };
+	struct range_options ro = { s->algorithm, s->percentile, s->averaging, s->dtype, s->scheme };
 	enum fettle_status st;
 	char *key, *both;
 
@@ -226,6 +229,7 @@ static enum fettle_status calibrate_variant(struct lab_ranges *r, const struct r
 	double start = clock_now();
 	enum fettle_status st;
 
+	memcpy(o.averaging, l->o.averaging, sizeof(o.averaging));
 	l->calib_total = total; /* before the feed is cut down to fewer */
 	r->samples = r->asked > 0 && (size_t)r->asked < total ? (size_t)r->asked : total;
 	st = use_first(l->calib, r->samples, err);

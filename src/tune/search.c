@@ -19,7 +19,7 @@ struct search {
 	size_t best, most_accurate; /* trial numbers; 0: none yet */
 	double least;               /* objective of those that meet the criterion */
 	size_t held;
-	bool goal; /* a plan has met the criterion */
+	size_t n_met; /* plans that have met the criterion */
 	enum search_stop why;
 	enum fettle_status failed; /* the status that ended it */
 	struct err err;
@@ -161,9 +161,14 @@ static enum fettle_status go_on(struct search *s)
 	return FETTLE_OK;
 }
 
+static bool goal_reached(const struct search *s)
+{
+	return s->n_met >= (s->c.enough ? s->c.enough : s->c.timeout == 0 ? 1 : SIZE_MAX);
+}
+
 static bool goal_ends_it(const struct search *s)
 {
-	return s->goal && !s->held && s->c.timeout == 0;
+	return goal_reached(s) && !s->held;
 }
 
 static enum fettle_status after_trial(struct search *s)
@@ -314,7 +319,7 @@ static void keep_best(struct search *s, const struct trial *t)
 	bool record = t->score.met && t->score.objective < s->least;
 	size_t i;
 
-	s->goal |= t->score.met;
+	s->n_met += t->score.met;
 	if (t->score.failed || !plan_n_quantized(&t->plan, s->c.space))
 		return;
 	if (!s->best || better(s, t, trial_at(s, s->best)))
@@ -343,12 +348,12 @@ static void settle(struct search *s)
 	double unit = c->relative ? fabs(c->baseline) : 1, loss = c->tolerance * unit;
 	double useless =
 		c->baseline - (c->higher_is_better ? 1 : -1) * (c->broken > 0 ? unit * c->broken : INFINITY);
-	bool finds_best = s->goal && !s->held;
+	bool finds_best = s->n_met && !s->held;
 
 	s->verdict = (struct verdict){
 		.higher_is_better = c->higher_is_better,
 		.meet = c->baseline + (c->higher_is_better ? -loss : loss),
-		.beat = s->goal                    ? NAN
+		.beat = s->n_met                   ? NAN
 			: most && !broken(s, most) ? most->score.accuracy
 						   : useless,
 		.tie = finds_best ? trial_at(s, s->best)->score.accuracy : NAN,
@@ -387,7 +392,7 @@ static enum fettle_status too_slow(struct search *s, struct trial *t, bool *too_
 	enum fettle_status st;
 
 	*too_slow = false;
-	if (wants_value(s) || isnan(s->verdict.tie) || isnan(best->score.objective) ||
+	if (s->want == WANT_VALUE || isnan(s->verdict.tie) || isnan(best->score.objective) ||
 	    s->c.objective_noise <= 0 || plan_gain(s, &t->plan) > plan_gain(s, &best->plan) - 1e-9)
 		return FETTLE_OK;
 	st = s->c.backend->objective(s->c.self, t, &x, &s->err);
@@ -738,9 +743,9 @@ enum fettle_status search_run(struct search *s, const struct strategy *strategy,
 		return st;
 	}
 	if (s->why == SEARCH_RUNNING)
-		s->why = s->goal && s->c.timeout == 0 ? SEARCH_ACCURACY_MET
-			 : search_time_left(s) <= 0   ? SEARCH_TIMEOUT
-						      : SEARCH_EXHAUSTED;
+		s->why = goal_reached(s)            ? SEARCH_ACCURACY_MET
+			 : search_time_left(s) <= 0 ? SEARCH_TIMEOUT
+						    : SEARCH_EXHAUSTED;
 	return FETTLE_OK;
 }
 

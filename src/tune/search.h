@@ -80,6 +80,7 @@ struct search_config {
 	double broken;    /* plans that lost more than this are of no use, and not compared; 0: all are */
 	double objective_noise; /* objectives within this share of the least count as equal: then more int8 wins */
 	size_t max_trials;      /* 0: no limit */
+	size_t enough; /* so many that meet the criterion end it; 0: one, but none where there is a timeout */
 	double timeout; /* seconds from search_new(); 0: stop at the first plan that meets the criterion */
 	bool no_early;  /* every trial is evaluated to its end */
 	size_t width;   /* trials side by side; 0: 1 */

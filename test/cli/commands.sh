@@ -59,7 +59,7 @@ cmp -s "$dir/a.onnx" "$dir/b.onnx" && ok || bad "the same seed gave two models"
 # metrics: against labels, against a reference, by a program
 expect 0 'top5' eval $ex/fashion.onnx --data $ex/fashion_eval.npz --metric top5 --samples 200
 expect 0 'f1' eval $ex/fashion.onnx --data $ex/fashion_eval.npz --metric f1 --samples 200
-for m in agreement mse mae rmse cosine sqnr psnr l1 l2; do
+for m in agreement mse mae rmse cosine sqnr psnr ssim l1 l2; do
 	expect 0 "$m" eval "$dir/plain.onnx" --reference $ex/fashion_plain.onnx --data $ex/fashion_eval.npz --metric $m --samples 200
 done
 expect 0 'eval-cmd 42' eval $ex/fashion.onnx --eval-cmd 'test -s {model} && echo accuracy: 42'

@@ -124,10 +124,11 @@ static void each_stage_finds_what_it_is_for(void **state)
 		{ "hawq_v2", "push", all_but_op_7, 100 },
 		{ "conservative", "op type MatMul", type_1, 10 },
 		{ "conservative", "push", all_but_op_7, 100 },
-		{ "auto", "op type MatMul", type_1, 10 },
 		{ "auto", "all recipes", all_recipes, 25 },
 		{ "auto", "op types, static", mixed_static, 200 },
-		{ "auto", "recipes", one_recipe, 250 },
+		{ "auto", "least error", one_recipe, 250 },
+		{ "fettle", "least error", one_recipe, 2 },
+		{ "fettle", "push", all_but_op_7, 100 },
 	};
 	size_t i;
 
@@ -158,7 +159,7 @@ static void auto_keeps_trials_for_basic(void **state)
 	(void)state;
 	world_init(&w, &r, 2);
 	w.needle = all_recipes;
-	o = run(&w, strategy_find("auto"), 100); /* conservative alone could spend 150 */
+	o = run(&w, strategy_find("auto"), 100); /* push alone could spend 150 */
 	check(o.best_score.met);
 	plan_release(&o.best_plan);
 	world_release(&w);

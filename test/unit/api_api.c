@@ -496,6 +496,73 @@ static void a_registered_strategy_runs(void **state)
 	remove_tree(dir);
 }
 
+/* ---- searching settings ---- */
+
+/* the evaluator of a program: how large the model is */
+static double file_size(void *self, const char *model)
+{
+	struct bytes b = BYTES_INIT;
+	double n;
+
+	(void)self;
+	if (file_map(model, &b, NULL))
+		return NAN;
+	n = (double)b.n;
+	bytes_release(&b);
+	return n;
+}
+
+static void settings_are_searched(void **state)
+{
+	char *dir = temp_tree(), *run = path_in(dir, "run"), *out = path_in(dir, "best.onnx"),
+	     *again = path_in(dir, "again.onnx");
+	const struct fettle_setting settings[] = {
+		{ "search_space.calibrate_method", "[MinMax, Percentile]", "test" },
+		{ "search_space.weight_type", "[QInt16, QInt8]", "test" },
+		{ "search_space.extra_options.Percentile", "[99, 99.9]", "test" },
+		{ "tuning.accuracy_criterion.higher_is_better", "false", "test" },
+	};
+	struct fettle *f = fettle_new();
+	struct fettle_options o = options();
+	struct fettle_tuned *t = NULL;
+	size_t i;
+
+	(void)state;
+	o.output = out;
+	o.workspace = run;
+	o.metric = NULL;
+	assert_refused(f, fettle_auto_search(f, &o, &t), "no search_space");
+	o.settings = settings;
+	o.n_settings = 3;
+	must(f, fettle_auto_search(f, &o, &t));
+	assert_true(t->met && t->space == 6 && t->trials == 6 && t->n_candidates == 6);
+	assert_string_equal(t->metric, "l2");
+	for (i = 1; i < 6; i++)
+		assert_true(t->candidates[i - 1].loss <= t->candidates[i].loss);
+	assert_int_equal(t->candidates[0].trial, t->best.trial);
+	o.output = again;
+	must(f, fettle_recover(f, &o, run, t->best.trial));
+	assert_same_files(out, again);
+	fettle_tuned_free(t);
+
+	/* by a function of the program: 8 bits are smaller than 16 */
+	free(run);
+	run = path_in(dir, "size");
+	o.output = out;
+	o.workspace = run;
+	o.evaluate = file_size;
+	o.n_settings = 4;
+	must(f, fettle_auto_search(f, &o, &t));
+	assert_true(t->met && t->candidates[0].accuracy < t->candidates[t->n_candidates - 1].accuracy);
+	assert_non_null(strstr(t->candidates[0].settings, "weight_type: QInt8"));
+	fettle_tuned_free(t);
+	fettle_free(f);
+	free(run);
+	free(out);
+	free(again);
+	remove_tree(dir);
+}
+
 /* ---- cancelling, and several handles at once ---- */
 
 struct canceller {
@@ -630,6 +697,7 @@ int main(void)
 		cmocka_unit_test(a_model_may_be_in_memory),
 		cmocka_unit_test(a_registered_metric_equals_the_built_in),
 		cmocka_unit_test(a_registered_strategy_runs),
+		cmocka_unit_test(settings_are_searched),
 		cmocka_unit_test(a_run_can_be_cancelled),
 		cmocka_unit_test(handles_may_be_used_at_once),
 	};

@@ -603,9 +603,9 @@ static void bad_options_are_named(void **state)
 	assert_int_equal(range_compute(&d->o, &opt, &r, &err), FETTLE_INVALID);
 	opt = (struct range_options)RANGE_OPTIONS_INIT;
 	opt.algorithm = RANGE_MOVING_AVERAGE;
-	opt.average = 1;
+	opt.averaging = 0.5;
 	assert_int_equal(range_compute(&d->o, &opt, &r, &err), FETTLE_INVALID);
-	opt.average = 0;
+	opt.averaging = 0;
 	opt.dtype = DT_F32;
 	assert_int_equal(range_compute(&d->o, &opt, &r, &err), FETTLE_INVALID);
 	free(none);

@@ -12,7 +12,7 @@ static const struct {
 	  "c.yaml:3:5: unknown key 'zzz', tuning.workspace takes path, resume" },
 	{ "at the top too", "xyz: 1\n",
 	  "c.yaml:1:1: unknown key 'xyz', a configuration takes version, model, device, quantization, "
-	  "evaluation, tuning" },
+	  "evaluation, tuning, auto_search" },
 	{ "an unknown word has a nearest one", "quantization:\n  approach: statc\n",
 	  "c.yaml:2:13: cannot set quantization.approach: 'statc', did you mean 'static'?" },
 	{ "an unknown word that is like none lists all", "tuning: {objective: banana}\n",

@@ -467,6 +467,81 @@ static void numbers_match_naive_loops(void **state)
 	}
 }
 
+/* by the formula with raw moments, over every window of 7 x 7 of each channel; or over the whole row */
+static double naive_ssim(const double *a, const double *b, size_t channels, size_t height, size_t width)
+{
+	bool images = height >= 7 && width >= 7;
+	size_t h = images ? 7 : height, w = images ? 7 : width, c, y, x, i, k, n = 0;
+	double lo = INFINITY, hi = -INFINITY, sum = 0, count = (double)(h * w);
+
+	for (i = 0; i < channels * height * width; i++) {
+		lo = b[i] < lo ? b[i] : lo;
+		hi = b[i] > hi ? b[i] : hi;
+	}
+	for (c = 0; c < channels; c++)
+		for (y = 0; y + h <= height; y++)
+			for (x = 0; x + w <= width; x++, n++) {
+				double m[5] = { 0 }, c1 = 1e-4 * (hi - lo) * (hi - lo), c2 = 9 * c1;
+
+				for (i = 0; i < h; i++)
+					for (k = 0; k < w; k++) {
+						double p = a[(c * height + y + i) * width + x + k],
+						       q = b[(c * height + y + i) * width + x + k];
+
+						m[0] += p / count;
+						m[1] += q / count;
+						m[2] += p * p / count;
+						m[3] += q * q / count;
+						m[4] += p * q / count;
+					}
+				for (i = 2; i < 5; i++) {
+					m[i] -= i == 2 ? m[0] * m[0] : i == 3 ? m[1] * m[1] : m[0] * m[1];
+					m[i] *= count / (count - 1);
+				}
+				sum += (2 * m[0] * m[1] + c1) * (2 * m[4] + c2) /
+				       ((m[0] * m[0] + m[1] * m[1] + c1) * (m[2] + m[3] + c2));
+			}
+	return sum / (double)n;
+}
+
+static void ssim_matches_a_naive_loop(void **state)
+{
+	static const size_t shapes[][3] = { { 1, 7, 7 }, { 3, 9, 12 }, { 2, 6, 30 }, { 1, 1, 10 } };
+	struct rng r;
+	size_t i, e, row;
+
+	(void)state;
+	rng_seed(&r, 11);
+	for (i = 0; i < ARRAY_LEN(shapes); i++) {
+		const size_t *d = shapes[i], per = d[0] * d[1] * d[2], n = 4;
+		struct set s = { .n_outputs = 1, .n = n, .has_reference = true };
+		double *a = xcalloc(per, sizeof(*a)), *b = xcalloc(per, sizeof(*b)), want = 0;
+
+		s.outputs[0] = d[1] == 1 ? alloc(T(DT_F32, 2, (int64_t)n, (int64_t)per))
+					 : alloc(T(DT_F32, 4, (int64_t)n, (int64_t)d[0], (int64_t)d[1],
+						   (int64_t)d[2]));
+		s.reference[0] = alloc(s.outputs[0]);
+		for (e = 0; e < n * per; e++) {
+			tensor_set(&s.reference[0], e, rng_normal(&r));
+			tensor_set(&s.outputs[0], e,
+				   (float)tensor_get(&s.reference[0], e) + 0.2 * rng_normal(&r));
+		}
+		for (row = 0; row < n; row++) {
+			for (e = 0; e < per; e++) {
+				a[e] = tensor_get(&s.outputs[0], row * per + e);
+				b[e] = tensor_get(&s.reference[0], row * per + e);
+			}
+			/* what is not an image is one window over all of it */
+			want += d[1] < 7 ? naive_ssim(a, b, 1, 1, per) : naive_ssim(a, b, d[0], d[1], d[2]);
+		}
+		assert_true(want / (double)n < 0.999);
+		check_close("ssim", evaluate("ssim", &s, &r), want / (double)n, 1e-9);
+		free(a);
+		free(b);
+		set_release(&s);
+	}
+}
+
 /* scores of a model that is often right; kind 0: [N], 1: [N,1], 2: [N,2] */
 static struct set score_set(struct rng *r, size_t n, int kind, bool coarse)
 {
@@ -726,6 +801,9 @@ static const struct edge edges[] = {
 	{ "the range is the reference's",
 	  "psnr", F(1, 2), { 0, 11 }, F(1, 2), { 1, 11 }, 20 + 3.0102999566398120, NULL },
 	{ "a constant reference has no range", "psnr", F(1, 1), { 1 }, F(1, 1), { 2 }, -INF, NULL },
+	{ "identical", "ssim", F(1, 3), { 1, 2, 4 }, F(1, 3), { 1, 2, 4 }, 1, NULL },
+	{ "a constant is like itself", "ssim", F(1, 2), { 3, 3 }, F(1, 2), { 3, 3 }, 1, NULL },
+	{ "NaN stays", "ssim", F(1, 2), { NAN, 1 }, F(1, 2), { 1, 2 }, NAN, NULL },
 	{ "NaN is not capped", "psnr", F(1, 1), { NAN }, F(1, 1), { 1 }, NAN, NULL },
 	{ "NaN stays", "mse", F(1, 2), { NAN, 1 }, F(1, 2), { 1, 1 }, NAN, NULL },
 	{ "a column is a row", "mae", F(2, 2, 1), { 1, 2 }, F(1, 2), { 2, 4 }, 1.5, NULL },
@@ -977,7 +1055,7 @@ static void the_list_is_sound(void **state)
 		assert_int_equal(metric_value(m, &value, NULL), FETTLE_INVALID);
 		metric_free(m);
 	}
-	assert_int_equal(i, 14);
+	assert_int_equal(i, 15);
 }
 
 int main(void)
@@ -986,6 +1064,7 @@ int main(void)
 		cmocka_unit_test(classes_match_naive_loops),
 		cmocka_unit_test(many_classes),
 		cmocka_unit_test(numbers_match_naive_loops),
+		cmocka_unit_test(ssim_matches_a_naive_loop),
 		cmocka_unit_test(auc_matches_the_pairs),
 		cmocka_unit_test(auc_of_many_scores),
 		cmocka_unit_test(edge_cases),

@@ -359,6 +359,40 @@ static void run_sql(const char *dir, const char *sql)
 	free(command);
 }
 
+/* Version 1 knew no bounds of accuracies: they are exact. */
+static void an_older_history_is_brought_up_to_date(void **state)
+{
+	char *tree = temp_tree(), *dir = xstrfmt("%s/w", tree);
+	struct history_trial t = { 0 };
+	struct history *h = new_run(dir);
+	struct err err = ERR_INIT;
+	size_t n;
+
+	(void)state;
+	add_trials(h, 1, 3);
+	history_close(h);
+	if (system("command -v sqlite3 >/dev/null") == 0) {
+		run_sql(dir, "ALTER TABLE trials DROP COLUMN accuracy_low; ALTER TABLE trials DROP COLUMN "
+			     "accuracy_high; PRAGMA user_version = 1");
+		assert_ok(history_open(&h, dir, true, &err), err);
+		assert_ok(history_count(h, &n, &err), err);
+		assert_ok(history_trial_at(h, 2, &t, &err), err);
+		assert_true(n == 3 && isnan(t.accuracy_low) && isnan(t.accuracy_high));
+		history_trial_release(&t);
+		history_close(h);
+		assert_ok(history_open(&h, dir, false, &err), err);
+		assert_ok(history_settle_trial(h, 2, true, 0.75, 0.5, &err), err);
+		assert_ok(history_trial_at(h, 2, &t, &err), err);
+		assert_true(t.met && t.accuracy == 0.75 && t.accuracy_low == 0.75 && t.loss == 0.5);
+		history_trial_release(&t);
+		history_close(h);
+	} else {
+		print_message("SKIPPED: older databases, there is no sqlite3 command\n");
+	}
+	free(dir);
+	remove_tree(tree);
+}
+
 static void what_is_no_history_is_refused(void **state)
 {
 	char *tree = temp_tree(), *dir = xstrfmt("%s/w", tree), *db = xstrfmt("%s/history.db", dir);
@@ -390,10 +424,10 @@ static void what_is_no_history_is_refused(void **state)
 		refuse(dir, true, false, FETTLE_INVALID, "not fettle");
 		unlink(db);
 		history_close(new_run(dir));
-		run_sql(dir, "PRAGMA user_version = 2");
+		run_sql(dir, "PRAGMA user_version = 3");
 		refuse(dir, false, true, FETTLE_UNSUPPORTED, "a newer fettle wrote it");
-		refuse(dir, false, false, FETTLE_UNSUPPORTED, "version 2");
-		run_sql(dir, "PRAGMA user_version = 1; DROP TABLE trials");
+		refuse(dir, false, false, FETTLE_UNSUPPORTED, "version 3");
+		run_sql(dir, "PRAGMA user_version = 2; DROP TABLE trials");
 		refuse(dir, true, false, FETTLE_INVALID, "there is one already");
 	} else {
 		print_message("SKIPPED: foreign and newer databases, there is no sqlite3 command\n");
@@ -547,6 +581,7 @@ int main(void)
 		cmocka_unit_test(a_write_costs_less_than_two_milliseconds),
 		cmocka_unit_test(resuming_something_else_is_refused),
 		cmocka_unit_test(what_is_no_history_is_refused),
+		cmocka_unit_test(an_older_history_is_brought_up_to_date),
 		cmocka_unit_test(a_read_only_folder_can_be_read),
 		cmocka_unit_test(a_full_disk_is_an_error_that_passes),
 	};

@@ -492,8 +492,14 @@ static void bad_texts_are_refused(void **state)
 					     "shift 8 1 1 1 1 1 1 1 1 r\n",
 					     "nonsense",
 					     "fold",
-					     "insert 2 1" };
-	struct subject *s = open_graph("bad", 13, X, C1 C2 "r = Relu(a); y = Conv(r, w2, b2)", "y");
+					     "insert 2 1",
+					     "insert 1 1 r\n",
+					     "insert 2 1 1 f\n" };
+	struct subject *s = open_graph(
+		"bad", 13, X,
+		C1 C2 "r = Relu(a); c = Conv(r, w2, b2); p = GlobalAveragePool(c); f = Flatten(p); "
+		      "w = 6x3; y = MatMul(f, w)",
+		"y");
 	struct variant *v = NULL;
 	struct err err = ERR_INIT;
 	size_t i;

@@ -1,0 +1,204 @@
+#include "cli/cli.h"
+
+#include <math.h>
+#include <string.h>
+
+static int run(int argc, char **argv);
+
+const struct command cmd_search = {
+	.name = "search",
+	.args = "MODEL -c SEARCH.yaml --calib DATA [-o OUT.onnx] [OPTION...]",
+	.summary = "finds the quantization settings that lose least: methods, types, recipes, fine-tuning",
+	.run = run,
+};
+
+static const char details[] =
+	"SEARCH.yaml lists what to try under search_space, in the words of AMD's Automatic Search. "
+	"Candidates are\n"
+	"listed best first, and each can be had with 'fettle recover WORKSPACE --trial K -o FILE'. It always "
+	"ends\n"
+	"with a model: the best (exit code 0), or else the best seen, short of the target (exit code 1).\n"
+	"Without --eval, outputs are compared with the fp32 model's on the calibration data.\n";
+
+static json_t *candidates_json(const struct fettle_tuned *t)
+{
+	json_t *list = json_array();
+	size_t i;
+
+	for (i = 0; i < t->n_candidates; i++) {
+		const struct fettle_candidate *c = &t->candidates[i];
+
+		json_array_append_new(list, json_pack("{s:I, s:b, s:f, s:f, s:f, s:s}", "trial",
+						      (json_int_t)c->trial, "met", c->met, "accuracy",
+						      c->accuracy, "loss", c->loss, "int8_share",
+						      c->int8_share, "settings", c->settings));
+	}
+	return list;
+}
+
+static void show_candidates(const struct fettle_tuned *t)
+{
+	const char *const head[] = { "place", "trial", t->metric, "multiply-adds in int8", "settings" };
+	size_t n = t->n_candidates < 10 ? t->n_candidates : 10, i;
+	struct table table;
+	char buf[32];
+
+	table_begin(&table, head, 5, 0xf);
+	for (i = 0; i < n; i++) {
+		const struct fettle_candidate *c = &t->candidates[i];
+
+		table_cell(&table, "%zu", i + 1);
+		table_cell(&table, "%zu", c->trial);
+		table_cell(&table, "%s", human_score(c->accuracy, buf, sizeof(buf)));
+		table_cell(&table, "%.0f %%", 100 * c->int8_share);
+		table_cell(&table, "%s", c->settings);
+	}
+	table_print(&table);
+	if (n < t->n_candidates)
+		printf("and %zu more: fettle history %s\n", t->n_candidates - n, t->workspace);
+}
+
+static void show_result(const struct fettle_tuned *t)
+{
+	const char *const head[] = { "model", t->metric,  "latency",  "speed-up",
+				     "size",  "int8 ops", "fp32 ops", "multiply-adds in int8" };
+	struct table table;
+	char target[64] = "", buf[32];
+
+	if (t->n_candidates) {
+		show_candidates(t);
+		printf("\n");
+	}
+	table_begin(&table, head, 8, 0xfe);
+	show_row(&table, "fp32", &t->baseline);
+	show_row(&table, t->met ? "best" : t->best.trial ? "best seen" : "default", &t->best);
+	table_print(&table);
+	if (isfinite(t->target))
+		snprintf(target, sizeof(target), " (%s %s %s)", t->metric,
+			 t->higher_is_better ? "at least" : "at most",
+			 human_score(t->target, buf, sizeof(buf)));
+	printf("\n%s%s: %zu candidate%s after %zu trial%s of %zu settings (%s), %.1f s\n",
+	       t->met ? "Found" : "NONE GOOD ENOUGH", target, t->met ? t->n_candidates : 0,
+	       t->met && t->n_candidates == 1 ? "" : "s", t->trials, t->trials == 1 ? "" : "s", t->space,
+	       why_stopped(t), t->seconds.total);
+	printf("wrote %s%s\n", t->output,
+	       t->met          ? ""
+	       : t->best.trial ? " (the best seen, short of the target)"
+			       : " (the default plan, not evaluated: no trial came to its end)");
+	if (strcmp(t->stop, "interrupted") == 0)
+		printf("next: go on with the same command and --resume --workspace %s\n", t->workspace);
+	else
+		printf("next: fettle recover %s --trial K -o FILE makes the model of any trial\n",
+		       t->workspace);
+}
+
+static int search(struct fettle_options *o, const char *plugin, bool json, bool quiet)
+{
+	struct fettle *f = fettle_new();
+	struct fettle_tuned *t = NULL;
+	struct progress p;
+	enum fettle_status st;
+	json_t *j;
+	int code;
+
+	progress_begin(&p, f, quiet);
+	fettle_on_trial(f, show_trial, &p);
+	st = plugin ? fettle_load_plugin(f, plugin) : FETTLE_OK;
+	if (!st)
+		st = fettle_auto_search(f, o, &t);
+	progress_end(&p);
+	if (st) {
+		code = library_error(f, st);
+	} else {
+		if (json) {
+			j = tuned_json(t);
+			json_object_set_new(j, "space", json_integer((json_int_t)t->space));
+			json_object_set_new(j, "candidates", candidates_json(t));
+			print_json(j);
+		} else {
+			show_result(t);
+		}
+		code = t->met ? EXIT_MET : EXIT_NOT_MET;
+		fettle_tuned_free(t);
+	}
+	fettle_free(f);
+	return code;
+}
+
+static int run(int argc, char **argv)
+{
+	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	const char *plugin = NULL;
+	bool json = false, quiet = false, show_config = false;
+	struct flag flags[] = {
+		{ "--metric", "search_metric", NULL },
+		{ "--algo", "search_algo", NULL },
+		{ "--tolerance", "search_tolerance", NULL },
+		{ "--iteration-limit", "search_stop_condition.iteration_limit", NULL },
+		{ "--time-limit", "search_stop_condition.time_limit", NULL },
+		{ "--seed", "tuning.random_seed", NULL },
+		{ "--log", "search_log_path", NULL },
+	};
+	enum { N_FLAGS = sizeof(flags) / sizeof(flags[0]) };
+	struct fettle_setting settings[N_FLAGS];
+	const struct option options[] = {
+		{ "config", "YAML", "the search space and all else; options override it", .text = &o.config,
+		  .letter = 'c' },
+		{ "calib", "DATA", "samples to calibrate on", .text = &o.calib },
+		{ "eval", "DATA", "samples to evaluate on (the calibration data)", .text = &o.eval },
+		{ "metric", "M",
+		  "l1, l2, cosine, psnr, ssim: against the fp32 model's outputs;\nor any of 'fettle eval "
+		  "--help' (l2)",
+		  .text = &flags[0].value },
+		{ "eval-cmd", "CMD", "any program as evaluator: 'cmd {model}' prints a number",
+		  .text = &o.eval_cmd },
+		{ "plugin", "FILE", "shared library with further metrics", .text = &plugin },
+		{ "output", "FILE", "where to write the best model (WORKSPACE/best_model.onnx)",
+		  .text = &o.output, .letter = 'o' },
+		{ "algo", "A", "grid: cheap ones first; random; or a sampler: tpe, … (grid)",
+		  .text = &flags[1].value },
+		{ "tolerance", "T", "what a candidate may lose; in dB for psnr: what it must reach",
+		  .text = &flags[2].value },
+		{ "iteration-limit", "N", "at most so many trials, -1: no limit (1000)",
+		  .text = &flags[3].value },
+		{ "time-limit", "S", "seconds for all of it, -1: no limit (-1)", .text = &flags[4].value },
+		{ "keep-fp32", "OPS", "leave these ops alone: names, types or /regular expressions/",
+		  .text = &o.keep_fp32 },
+		{ "samples", "N", "calibration samples (100)", .number = &o.calib_samples },
+		{ "eval-samples", "N", "only the first N evaluation samples", .number = &o.eval_samples },
+		{ "seed", "N", "the same seed gives the same sequence of trials (9527)",
+		  .text = &flags[5].value },
+		{ "jobs", "N", "trials side by side, one thread each; auto: as many as cores (1)",
+		  .text = &o.jobs },
+		{ "threads", "N", "threads for the runtime (all cores)", .integer = &o.threads },
+		{ "workspace", "DIR", "where the run is kept\n(fettle_workspace/<model>-<time>)",
+		  .text = &o.workspace },
+		{ "resume", NULL, "go on with the run in the workspace", .flag = &o.resume },
+		{ "log", "FILE", "where the search is logged (WORKSPACE/auto_search.log)",
+		  .text = &flags[6].value },
+		{ "print-config", NULL, "print the configuration in force and where each value\ncame from",
+		  .flag = &show_config },
+		{ "json", NULL, "print the result as JSON", .flag = &json },
+		{ "quiet", NULL, "no progress", .flag = &quiet },
+	};
+	const char *rest[128];
+	size_t i, n_settings = 0;
+	int n;
+
+	if (argc > 128)
+		return usage_error(&cmd_search, "too many arguments");
+	n = args_read(&cmd_search, options, sizeof(options) / sizeof(options[0]), details, argc, argv, rest);
+	if (n < 0)
+		return args_exit(n);
+	if (n > 1 || (!n && !show_config))
+		return usage_error(&cmd_search, n ? "one model at a time" : "which model?");
+	for (i = 0; i < N_FLAGS; i++)
+		if (flags[i].value)
+			settings[n_settings++] =
+				(struct fettle_setting){ flags[i].key, flags[i].value, flags[i].name };
+	o.settings = settings;
+	o.n_settings = n_settings;
+	o.model = n ? rest[0] : NULL;
+	o.helper = "/proc/self/exe";
+	return show_config ? print_config(&o, plugin) : search(&o, plugin, json, quiet);
+}
