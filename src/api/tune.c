@@ -392,7 +392,7 @@ static enum fettle_status write_best(struct tune_run *u, const struct trial *bes
 	free(text);
 	free(json);
 	if (!st)
-		st = lab_latency(&u->base.lab, &best->plan, fmin(1, fmax(0.1, 0.5 * u->baseline.seconds)),
+		st = lab_latency(&u->base.lab, &best->plan, fmin(1, fmax(0.1, 0.25 * u->baseline.seconds)),
 				 &fp32, &latency, err);
 	t->best = (struct fettle_measure){
 		.trial = best->number,

@@ -78,7 +78,8 @@ static void show_run(const struct fettle_run *r)
 		table_cell(&t, "%s", trial_score(x, buf, sizeof(buf)));
 		table_cell(&t, "%s", human_score(x->failed || x->early ? NAN : x->loss, buf, sizeof(buf)));
 		table_cell(&t, isfinite(x->latency_ms) ? "%.3f ms" : "-", x->latency_ms);
-		table_cell(&t, "%s", human_bytes((double)x->size_bytes, buf, sizeof(buf)));
+		table_cell(&t, "%s",
+			   x->size_bytes ? human_bytes((double)x->size_bytes, buf, sizeof(buf)) : "-");
 		table_cell(&t, "%.2f", x->seconds);
 		table_cell(&t, "%s%s%s%s", x->met ? "met" : "", x->number == r->best && x->met ? ", " : "",
 			   x->number == r->best ? "best" : "", x->why ? x->why : "");

@@ -75,6 +75,18 @@ static void restore(struct layer *l, const struct backup *b)
 	memset(l->shift, 0, layer_outputs(l) * sizeof(double));
 }
 
+/* do the biases fit 32 bits? quantize() widens scales for that, but not those that were chosen here */
+static bool biases_fit(const struct layer *l)
+{
+	size_t o;
+
+	for (o = 0; o < layer_outputs(l); o++)
+		if (!(fabs((double)l->bias[o] + l->shift[o]) <=
+		      2.1e9 * (double)l->input.scale * (double)l->scale[o]))
+			return false;
+	return true;
+}
+
 /* the layer, tuned, unless it got no better */
 static enum fettle_status tune_layer(struct work *w, struct finetune_op *r, struct err *err)
 {
@@ -101,7 +113,7 @@ static enum fettle_status tune_layer(struct work *w, struct finetune_op *r, stru
 		st = work_error(w, w->c->held, w->c->n, &r->after, err);
 	if (!st)
 		st = work_error(w, 0, w->c->n_train, &r->train_after, err);
-	r->kept = !st && w->o->selective_update && !(r->after < r->before);
+	r->kept = !st && ((w->o->selective_update && !(r->after < r->before)) || !biases_fit(l));
 	if (r->kept)
 		restore(l, &old);
 	free(old.level);

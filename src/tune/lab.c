@@ -120,10 +120,10 @@ static enum fettle_status model_footprint(struct lab *l, const struct plan *p, s
 	return st;
 }
 
-/* a tenth of an evaluation: enough to be worth something, too little to be felt */
+/* a twentieth of an evaluation: enough to be worth something, too little to be felt */
 static double latency_budget(const struct lab *l)
 {
-	return fmin(fmax(0.1 * l->pass_seconds, 0.05), 0.5);
+	return fmin(fmax(0.05 * l->pass_seconds, 0.03), 0.5);
 }
 
 /* What a plan's speed and size depend on: which ops are quantized and to which types, not by which numbers. */

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 
+#define GAIN_EQUAL 1e-9
 #define CRITERION_EPSILON 1e-12 /* so that a loss of exactly the tolerance passes however it was rounded */
 
 enum { DEFAULT_BATCHES = 2 };
@@ -28,6 +29,7 @@ struct search {
 	const char *stage;
 	enum want want;
 	struct verdict verdict; /* of the trials that are under way */
+	double least_before;    /* the least objective, and */
 	size_t best_before;     /* the best when they began */
 };
 
@@ -302,9 +304,9 @@ static bool more_useful(const struct search *s, const struct trial *a, const str
 		return a->score.loss < b->score.loss;
 	}
 	gain = plan_gain(s, &a->plan) - plan_gain(s, &b->plan);
-	if (fabs(gain) > 1e-9)
+	if (fabs(gain) > GAIN_EQUAL)
 		return gain > 0;
-	return x < y;
+	return a->score.loss != b->score.loss ? a->score.loss < b->score.loss : x < y;
 }
 
 static bool better(const struct search *s, const struct trial *a, const struct trial *b)
@@ -361,19 +363,9 @@ static void settle(struct search *s)
 		.exact_pass = (c->timeout > 0 && !s->held) || c->objective_noise <= 0,
 	};
 	s->best_before = s->best;
+	s->least_before = s->least;
 	if (c->backend->settle)
 		c->backend->settle(c->self);
-}
-
-/* Same ops quantized: then the objective is the same too, and accuracy decides. */
-static bool same_ops(const struct search *s, const struct plan *a, const struct plan *b)
-{
-	size_t i;
-
-	for (i = 0; i < s->c.space->n_ops; i++)
-		if (plan_is_quantized(a, s->c.space, i) != plan_is_quantized(b, s->c.space, i))
-			return false;
-	return true;
 }
 
 static bool wants_value(const struct search *s)
@@ -382,23 +374,26 @@ static bool wants_value(const struct search *s)
 }
 
 /*
- * With a plan in hand that meets the criterion, one that quantizes less is of use only if it is faster. That is
- * measured in less time than its accuracy.
+ * With a plan in hand that meets the criterion, another is of use only if it is faster, or as fast (within the noise)
+ * and quantizes no less. That is measured in less time than its accuracy.
  */
 static enum fettle_status too_slow(struct search *s, struct trial *t, bool *too_slow)
 {
 	const struct trial *best = s->best_before ? trial_at(s, s->best_before) : NULL;
-	double x = NAN;
+	double x = NAN, limit;
 	enum fettle_status st;
 
 	*too_slow = false;
 	if (s->want == WANT_VALUE || isnan(s->verdict.tie) || isnan(best->score.objective) ||
-	    s->c.objective_noise <= 0 || plan_gain(s, &t->plan) > plan_gain(s, &best->plan) - 1e-9)
+	    s->c.objective_noise <= 0)
 		return FETTLE_OK;
 	st = s->c.backend->objective(s->c.self, t, &x, &s->err);
 	if (st == FETTLE_STOP)
 		return st;
-	if (st || x * (1 + s->c.objective_noise) < best->score.objective)
+	limit = plan_gain(s, &t->plan) < plan_gain(s, &best->plan) - GAIN_EQUAL
+			? best->score.objective / (1 + s->c.objective_noise)
+			: fmax(s->least_before * (1 + s->c.objective_noise), best->score.objective);
+	if (st || x < limit)
 		return FETTLE_OK; /* a failure is the evaluation's to report */
 	*too_slow = true;
 	t->score.early = true;
@@ -411,7 +406,9 @@ static enum fettle_status too_slow(struct search *s, struct trial *t, bool *too_
 static void prepare(struct search *s, struct trial *t, struct verdict *own)
 {
 	*own = s->verdict;
-	if (s->best_before && !same_ops(s, &t->plan, &trial_at(s, s->best_before)->plan))
+	/* with as much in int8 as the best, accuracy decides; with more or less, speed does */
+	if (s->best_before &&
+	    fabs(plan_gain(s, &t->plan) - plan_gain(s, &trial_at(s, s->best_before)->plan)) > GAIN_EQUAL)
 		own->tie = NAN;
 	t->verdict = wants_value(s) ? NULL : own;
 	t->latency = NAN;
@@ -516,7 +513,7 @@ static void run_group(struct search *s, struct group *g)
 			g->t[i] = fresh[n];
 			g->st[i] = st[n++];
 		}
-		g->t[i].seconds = each;
+		g->t[i].seconds = g->skipped[i] ? g->t[i].measure_s : each;
 	}
 	free(fresh);
 	free(st);
