@@ -145,6 +145,7 @@ static enum fettle_status read_type(struct session *s, OrtTypeInfo *info, struct
 	const OrtApi *api = s->rt->api;
 	const OrtTensorTypeAndShapeInfo *t = NULL;
 	ONNXTensorElementDataType dtype;
+	const char *symbols[TENSOR_RANK_MAX]; /* the type's */
 	enum fettle_status st;
 	size_t rank;
 
@@ -159,6 +160,9 @@ static enum fettle_status read_type(struct session *s, OrtTypeInfo *info, struct
 		goto out;
 	v->type.rank = (int)rank;
 	TRY(api->GetDimensions(t, v->type.dims, rank));
+	TRY(api->GetSymbolicDimensions(t, symbols, rank));
+	if (rank && *symbols[0])
+		v->batch = xstrdup(symbols[0]);
 out:
 	return st;
 }
@@ -336,6 +340,15 @@ static void release_names(struct session *s, const char **names, size_t n)
 	free(names);
 }
 
+static void free_values(struct value *v, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		free((char *)(uintptr_t)v[i].batch);
+	free(v);
+}
+
 void session_free(struct session *s)
 {
 	if (!s)
@@ -345,8 +358,8 @@ void session_free(struct session *s)
 	release_names(s, s->out_names, s->n_out);
 	if (s->ort)
 		s->rt->api->ReleaseSession(s->ort);
-	free(s->in);
-	free(s->out);
+	free_values(s->in, s->n_in);
+	free_values(s->out, s->n_out);
 	free(s->results);
 	free(s->last);
 	free(s);
