@@ -114,6 +114,7 @@ enum fettle_status run_open(struct run *u, bool need_eval)
 			       .deadline = INFINITY,
 			       .cancelled = is_cancelled,
 			       .cancel_self = u->f };
+	u->busy = runtime_busy(u->f->rt);
 	st = effort_read(u);
 	st = st ? st : api_phase(u->f, "prepare");
 	st = st ? st : subject_open(&u->lab.s, u->f->rt, o->model, &u->f->err);
