@@ -381,14 +381,15 @@ static struct finetune request_finetune(const struct config *c)
 {
 	enum finetune_algorithm a = (enum finetune_algorithm)c->recipes.finetune;
 	const struct config_numbers *beta = &c->recipes.fast_finetune.beta_range;
+	const enum finetune_granularity g = (enum finetune_granularity)c->recipes.fast_finetune.granularity;
 	struct finetune f;
 
 	if (c->recipes.include_fast_ft && !config_is_set(c, &c->recipes.finetune))
 		a = (enum finetune_algorithm)c->recipes.fast_finetune.algorithm;
 	if (a == FINETUNE_OFF)
-		return (struct finetune){ .algorithm = a };
+		return (struct finetune){ .algorithm = a, .granularity = g }; /* a search may switch it on */
 	f = finetune_defaults(a);
-	f.granularity = (enum finetune_granularity)c->recipes.fast_finetune.granularity;
+	f.granularity = g;
 	f.data_size = (size_t)c->recipes.fast_finetune.data_size;
 	f.batch_size = (size_t)c->recipes.fast_finetune.batch_size;
 	f.iterations = (size_t)c->recipes.fast_finetune.iterations;

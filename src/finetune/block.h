@@ -14,11 +14,12 @@
  */
 size_t block_list(const struct subject *s, const bool *wanted, struct block **out);
 
-/* What an op can choose from, beside rounding to the nearest. */
+/*
+ * What an op can choose from, beside rounding to the nearest. (The same levels with and without what the bias gains are
+ * no choice: in a block's error a shifted mean is hardly seen, but all that comes after the block feels it.)
+ */
 enum offer {
 	OFFER_TUNED, /* by the algorithm */
-	OFFER_PLAIN, /* the same, without what the bias gained */
-	OFFER_SHIFT, /* to the nearest, but the bias gains what it can */
 	OFFER_GRAM,  /* by gram, where another algorithm was asked for */
 	OFFER_ASIDE, /* by gram, so that it makes up for the error of what is added behind it, too */
 	N_OFFERS

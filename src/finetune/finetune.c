@@ -199,15 +199,7 @@ static enum fettle_status make_offers(struct tuner *t, struct work *w, size_t no
 	enum fettle_status st = FETTLE_OK;
 
 	offer(t, l, node, OFFER_TUNED);
-	if (o.update_bias && l->takes_shift) {
-		memset(l->shift, 0, layer_outputs(l) * sizeof(double));
-		offer(t, l, node, OFFER_PLAIN);
-		layer_reset(l);
-		st = fit_shift(w, err);
-		if (!st)
-			offer(t, l, node, OFFER_SHIFT);
-	}
-	if (st || !gram_fits(t, l))
+	if (!gram_fits(t, l))
 		return st;
 	if (o.algorithm != FINETUNE_GRAM)
 		st = offer_gram(t, &by_gram, node, OFFER_GRAM, err);
