@@ -2,6 +2,10 @@
  * Weight rounding, layer by layer: error (relative, on other samples and on those learned from) and CPU time of
  * nearest, gram and adaround, each given the same inputs, and the share of adaround's time in oneDNN's primitives.
  * Usage: rounding MODEL CALIB EVAL [LAYERS [ITERATIONS]]; LAYERS are spread over the model, 0: all of them
+ *
+ * rounding MODEL CALIB EVAL blocks [ALGORITHM [ITERATIONS]]: each block's output with weights to the nearest, rounded
+ * op by op, and block by block, given the same input, on the samples held out; then the same for the whole model's
+ * output, op by op and block by block throughout, on an eighth of EVAL's samples.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +13,9 @@
 
 #include "api/request.h"
 #include "base/file.h"
-#include "finetune/layer.h"
 #include "finetune/finetune.h"
+#include "finetune/layer.h"
+#include "finetune/part.h"
 
 static struct err err;
 
@@ -106,6 +111,64 @@ static void compare(struct bench *b, size_t layers, size_t iterations)
 	rounding_free(nothing);
 }
 
+/* the error of what the whole model puts out, on evaluation samples */
+static double error_of(struct bench *b, const struct rounding *r)
+{
+	struct finetune_source src = { .rt = b->rt, .s = b->s, .feed = b->eval.feed, .threads = 1 };
+	struct model *m = NULL;
+	struct part p;
+	double e;
+
+	must(quantize_rounded(b->z, &b->plan, r, NULL, &m, &err));
+	must(part_open(&p, &src, &b->plan.recipes.finetune, 0, b->s->ops.n, m, &err));
+	must(part_error(&p, m, &e, &err));
+	part_close(&p);
+	model_free(m);
+	return e;
+}
+
+static void compare_blocks(struct bench *b, enum finetune_algorithm a, size_t iterations)
+{
+	struct finetune_source src = { .rt = b->rt, .s = b->s, .feed = b->calib.feed, .threads = 1 };
+	double e[3], seconds[2];
+	size_t i;
+	int g;
+
+	b->plan.recipes.finetune = finetune_defaults(a);
+	b->plan.recipes.finetune.iterations = iterations;
+	e[0] = error_of(b, NULL);
+	for (g = 0; g < N_FINETUNE_GRANULARITIES; g++) {
+		struct finetune_report report = { .ops = { NULL, 0, 0 } };
+		struct rounding *r = NULL;
+
+		b->plan.recipes.finetune.granularity = (enum finetune_granularity)g;
+		seconds[g] = clock_now();
+		must(finetune(b->z, &b->plan, &src, &r, &report, &err));
+		seconds[g] = clock_now() - seconds[g];
+		for (i = 0; i < report.blocks.n; i++)
+			printf("  %-34s %-34s %.3e %.3e %.3e%s\n", report.blocks.v[i].first,
+			       report.blocks.v[i].last, report.blocks.v[i].before, report.blocks.v[i].layered,
+			       report.blocks.v[i].after, report.blocks.v[i].kept ? " kept" : "");
+		e[1 + g] = error_of(b, r);
+		VEC_RELEASE(&report.ops);
+		VEC_RELEASE(&report.blocks);
+		rounding_free(r);
+	}
+	printf("  whole model: nearest %.3e, op by op %.3e (%.1f s), block by block %.3e (%.1f s)\n", e[0],
+	       e[1], seconds[0], e[2], seconds[1]);
+}
+
+static enum finetune_algorithm algorithm_of(const char *name)
+{
+	int a;
+
+	for (a = FINETUNE_ADAROUND; a < N_FINETUNE_ALGORITHMS; a++)
+		if (strcmp(finetune_algorithms[a], name) == 0)
+			return (enum finetune_algorithm)a;
+	fprintf(stderr, "bench: no algorithm '%s'\n", name);
+	exit(2);
+}
+
 int main(int argc, char **argv)
 {
 	struct bench b = { .plan = QPLAN_INIT };
@@ -131,9 +194,15 @@ int main(int argc, char **argv)
 	ranges = activations_source(&known);
 	b.z = quantizer_new(b.s->m, &b.s->g, &b.s->ops, &ranges);
 	b.only = xcalloc(b.s->ops.n, sizeof(*b.only));
-	n = argc > 5 ? strtoull(argv[5], NULL, 10) : 10000;
-	printf("%s, %zu iterations\n", path_base(argv[1]), n);
-	compare(&b, argc > 4 ? strtoull(argv[4], NULL, 10) : 2, n);
+	if (argc > 4 && strcmp(argv[4], "blocks") == 0) {
+		n = argc > 6 ? strtoull(argv[6], NULL, 10) : 1000;
+		printf("%s, block by block, %s\n", path_base(argv[1]), argc > 5 ? argv[5] : "gram");
+		compare_blocks(&b, argc > 5 ? algorithm_of(argv[5]) : FINETUNE_GRAM, n);
+	} else {
+		n = argc > 5 ? strtoull(argv[5], NULL, 10) : 10000;
+		printf("%s, %zu iterations\n", path_base(argv[1]), n);
+		compare(&b, argc > 4 ? strtoull(argv[4], NULL, 10) : 2, n);
+	}
 	free(b.only);
 	free(values);
 	quantizer_free(b.z);

@@ -211,7 +211,7 @@ bool fettle_recipe(size_t i, struct fettle_recipe *out)
 			.name = "finetune",
 			.summary = "weights are rounded so that ops' outputs change least (include_fast_ft)",
 			.by_default = "off",
-			.values = "on (gram), off, gram, adaround, adaquant",
+			.values = "on (gram), off, gram, adaround, adaquant; each also with :block",
 		};
 		return true;
 	}

@@ -55,14 +55,24 @@ static enum fettle_status set_settings(struct request *r, struct err *err)
 	return st;
 }
 
-/* which has the algorithms for values */
-static enum fettle_status set_finetune(struct request *r, const char *value, struct err *err)
+/* which has the algorithms for values, and maybe what they are judged by: "gram:block" */
+static enum fettle_status set_finetune(struct request *r, const char *text, struct err *err)
 {
+	const char *colon = strchr(text, ':'), *value;
+	char *algorithm = colon ? xstrfmt("%.*s", (int)(colon - text), text) : xstrdup(text);
+	enum fettle_status st;
+
+	value = algorithm;
 	if (strcmp(value, "on") == 0 || strcmp(value, "true") == 0)
 		value = finetune_algorithms[r->c->recipes.fast_finetune.algorithm];
 	else if (strcmp(value, "false") == 0)
 		value = "off";
-	return config_set(r->c, "quantization.recipes.finetune", value, "--recipe", err);
+	st = config_set(r->c, "quantization.recipes.finetune", value, "--recipe", err);
+	if (!st && colon)
+		st = config_set(r->c, "quantization.recipes.FastFinetune.Granularity", colon + 1, "--recipe",
+				err);
+	free(algorithm);
+	return st;
 }
 
 /* "cle", "cle=off", "smooth_quant=0.6", "finetune=gram" */
@@ -374,13 +384,15 @@ static struct finetune request_finetune(const struct config *c)
 {
 	enum finetune_algorithm a = (enum finetune_algorithm)c->recipes.finetune;
 	const struct config_numbers *beta = &c->recipes.fast_finetune.beta_range;
+	const enum finetune_granularity g = (enum finetune_granularity)c->recipes.fast_finetune.granularity;
 	struct finetune f;
 
 	if (c->recipes.include_fast_ft && !config_is_set(c, &c->recipes.finetune))
 		a = (enum finetune_algorithm)c->recipes.fast_finetune.algorithm;
 	if (a == FINETUNE_OFF)
-		return (struct finetune){ .algorithm = a };
+		return (struct finetune){ .algorithm = a, .granularity = g }; /* a search may switch it on */
 	f = finetune_defaults(a);
+	f.granularity = g;
 	f.data_size = (size_t)c->recipes.fast_finetune.data_size;
 	f.batch_size = (size_t)c->recipes.fast_finetune.batch_size;
 	f.iterations = (size_t)c->recipes.fast_finetune.iterations;

@@ -78,7 +78,7 @@ static int run(int argc, char **argv)
 		{ "plan", "JSON", "apply this plan, as 'tune' writes it", .text = &o.plan },
 		{ "recipe", "NAME[=VALUE]",
 		  "apply a recipe ('fettle inspect --recipes' lists them), such as\ncle, smooth_quant=0.6, "
-		  "weight_correction=off, finetune=gram; may be given several times",
+		  "weight_correction=off, finetune=gram:block; may be given several times",
 		  .list = &recipes },
 		{ "cache", "SIZE", "memory that the recipe finetune keeps samples in (1G)",
 		  .text = &o.cache },

@@ -169,7 +169,7 @@ struct config {
 		int finetune; /* enum finetune_algorithm: off; by include_fast_ft: what FastFinetune says */
 		/* FastFinetune; what is not set is as finetune_defaults() has it */
 		struct {
-			int algorithm, device, data_size, batch_size, iterations;
+			int algorithm, granularity, device, data_size, batch_size, iterations;
 			int64_t seed;
 			double learning_rate, drop_ratio, reg_param, warm_start;
 			struct config_numbers beta_range;

@@ -154,6 +154,12 @@ static const struct word finetune_words[] = {
 	END,
 };
 
+static const struct word finetune_granularity[] = {
+	WORD("layer", GRANULARITY_LAYER),
+	WORD("block", GRANULARITY_BLOCK),
+	END,
+};
+
 static const struct key smooth_keys[] = {
 	{ "alpha", KEY_CUSTOM, AT(recipes.alpha), .custom = &custom_alpha, LIMITS(0, 1) },
 	{ "folding", KEY_UNUSED, .why = "scales are always folded where the graph allows it" },
@@ -162,6 +168,7 @@ static const struct key smooth_keys[] = {
 };
 static const struct key finetune_keys[] = {
 	{ "OptimAlgorithm", KEY_WORD, AT(recipes.fast_finetune.algorithm), WORDS(finetune_words) },
+	{ "Granularity", KEY_WORD, AT(recipes.fast_finetune.granularity), WORDS(finetune_granularity) },
 	{ "DataSize", KEY_INT, AT(recipes.fast_finetune.data_size), LIMITS(0, 1e9) },
 	{ "BatchSize", KEY_INT, AT(recipes.fast_finetune.batch_size), LIMITS(1, 1e6) },
 	{ "NumIterations", KEY_INT, AT(recipes.fast_finetune.iterations), LIMITS(1, 1e9) },

@@ -48,14 +48,14 @@ static void prune(struct model *m, const char *const *names, size_t n)
 	map_release(&need);
 }
 
-static enum fettle_status open_session(struct capture *c, int which, struct model *m,
-				       const char *const *names, size_t n, struct err *err)
+enum fettle_status capture_session(const struct finetune_source *s, struct model *m, const char *const *names,
+				   size_t n, struct model **model, struct session **out, struct err *err)
 {
-	struct session_options so = { .threads = c->source->threads };
+	struct session_options so = { .threads = s->threads };
 
-	c->models[which] = model_derive(m);
-	prune(c->models[which], names, n);
-	return session_new(&c->sessions[which], c->source->rt, c->models[which], &so, err);
+	*model = model_derive(m);
+	prune(*model, names, n);
+	return session_new(out, s->rt, *model, &so, err);
 }
 
 /* units of a tensor, `rows` of its first dimension */
@@ -110,9 +110,26 @@ static void drop_oldest(struct capture *c)
 	memmove(c->order, c->order + 1, --c->n_order * sizeof(*c->order));
 }
 
-static size_t budget(const struct capture *c)
+size_t capture_budget(const struct finetune_source *s)
 {
-	return c->source->cache ? c->source->cache : default_cache;
+	return s->cache ? s->cache : default_cache;
+}
+
+/* the error of what is added to the output becomes a part of the target */
+static void add_aside(const struct capture *c, const struct tensor *q, const struct tensor *f,
+		      struct units *u)
+{
+	const size_t n = u->n * layer_y_size(c->l);
+	float *t = xcalloc(n, sizeof(*t));
+	size_t i;
+
+	arrange(f, u->n, layer_outputs(c->l), layer_positions(c->l), 0, 1, t);
+	for (i = 0; i < n; i++)
+		u->y[i] += t[i];
+	arrange(q, u->n, layer_outputs(c->l), layer_positions(c->l), 0, 1, t);
+	for (i = 0; i < n; i++)
+		u->y[i] -= t[i];
+	free(t);
 }
 
 /* allocates and fills u from what the sessions gave */
@@ -132,13 +149,15 @@ static enum fettle_status take(struct capture *c, struct units *u, const struct 
 		st = mem_try(&u->fp32, n * layer_x_size(l), sizeof(float), "inputs of an op", err);
 	if (st)
 		return st;
-	arrange(q, n, inputs, l->in[0] * l->in[1], l->input.zero, l->input.scale, u->x);
+	arrange(&q[0], n, inputs, l->in[0] * l->in[1], l->input.zero, l->input.scale, u->x);
 	arrange(&f[0], n, outputs, layer_positions(l), 0, 1, u->y);
 	if (c->wants_fp32)
 		arrange(&f[1], n, inputs, l->in[0] * l->in[1], 0, 1, u->fp32);
 	for (i = 0; i < n * layer_positions(l); i++)
 		for (o = 0; o < outputs; o++)
 			u->y[i * outputs + o] -= l->bias[o];
+	if (c->has_aside)
+		add_aside(c, &q[1], &f[1 + c->wants_fp32], u);
 	return FETTLE_OK;
 }
 
@@ -158,32 +177,32 @@ static bool same_shape(const struct layer *l, const struct tensor *x, const stru
 
 static enum fettle_status run_batch(struct capture *c, size_t k, struct err *err)
 {
-	struct tensor q, f[2];
+	struct tensor q[2], f[3];
 	struct units *u = &c->v[k];
 	size_t left, valid, rows, bytes;
 	enum fettle_status st;
 
 	st = feed_read(c->source->feed, k, &c->raw, err);
 	if (!st)
-		st = session_run(c->sessions[QUANTIZED], c->raw.inputs, &q, err);
+		st = session_run(c->sessions[QUANTIZED], c->raw.inputs, q, err);
 	if (!st)
 		st = session_run(c->sessions[FP32], c->raw.inputs, f, err);
 	if (!st && !c->l->in[0])
-		st = layer_shape(c->l, c->node, &q, &f[0], err);
-	if (!st && !same_shape(c->l, &q, &f[0]))
+		st = layer_shape(c->l, c->node, &q[0], &f[0], err);
+	if (!st && !same_shape(c->l, &q[0], &f[0]))
 		st = fail(err, FETTLE_INVALID, "cannot fine-tune op '%s': its input's shape varies",
 			  c->l->name);
 	if (st)
 		return st;
-	left = c->samples - k * c->per_batch;
+	left = c->split.samples - k * c->split.per_batch;
 	valid = c->raw.valid < left ? c->raw.valid : left;
 	rows = (size_t)f[0].dims[0];
 	if (c->raw.n && rows % c->raw.n == 0)
 		rows = rows / c->raw.n * valid;
 	bytes = count_units(c->l, &f[0], rows) * unit_bytes(c);
-	while (c->n_order && c->bytes + bytes > budget(c))
+	while (c->n_order && c->bytes + bytes > capture_budget(c->source))
 		drop_oldest(c);
-	st = take(c, u, &q, f, rows, err);
+	st = take(c, u, q, f, rows, err);
 	c->bytes += bytes;
 	c->order[c->n_order++] = k;
 	return st;
@@ -211,9 +230,9 @@ enum fettle_status capture_window(struct capture *c, size_t first, size_t end, s
 	if (st)
 		return st;
 	bytes = u->n * unit_bytes(c);
-	fit = bytes ? budget(c) / bytes : c->n;
+	fit = bytes ? capture_budget(c->source) / bytes : c->split.n;
 	fit = fit ? fit : 1;
-	while (fit < c->n && c->n_order) /* some must go: better others than these */
+	while (fit < c->split.n && c->n_order) /* some must go: better others than these */
 		drop_oldest(c);
 	*n = fit < end - first ? fit : end - first;
 	for (k = first; k < first + *n && !st; k++)
@@ -261,32 +280,49 @@ enum fettle_status capture_residuals(struct capture *c, struct layer_math *m, si
 	return st;
 }
 
+enum fettle_status capture_split(const struct finetune_source *s, const struct finetune *o,
+				 struct feed_batch *raw, struct split *out, struct err *err)
+{
+	const size_t all = feed_samples(s->feed);
+	enum fettle_status st;
+
+	if (!all)
+		return fail(err, FETTLE_INVALID, "cannot fine-tune: no calibration samples");
+	st = feed_read(s->feed, 0, raw, err);
+	if (st)
+		return st;
+	out->per_batch = raw->n; /* as all have but the last */
+	out->samples = o->data_size && o->data_size < all ? o->data_size : all;
+	out->n = (out->samples + out->per_batch - 1) / out->per_batch;
+	out->n_train = out->held = out->n - (out->n + 7) / 8;
+	if (out->n == 1)
+		out->n_train = 1; /* and it is all there is to judge by */
+	return FETTLE_OK;
+}
+
 enum fettle_status capture_open(struct capture *c, const struct finetune_source *s, struct layer *l,
 				const struct node *node, struct model *quantized, const char *input,
-				const struct finetune *o, struct err *err)
+				const struct aside *aside, const struct finetune *o, struct err *err)
 {
-	const char *names[] = { node->out[0], node->in[0] };
-	const size_t all = feed_samples(s->feed);
+	const char *names[3] = { node->out[0], node->in[0] },
+		   *quantized_names[] = { input, aside ? aside->quantized : NULL };
 	const struct units *u;
 	enum fettle_status st;
 
 	*c = (struct capture){ .source = s, .l = l, .node = node, .wants_fp32 = o->drop_ratio < 1 };
-	if (!all)
-		return fail(err, FETTLE_INVALID, "cannot fine-tune: no calibration samples");
-	st = feed_read(s->feed, 0, &c->raw, err);
+	c->has_aside = aside != NULL;
+	if (aside)
+		names[1 + c->wants_fp32] = aside->fp32;
+	st = capture_split(s, o, &c->raw, &c->split, err);
 	if (st)
 		return st;
-	c->per_batch = c->raw.n; /* as all have but the last */
-	c->samples = o->data_size && o->data_size < all ? o->data_size : all;
-	c->n = (c->samples + c->per_batch - 1) / c->per_batch;
-	c->n_train = c->held = c->n - (c->n + 7) / 8;
-	if (c->n == 1)
-		c->n_train = 1; /* and it is all there is to judge by */
-	c->v = xcalloc(c->n, sizeof(*c->v));
-	c->order = xcalloc(c->n + 1, sizeof(*c->order));
-	st = open_session(c, QUANTIZED, quantized, &input, 1, err);
+	c->v = xcalloc(c->split.n, sizeof(*c->v));
+	c->order = xcalloc(c->split.n + 1, sizeof(*c->order));
+	st = capture_session(s, quantized, quantized_names, 1 + c->has_aside, &c->models[QUANTIZED],
+			     &c->sessions[QUANTIZED], err);
 	if (!st)
-		st = open_session(c, FP32, s->s->m, names, c->wants_fp32 ? 2 : 1, err);
+		st = capture_session(s, s->s->m, names, (size_t)1 + c->wants_fp32 + c->has_aside,
+				     &c->models[FP32], &c->sessions[FP32], err);
 	if (!st)
 		st = capture_get(c, 0, &u, err);
 	if (st)
@@ -305,5 +341,5 @@ void capture_close(struct capture *c)
 	session_free(c->sessions[FP32]);
 	model_free(c->models[QUANTIZED]);
 	model_free(c->models[FP32]);
-	*c = (struct capture){ .n = 0 };
+	*c = (struct capture){ .bytes = 0 };
 }

@@ -9,6 +9,19 @@
 #include "finetune/finetune.h"
 #include "finetune/layer.h"
 
+/* How samples are divided: batches to learn from come first, those from `held` on are held out. */
+struct split {
+	size_t n, n_train, held; /* batches */
+	size_t samples, per_batch;
+};
+/* Reads the feed's first batch into raw. */
+enum fettle_status capture_split(const struct finetune_source *s, const struct finetune *o,
+				 struct feed_batch *raw, struct split *out, struct err *err);
+/* A session for nothing but these values of m, in this order. */
+enum fettle_status capture_session(const struct finetune_source *s, struct model *m, const char *const *names,
+				   size_t n, struct model **model, struct session **out, struct err *err);
+size_t capture_budget(const struct finetune_source *s); /* bytes */
+
 /* The units of one batch, in the layer's layout. */
 struct units {
 	size_t n;
@@ -20,23 +33,29 @@ struct capture {
 	const struct finetune_source *source;
 	struct layer *l;
 	const struct node *node; /* of the fp32 model */
-	bool wants_fp32;
+	bool wants_fp32, has_aside;
 	struct model *models[2]; /* quantized, fp32: no more of them than makes the values */
 	struct session *sessions[2];
 	struct feed_batch raw;
 	struct units *v; /* per batch; x NULL: not at hand */
-	size_t n, n_train,
-		held; /* batches: those to learn from come first, from `held` on are those held out */
-	size_t samples, per_batch;
+	struct split split;
 	size_t *order, n_order; /* batches at hand, oldest first */
 	size_t bytes;
 	double seconds; /* spent capturing */
 };
 
-/* Also gives the layer its shape. */
+/*
+ * A value that is added to the layer's output, such as what skips a block, by its names in both models. With it the
+ * layer is to make up for that one's error, too.
+ */
+struct aside {
+	const char *fp32, *quantized;
+};
+
+/* Also gives the layer its shape. `aside` may be NULL. */
 enum fettle_status capture_open(struct capture *c, const struct finetune_source *s, struct layer *l,
 				const struct node *node, struct model *quantized, const char *input,
-				const struct finetune *o, struct err *err);
+				const struct aside *aside, const struct finetune *o, struct err *err);
 void capture_close(struct capture *c);
 
 /* Batch k; valid until another one is asked for. */

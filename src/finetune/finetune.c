@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "finetune/block.h"
 #include "finetune/method.h"
 
 /* what gram may have, however small the cache */
@@ -37,7 +38,7 @@ enum fettle_status fit_shift(struct work *w, struct err *err)
 
 	memset(w->l->shift, 0, outputs * sizeof(double));
 	if (w->o->update_bias && w->l->takes_shift) {
-		st = capture_residuals(w->c, w->m, 0, w->c->n_train, &r, err);
+		st = capture_residuals(w->c, w->m, 0, w->c->split.n_train, &r, err);
 		for (o = 0; o < outputs && !st; o++)
 			w->l->shift[o] = -r.sum[o] / r.count;
 	}
@@ -48,7 +49,8 @@ enum fettle_status fit_shift(struct work *w, struct err *err)
 /* a matrix has many rows per sample */
 static size_t units_per_sample(const struct capture *c)
 {
-	size_t n = c->v[0].n / (c->samples < c->per_batch ? c->samples : c->per_batch);
+	size_t n =
+		c->v[0].n / (c->split.samples < c->split.per_batch ? c->split.samples : c->split.per_batch);
 
 	return n ? n : 1;
 }
@@ -63,18 +65,6 @@ static enum fettle_status solve(struct work *w, struct err *err)
 	return st ? st : fit_shift(w, err);
 }
 
-/* what the layer is, to go back to */
-struct backup {
-	float *level, *scale;
-};
-
-static void restore(struct layer *l, const struct backup *b)
-{
-	memcpy(l->level, b->level, layer_weights(l) * sizeof(float));
-	memcpy(l->scale, b->scale, layer_outputs(l) * sizeof(float));
-	memset(l->shift, 0, layer_outputs(l) * sizeof(double));
-}
-
 /* do the biases fit 32 bits? quantize() widens scales for that, but not those that were chosen here */
 static bool biases_fit(const struct layer *l)
 {
@@ -87,20 +77,16 @@ static bool biases_fit(const struct layer *l)
 	return true;
 }
 
-/* the layer, tuned, unless it got no better */
+/* the layer, tuned; r->kept says whether it had better stay as it was */
 static enum fettle_status tune_layer(struct work *w, struct finetune_op *r, struct err *err)
 {
-	struct layer *l = w->l;
-	struct backup old = { xcalloc(layer_weights(l), sizeof(float)),
-			      xcalloc(layer_outputs(l), sizeof(float)) };
+	const struct split *p = &w->c->split;
 	double start, captured, primitives;
 	enum fettle_status st;
 
-	memcpy(old.level, l->level, layer_weights(l) * sizeof(float));
-	memcpy(old.scale, l->scale, layer_outputs(l) * sizeof(float));
-	st = work_error(w, w->c->held, w->c->n, &r->before, err);
+	st = work_error(w, p->held, p->n, &r->before, err);
 	if (!st)
-		st = work_error(w, 0, w->c->n_train, &r->train_before, err);
+		st = work_error(w, 0, p->n_train, &r->train_before, err);
 	start = cpu_now();
 	captured = w->c->seconds;
 	primitives = w->m->seconds;
@@ -110,23 +96,20 @@ static enum fettle_status tune_layer(struct work *w, struct finetune_op *r, stru
 	r->solve_s = cpu_now() - start - (w->c->seconds - captured);
 	r->primitives_s = w->m->seconds - primitives;
 	if (!st)
-		st = work_error(w, w->c->held, w->c->n, &r->after, err);
+		st = work_error(w, p->held, p->n, &r->after, err);
 	if (!st)
-		st = work_error(w, 0, w->c->n_train, &r->train_after, err);
-	r->kept = !st && ((w->o->selective_update && !(r->after < r->before)) || !biases_fit(l));
-	if (r->kept)
-		restore(l, &old);
-	free(old.level);
-	free(old.scale);
+		st = work_error(w, 0, p->n_train, &r->train_after, err);
+	r->kept = !st && ((w->o->selective_update && !(r->after < r->before)) || !biases_fit(w->l));
 	return st;
 }
 
 /* what a layer is looked at with */
 static enum fettle_status work_open(struct work *w, const struct finetune_source *s, size_t node,
-				    struct model *quantized, const char *input, struct err *err)
+				    struct model *quantized, const char *input, const struct aside *aside,
+				    struct err *err)
 {
 	enum fettle_status st =
-		capture_open(w->c, s, w->l, s->s->m->nodes.v[node], quantized, input, w->o, err);
+		capture_open(w->c, s, w->l, s->s->m->nodes.v[node], quantized, input, aside, w->o, err);
 
 	if (st)
 		return st;
@@ -141,7 +124,7 @@ enum fettle_status finetune_error(struct quantizer *q, const struct qplan *plan,
 {
 	const struct finetune o = finetune_defaults(FINETUNE_GRAM);
 	struct trace *traces = xcalloc(s->s->m->nodes.n, sizeof(*traces));
-	struct capture c = { .n = 0 };
+	struct capture c = { .bytes = 0 };
 	struct layer l = { .name = NULL };
 	struct work w = { .c = &c, .l = &l, .o = &o };
 	const struct rounded *own = r->v[node];
@@ -157,9 +140,9 @@ enum fettle_status finetune_error(struct quantizer *q, const struct qplan *plan,
 	if (!st && own && own->shift)
 		memcpy(l.shift, own->shift, own->n_shift * sizeof(double));
 	if (!st)
-		st = work_open(&w, s, node, m, traces[node].input, err);
+		st = work_open(&w, s, node, m, traces[node].input, NULL, err);
 	if (!st)
-		st = work_error(&w, 0, c.n, out, err);
+		st = work_error(&w, 0, c.split.n, out, err);
 out:
 	math_free(w.m);
 	capture_close(&c);
@@ -169,32 +152,182 @@ out:
 	return st;
 }
 
-static enum fettle_status tune_op(const struct finetune_source *s, const struct qplan *plan, size_t node,
-				  struct model *quantized, const struct trace *t, struct rounding *out,
-				  struct finetune_op *r, struct err *err)
+/* One run over a model. */
+struct tuner {
+	struct quantizer *q;
+	struct qplan plan;
+	const struct finetune_source *s;
+	struct model *m; /* quantized, as rounded so far */
+	struct trace *traces;
+	struct rounding *r;
+	struct offers offers; /* of the block's ops; without blocks there are none */
+	struct finetune_report *report;
+};
+
+static bool gram_fits(const struct tuner *t, const struct layer *l)
 {
-	const struct finetune *o = &plan->recipes.finetune;
-	struct capture c = { .n = 0 };
+	return gram_bytes(l) <= least_memory || !t->s->cache || gram_bytes(l) <= t->s->cache;
+}
+
+static void offer(struct tuner *t, const struct layer *l, size_t node, enum offer as)
+{
+	if (biases_fit(l))
+		layer_store(l, t->offers.v[as], node);
+}
+
+/* gram's rounding, from the beginning */
+static enum fettle_status offer_gram(struct tuner *t, struct work *w, size_t node, enum offer as,
+				     struct err *err)
+{
+	enum fettle_status st;
+
+	layer_reset(w->l);
+	st = gram(w, err);
+	if (!st)
+		offer(t, w->l, node, as);
+	return st;
+}
+
+/* what a tuned layer's op may choose from when its block is complete */
+static enum fettle_status make_offers(struct tuner *t, struct work *w, size_t node, struct err *err)
+{
+	struct layer *l = w->l;
+	struct finetune o = *w->o;
+	struct capture c = { .bytes = 0 };
+	struct work by_gram = { .c = w->c, .l = l, .m = w->m, .o = &o };
+	struct aside aside;
+	enum fettle_status st = FETTLE_OK;
+
+	offer(t, l, node, OFFER_TUNED);
+	if (!gram_fits(t, l))
+		return st;
+	if (o.algorithm != FINETUNE_GRAM)
+		st = offer_gram(t, &by_gram, node, OFFER_GRAM, err);
+	if (st || !find_aside(t->s->s, node, t->m, &aside))
+		return st;
+	capture_close(w->c); /* two would not fit the cache */
+	o.algorithm = FINETUNE_GRAM;
+	o.drop_ratio = 1;
+	by_gram.c = &c;
+	by_gram.m = NULL;
+	st = work_open(&by_gram, t->s, node, t->m, t->traces[node].input, &aside, err);
+	if (!st)
+		st = offer_gram(t, &by_gram, node, OFFER_ASIDE, err);
+	math_free(by_gram.m);
+	capture_close(&c);
+	return st;
+}
+
+static enum fettle_status tune_op(struct tuner *t, size_t node, struct finetune_op *r, struct err *err)
+{
+	const struct finetune *o = &t->plan.recipes.finetune;
+	struct capture c = { .bytes = 0 };
 	struct layer l = { .name = NULL };
 	struct work w = { .c = &c, .l = &l, .o = o, .seed = o->seed * 1000003 + node };
 	enum fettle_status st;
 
-	st = layer_open(&l, s->s, node, t, &plan->ops[node].weight, err);
-	if (!st && o->algorithm == FINETUNE_GRAM && gram_bytes(&l) > least_memory &&
-	    gram_bytes(&l) > s->cache && s->cache) {
+	st = layer_open(&l, t->s->s, node, &t->traces[node], &t->plan.ops[node].weight, err);
+	if (!st && o->algorithm == FINETUNE_GRAM && !gram_fits(t, &l)) {
 		r->left = "its Gram matrix does not fit the cache";
 		layer_release(&l);
 		return FETTLE_OK;
 	}
 	if (!st)
-		st = work_open(&w, s, node, quantized, t->input, err);
+		st = work_open(&w, t->s, node, t->m, t->traces[node].input, NULL, err);
 	if (!st)
 		st = tune_layer(&w, r, err);
 	if (!st && !r->kept)
-		layer_store(&l, out, node);
+		layer_store(&l, t->r, node);
+	if (!st && o->granularity == GRANULARITY_BLOCK)
+		st = make_offers(t, &w, node, err);
 	math_free(w.m);
 	capture_close(&c);
 	layer_release(&l);
+	return st;
+}
+
+/* the model with what is rounded by now */
+static enum fettle_status quantize_again(struct tuner *t, struct err *err)
+{
+	model_free(t->m);
+	t->m = NULL;
+	return quantize_rounded(t->q, &t->plan, t->r, t->traces, &t->m, err);
+}
+
+/* which ops can be tuned, and are to be */
+static bool *wanted_ops(const struct tuner *t)
+{
+	bool *wanted = xcalloc(t->r->n, sizeof(*wanted));
+	const char *why;
+	size_t i;
+
+	for (i = 0; i < t->r->n; i++)
+		wanted[i] =
+			t->traces[i].w && (!t->s->only || t->s->only[i]) && layer_possible(t->s->s, i, &why);
+	return wanted;
+}
+
+/* ops first to last, one by one */
+static enum fettle_status tune_ops(struct tuner *t, const struct block *b, struct err *err)
+{
+	const struct finetune_source *s = t->s;
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	for (i = (size_t)b->first; i <= (size_t)b->last && !st; i++) {
+		struct finetune_op op = { .name = s->s->ops.v[i].name };
+
+		if (s->progress && !s->progress(s->self, i, t->r->n))
+			return fail(err, FETTLE_STOP, "fine-tuning was stopped");
+		if (!t->traces[i].w || (s->only && !s->only[i]))
+			continue;
+		if (layer_possible(s->s, i, &op.left)) {
+			st = tune_op(t, i, &op, err);
+			if (!st && t->r->v[i])
+				st = quantize_again(t, err);
+		}
+		if (t->report && !st)
+			VEC_PUSH(&t->report->ops, op);
+	}
+	return st;
+}
+
+static enum fettle_status tune_block(struct tuner *t, const struct block *b, const bool *wanted,
+				     struct err *err)
+{
+	struct finetune_block report = { .first = NULL };
+	enum fettle_status st;
+	int i;
+
+	offers_init(&t->offers, t->r->n);
+	st = tune_ops(t, b, err);
+	for (i = b->first; i <= b->last; i++)
+		if (wanted[i]) {
+			report.first = report.first ? report.first : t->s->s->ops.v[i].name;
+			report.last = t->s->s->ops.v[i].name;
+		}
+	if (!st && report.first) {
+		st = block_choose(t->q, &t->plan, t->s, b, &t->offers, t->m, t->r, &report, err);
+		if (!st)
+			st = quantize_again(t, err);
+		if (!st && t->report)
+			VEC_PUSH(&t->report->blocks, report);
+	}
+	offers_release(&t->offers);
+	return st;
+}
+
+static enum fettle_status tune_blocks(struct tuner *t, struct err *err)
+{
+	bool *wanted = wanted_ops(t);
+	struct block *blocks;
+	size_t i, n = block_list(t->s->s, wanted, &blocks);
+	enum fettle_status st = FETTLE_OK;
+
+	for (i = 0; i < n && !st; i++)
+		st = tune_block(t, &blocks[i], wanted, err);
+	free(blocks);
+	free(wanted);
 	return st;
 }
 
@@ -218,44 +351,26 @@ enum fettle_status finetune(struct quantizer *q, const struct qplan *asked, cons
 			    struct rounding **out, struct finetune_report *report, struct err *err)
 {
 	const size_t n = s->s->m->nodes.n;
-	struct rounding *r = rounding_new(n);
-	struct trace *traces = xcalloc(n, sizeof(*traces));
-	struct qplan plan = *asked;
-	struct model *m = NULL;
+	struct tuner t = { .q = q, .plan = *asked, .s = s, .report = report };
 	int threads = math_threads(1);
 	enum fettle_status st;
-	size_t i;
 
-	plan.format = FORMAT_QDQ; /* the same integers, and values that can be looked at */
-	st = check_options(&plan.recipes.finetune, err);
+	t.r = rounding_new(n);
+	t.traces = xcalloc(n, sizeof(*t.traces));
+	t.plan.format = FORMAT_QDQ; /* the same integers, and values that can be looked at */
+	st = check_options(&t.plan.recipes.finetune, err);
 	if (!st)
-		st = quantize_rounded(q, &plan, NULL, traces, &m, err);
-	for (i = 0; i < n && !st; i++) {
-		struct finetune_op op = { .name = s->s->ops.v[i].name };
-
-		if (s->progress && !s->progress(s->self, i, n)) {
-			st = fail(err, FETTLE_STOP, "fine-tuning was stopped");
-			break;
-		}
-		if (!traces[i].w || (s->only && !s->only[i]))
-			continue;
-		if (layer_possible(s->s, i, &op.left)) {
-			st = tune_op(s, &plan, i, m, &traces[i], r, &op, err);
-			if (!st && r->v[i]) {
-				model_free(m);
-				m = NULL;
-				st = quantize_rounded(q, &plan, r, traces, &m, err);
-			}
-		}
-		if (report && !st)
-			VEC_PUSH(&report->ops, op);
-	}
+		st = quantize_rounded(q, &t.plan, NULL, t.traces, &t.m, err);
+	if (!st && t.plan.recipes.finetune.granularity == GRANULARITY_BLOCK)
+		st = tune_blocks(&t, err);
+	else if (!st)
+		st = tune_ops(&t, &(struct block){ 0, (int)n - 1 }, err);
 	math_threads(threads);
-	model_free(m);
-	free(traces);
+	model_free(t.m);
+	free(t.traces);
 	if (st)
-		rounding_free(r);
+		rounding_free(t.r);
 	else
-		*out = r;
+		*out = t.r;
 	return st;
 }

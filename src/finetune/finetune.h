@@ -8,6 +8,8 @@
  *           programming", arXiv:2006.10518 (weights, scale and bias; inputs keep their scale)
  * gram      our own: coordinate descent on the Gram matrix of the inputs; see gram.c
  *
+ * With Granularity "block" ops then choose again, by what their block puts out; see block.h.
+ *
  * Left alone are ops that share their weight with another, convolutions in three dimensions, ConvTranspose, and
  * (by gram) those whose Gram matrix is larger than both the cache and 64 MB.
  *
@@ -40,8 +42,19 @@ struct finetune_op {
 	double train_before, train_after;        /* the same errors on the samples learned from */
 };
 
+/*
+ * What became of a block (Granularity: block). Errors are of what it puts out, as above: with weights rounded to the
+ * nearest, with those of its ops as they are one by one, and with what it chose.
+ */
+struct finetune_block {
+	const char *first, *last; /* ops */
+	double before, layered, after;
+	bool kept; /* it got no better: all its weights are the old ones */
+};
+
 struct finetune_report {
 	VEC(struct finetune_op) ops;
+	VEC(struct finetune_block) blocks;
 };
 
 /*

@@ -129,7 +129,7 @@ static enum fettle_status add_all(struct work *w, struct sums sums[2], struct ro
 	enum fettle_status st = FETTLE_OK;
 	size_t b;
 
-	for (b = 0; b < w->c->n_train && !st; b++) {
+	for (b = 0; b < w->c->split.n_train && !st; b++) {
 		st = capture_get(w->c, b, &u, err);
 		if (!st)
 			add_units(w->l, u, &sums[b % 2], r);

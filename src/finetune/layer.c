@@ -62,27 +62,37 @@ static size_t place(const struct layer *l, size_t o, size_t p)
 	return o * l->step_output + c * l->step_channel + y * l->step_kernel[0] + x * l->step_kernel[1];
 }
 
-static void read_weights(struct layer *l, const struct tensor *w, const struct qsetting *s)
+void layer_reset(struct layer *l)
 {
-	const struct qlimits lim = quant_limits(s->dtype, s->scheme, s->narrow);
 	const struct qweight *q = l->start;
 	size_t o, p;
 
-	l->one_scale = q->axis < 0;
 	for (o = 0; o < layer_outputs(l); o++) {
 		size_t channel = l->one_scale ? 0 : o;
 		float zero = (float)tensor_get(&q->zero, channel);
 
 		l->scale[o] = (float)tensor_get(&q->scale, channel);
+		l->shift[o] = 0;
+		for (p = 0; p < l->patch; p++)
+			l->level[o * l->patch + p] = (float)tensor_get(&q->q, place(l, o, p)) - zero;
+	}
+}
+
+static void read_weights(struct layer *l, const struct tensor *w, const struct qsetting *s)
+{
+	const struct qlimits lim = quant_limits(s->dtype, s->scheme, s->narrow);
+	size_t o, p;
+
+	l->one_scale = l->start->axis < 0;
+	for (o = 0; o < layer_outputs(l); o++) {
+		float zero = (float)tensor_get(&l->start->zero, l->one_scale ? 0 : o);
+
 		l->least[o] = (float)lim.lo - zero;
 		l->most[o] = (float)lim.hi - zero;
-		for (p = 0; p < l->patch; p++) {
-			size_t at = place(l, o, p);
-
-			l->w[o * l->patch + p] = ((const float *)w->data)[at];
-			l->level[o * l->patch + p] = (float)tensor_get(&q->q, at) - zero;
-		}
+		for (p = 0; p < l->patch; p++)
+			l->w[o * l->patch + p] = ((const float *)w->data)[place(l, o, p)];
 	}
+	layer_reset(l);
 }
 
 enum fettle_status layer_open(struct layer *l, const struct subject *s, size_t node, const struct trace *t,

@@ -46,6 +46,8 @@ enum fettle_status layer_open(struct layer *l, const struct subject *s, size_t n
 enum fettle_status layer_shape(struct layer *l, const struct node *n, const struct tensor *x,
 			       const struct tensor *y, struct err *err);
 void layer_release(struct layer *l);
+/* Levels and scales as they were in the beginning, and no shifts. */
+void layer_reset(struct layer *l);
 
 static inline size_t layer_outputs(const struct layer *l)
 {

@@ -128,7 +128,7 @@ static enum fettle_status look(struct work *w, const struct learner *f, struct w
 	f->settle(f->self);
 	st = fit_shift(w, err);
 	if (!st)
-		st = work_error(w, w->c->held, w->c->n, &e, err);
+		st = work_error(w, w->c->split.held, w->c->split.n, &e, err);
 	if (st)
 		return st;
 	if (!v->level || e < v->best) {
@@ -153,7 +153,7 @@ static enum fettle_status look(struct work *w, const struct learner *f, struct w
  */
 static size_t stretch_length(const struct work *w, size_t fit)
 {
-	const size_t all = w->o->iterations, windows = (w->c->n_train + fit - 1) / fit;
+	const size_t all = w->o->iterations, windows = (w->c->split.n_train + fit - 1) / fit;
 	size_t rounds = all / (windows * 200);
 
 	rounds = rounds > 8 ? 8 : rounds ? rounds : 1;
@@ -195,7 +195,7 @@ enum fettle_status train(struct work *w, const struct learner *f, struct err *er
 	while (s.done < all && !st && !stop) {
 		size_t i, length;
 
-		st = capture_window(w->c, s.first, w->c->n_train, &s.n, err);
+		st = capture_window(w->c, s.first, w->c->split.n_train, &s.n, err);
 		length = st ? 0 : stretch_length(w, s.n);
 		for (i = 0; i < length && s.done < all && !st && !stop; i++) {
 			st = iterate(&s, err);
@@ -203,9 +203,9 @@ enum fettle_status train(struct work *w, const struct learner *f, struct err *er
 			if (!st && w->o->early_stop && s.done % check == 0 && s.done >= all / 2)
 				st = look(w, f, &v, &stop, err);
 			if (!st && !w->c->v[s.first].n)
-				st = capture_window(w->c, s.first, w->c->n_train, &s.n, err);
+				st = capture_window(w->c, s.first, w->c->split.n_train, &s.n, err);
 		}
-		s.first = s.first + s.n < w->c->n_train ? s.first + s.n : 0;
+		s.first = s.first + s.n < w->c->split.n_train ? s.first + s.n : 0;
 	}
 	if (!st)
 		f->settle(f->self);

@@ -68,6 +68,9 @@ static json_t *finetune_to_json(const struct finetune *f)
 			      "BetaRange", f->beta_range[0], f->beta_range[1]);
 	size_t i;
 
+	if (f->granularity !=
+	    GRANULARITY_LAYER) /* older plans, whose weights are kept by their text, do not say */
+		json_object_set_new(j, "Granularity", json_string(finetune_granularities[f->granularity]));
 	for (i = 0; i < ARRAY_LEN(finetune_keys); i++) {
 		const void *p = (const char *)f + finetune_keys[i].offset;
 		json_t *v = NULL;
@@ -286,14 +289,18 @@ static bool read_finetune_key(struct finetune *f, size_t key, const json_t *v)
 static enum fettle_status read_finetune(const struct reader *r, const json_t *j, struct finetune *out)
 {
 	const json_t *beta = json_object_get(j, "BetaRange"), *v;
-	int algorithm = FINETUNE_OFF;
+	int algorithm = FINETUNE_OFF, granularity = GRANULARITY_LAYER;
 	enum fettle_status st;
 	size_t i;
 
 	if (!j)
 		return FETTLE_OK;
 	st = read_word(r, j, "OptimAlgorithm", finetune_algorithms, N_FINETUNE_ALGORITHMS, &algorithm);
+	if (!st && json_object_get(j, "Granularity"))
+		st = read_word(r, j, "Granularity", finetune_granularities, N_FINETUNE_GRANULARITIES,
+			       &granularity);
 	*out = finetune_defaults((enum finetune_algorithm)algorithm);
+	out->granularity = (enum finetune_granularity)granularity;
 	for (i = 0; i < ARRAY_LEN(finetune_keys) && !st; i++) {
 		v = json_object_get(j, finetune_keys[i].key);
 		if (v && !read_finetune_key(out, i, v))

@@ -4,6 +4,7 @@
 #include <string.h>
 
 const char *const finetune_algorithms[] = { "off", "adaround", "adaquant", "gram" };
+const char *const finetune_granularities[] = { "layer", "block" };
 
 struct finetune finetune_defaults(enum finetune_algorithm a)
 {

@@ -31,14 +31,20 @@ enum finetune_algorithm { FINETUNE_OFF, FINETUNE_ADAROUND, FINETUNE_ADAQUANT, FI
 extern const char *const finetune_algorithms[]; /* "off", "adaround", "adaquant", "gram" */
 enum { N_FINETUNE_ALGORITHMS = 4 };
 
+/* What a rounding is judged by in the end: its op's output, or its block's. */
+enum finetune_granularity { GRANULARITY_LAYER, GRANULARITY_BLOCK };
+extern const char *const finetune_granularities[]; /* "layer", "block" */
+enum { N_FINETUNE_GRANULARITIES = 2 };
+
 /* The document's FastFinetune. What only SGD has is unused by gram. */
 struct finetune {
-	enum finetune_algorithm algorithm; /* OptimAlgorithm */
-	size_t data_size;                  /* DataSize: samples; 0: all there are */
-	size_t batch_size;                 /* BatchSize: samples per iteration */
-	size_t iterations;                 /* NumIterations, per op */
-	double learning_rate;              /* LearningRate, of Adam; rounding is learned in integer steps */
-	uint64_t seed;                     /* FixedSeed */
+	enum finetune_algorithm algorithm;     /* OptimAlgorithm */
+	enum finetune_granularity granularity; /* Granularity, which is ours */
+	size_t data_size;                      /* DataSize: samples; 0: all there are */
+	size_t batch_size;                     /* BatchSize: samples per iteration */
+	size_t iterations;                     /* NumIterations, per op */
+	double learning_rate;  /* LearningRate, of Adam; rounding is learned in integer steps */
+	uint64_t seed;         /* FixedSeed */
 	bool early_stop;       /* EarlyStop: when the error on held-out samples has stopped falling */
 	bool selective_update; /* SelectiveUpdate: an op whose error did not fall stays as it was */
 	bool update_bias;      /* UpdateBias */

@@ -289,6 +289,7 @@ static struct finetune finetune_of(const struct settings *s, const struct finetu
 	enum finetune_algorithm a = (enum finetune_algorithm)s->v[SET_OPTIM_ALGORITHM];
 	struct finetune f = base->algorithm == a ? *base : finetune_defaults(a);
 
+	f.granularity = base->granularity; /* whatever the algorithm */
 	f.data_size = (size_t)s->v[SET_DATA_SIZE];
 	f.selective_update = settings_on(s, SET_SELECTIVE);
 	if (isnan(s->v[SET_ITERATIONS]))

@@ -6,7 +6,8 @@ ex=examples
 
 refuses "did you mean 'gram'" quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --recipe finetune=grm -o "$dir/x.onnx"
 refuses "cache" quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --recipe finetune --cache many -o "$dir/x.onnx"
-expect 0 'finetune .*gram, adaround, adaquant' inspect --recipes
+refuses "did you mean 'block'" quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --recipe finetune=gram:blok -o "$dir/x.onnx"
+expect 0 'finetune .*gram, adaround, adaquant; each also with :block' inspect --recipes
 
 conf() {
 	cat >"$dir/c.yaml" <<-E
@@ -25,6 +26,13 @@ done
 is "$(json value "$dir/gram.json") > $(json value "$dir/off.json") + 0.02" "top1 that gram gives back"
 cmp -s "$dir/off.onnx" "$dir/gram.onnx" && bad "gram changed nothing"
 expect 0 '' quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --samples 64 --recipe finetune --cache 1M -o "$dir/again.onnx"
+# block by block: the same from the YAML and from the command line, and not what op by op gives
+conf gram 'Granularity: block'
+expect 0 '' quantize $ex/fashion.onnx -c "$dir/c.yaml" --calib $ex/fashion_calib.npz -o "$dir/block.onnx"
+conf off 'EarlyStop: false'
+expect 0 '' quantize $ex/fashion.onnx -c "$dir/c.yaml" --calib $ex/fashion_calib.npz --recipe finetune=gram:block -o "$dir/block2.onnx"
+if cmp -s "$dir/block.onnx" "$dir/block2.onnx"; then ok; else bad "gram:block is not Granularity: block"; fi
+if cmp -s "$dir/block.onnx" "$dir/gram.onnx"; then bad "block by block changed nothing"; else ok; fi
 conf gram 'DropRatio: 0.5'
 refuses 'DropRatio 0.5' quantize $ex/fashion.onnx -c "$dir/c.yaml" --calib $ex/fashion_calib.npz -o "$dir/x.onnx"
 conf adaround 'BetaRange: [3]'

@@ -3,124 +3,20 @@
  * the runtime reads, bit for bit; the same seed gives the same weights; the cache changes no result and bounds
  * memory; an op that got no better stays as it was.
  */
-#include "unit/unit.h"
-#include "unit/build.h"
-#include "unit/data_files.h"
+#include "unit/finetune_bed.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "finetune/finetune.h"
-#include "runtime/prepare.h"
 #include "space/plan_json.h"
 
 enum { SAMPLES = 96 };
-
-static char *dir;
-
-struct bed {
-	struct runtime *rt;
-	struct subject *s;
-	struct dataset *set;
-	struct feed *feed;
-	struct calibration *c;
-	struct quantizer *z;
-	struct qplan plan;
-	struct finetune_source source;
-};
-
-/* pictures of few patterns: neighbours go together, as they do in real ones */
-static char *make_data(size_t n, size_t side)
-{
-	struct zip_out z = { .zip64 = false };
-	size_t size = 3 * side * side, i, k;
-	float *x = xcalloc(n * size, sizeof(*x));
-	struct rng r;
-	struct str npz;
-	char shape[64];
-
-	rng_seed(&r, 5);
-	for (i = 0; i < n; i++) {
-		double a = rng_normal(&r), b = rng_normal(&r), phase = 6 * rng_unit(&r);
-
-		for (k = 0; k < size; k++)
-			x[i * size + k] =
-				(float)(a + b * sin(0.3 * (double)(k % side) + phase) + 0.3 * rng_normal(&r));
-	}
-	snprintf(shape, sizeof(shape), "(%zu, 3, %zu, %zu)", n, side, side);
-	zip_put(&z, "x.npy", npy_of("<f4", false, shape, x, n * size * sizeof(*x)), false);
-	npz = zip_end(&z);
-	free(x);
-	return put_file(dir, "x.npz", &npz);
-}
-
-static enum fettle_status find_range(void *self, const char *value, const struct qsetting *s,
-				     struct range *out, struct err *err)
-{
-	struct range_options o = { s->algorithm, s->percentile, 0, s->dtype, s->scheme };
-
-	return range_compute(calibration_find(self, value), &o, out, err);
-}
 
 static const char body[] = "w1 = 8x3x3x3; b1 = 8; c1 = Conv(x, w1, b1) pads=1,1,1,1; r1 = Relu(c1);"
 			   "w2 = 8x1x3x3; c2 = Conv(r1, w2) group=8 pads=1,1,1,1; r2 = Relu(c2);"
 			   "w3 = 12x8x3x3; c3 = Conv(r2, w3) strides=2,2; r3 = Relu(c3); f = Flatten(r3);"
 			   "w4 = 108x16; g = MatMul(f, w4); b4 = 16; a = Add(g, b4); w5 = 10x16;"
 			   "y = Gemm(a, w5) transB=1";
-
-static void bed_open(struct bed *b, size_t samples, size_t side, const char *graph)
-{
-	struct input_spec spec = { .name = "x", .dtype = DT_F32, .rank = 4, .dims = { -1, 3, 8, 8 } };
-	struct qplan_defaults d;
-	struct range_source ranges;
-	struct err err = ERR_INIT;
-	char *path = xstrfmt("%s/m.onnx", dir), *data = make_data(samples, side), *in;
-	const char **values;
-	size_t n;
-
-	*b = (struct bed){ .plan = QPLAN_INIT };
-	in = xstrfmt("x:?x3x%zux%zu", side, side);
-	build_model(path, 13, in, graph, "y");
-	spec.dims[2] = spec.dims[3] = (int64_t)side;
-	assert_ok(runtime_new(&b->rt, &err), err);
-	assert_ok(subject_open(&b->s, b->rt, path, &err), err);
-	assert_ok(dataset_open(&b->set, data, NULL, &err), err);
-	assert_ok(feed_open(&b->feed, b->set, &spec, 1, &(struct feed_options){ .batch = 8 }, &err), err);
-	n = quantizer_values(&b->s->g, &b->s->ops, NULL, &values);
-	assert_ok(calibrate(&b->c, b->rt, b->s->m, values, n, b->feed,
-			    &(struct calibrate_options){ .threads = 1 }, &err),
-		  err);
-	d = qplan_defaults(&b->s->cpu);
-	qplan_default(&b->plan, &b->s->ops, &b->s->g, &d);
-	ranges = (struct range_source){ .get = find_range, .self = b->c };
-	b->z = quantizer_new(b->s->m, &b->s->g, &b->s->ops, &ranges);
-	b->source = (struct finetune_source){ .rt = b->rt, .s = b->s, .feed = b->feed, .threads = 1 };
-	free(values);
-	free(path);
-	free(data);
-	free(in);
-}
-
-static void bed_close(struct bed *b)
-{
-	quantizer_free(b->z);
-	qplan_release(&b->plan);
-	calibration_free(b->c);
-	feed_free(b->feed);
-	dataset_free(b->set);
-	subject_free(b->s);
-	runtime_free(b->rt);
-}
-
-static struct rounding *tune(struct bed *b, const struct finetune *o, struct finetune_report *report)
-{
-	struct rounding *r = NULL;
-	struct err err = ERR_INIT;
-
-	b->plan.recipes.finetune = *o;
-	assert_ok(finetune(b->z, &b->plan, &b->source, &r, report, &err), err);
-	return r;
-}
 
 static struct finetune options(enum finetune_algorithm a)
 {
@@ -129,20 +25,6 @@ static struct finetune options(enum finetune_algorithm a)
 	o.batch_size = 16;
 	o.iterations = 300;
 	return o;
-}
-
-static size_t differences(const struct rounding *a, const struct rounding *b)
-{
-	size_t i, k, n = 0;
-
-	for (i = 0; i < a->n; i++) {
-		assert_int_equal(!a->v[i], !b->v[i]);
-		for (k = 0; a->v[i] && k < (size_t)tensor_count(&a->v[i]->w.q); k++)
-			n += tensor_get(&a->v[i]->w.q, k) != tensor_get(&b->v[i]->w.q, k);
-		for (k = 0; a->v[i] && k < a->v[i]->n_shift; k++)
-			n += a->v[i]->shift && a->v[i]->shift[k] != b->v[i]->shift[k];
-	}
-	return n;
 }
 
 static void test_methods(void **state)
@@ -412,10 +294,12 @@ static void test_json(void **state)
 	b.plan.recipes.finetune.data_size = 77;
 	b.plan.recipes.finetune.beta_range[0] = 15;
 	b.plan.recipes.finetune.early_stop = true;
+	b.plan.recipes.finetune.granularity = GRANULARITY_BLOCK;
 	text = qplan_to_json(&b.plan, &b.s->ops, 8);
 	assert_ok(qplan_from_json(&read, &samples, text, "test", &b.s->ops, &err), err);
 	assert_int_equal(read.recipes.finetune.algorithm, FINETUNE_ADAQUANT);
 	assert_int_equal(read.recipes.finetune.data_size, 77);
+	assert_int_equal(read.recipes.finetune.granularity, GRANULARITY_BLOCK);
 	again = qplan_to_json(&read, &b.s->ops, 8);
 	assert_string_equal(text, again);
 	qplan_release(&read);
@@ -504,20 +388,6 @@ static void test_memory(void **state)
 			fail_msg("%s: %ld kB with 32 samples, %ld kB with 512", finetune_algorithms[all[i]],
 				 few, many);
 	}
-}
-
-static int begin(void **state)
-{
-	(void)state;
-	dir = temp_tree();
-	return 0;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	remove_tree(dir);
-	return 0;
 }
 
 int main(void)

@@ -69,7 +69,9 @@ static void toy_init(struct toy *t, size_t groups, size_t outs, size_t ins, bool
 			t->units.y[i * n + k] += 0.05f * (float)rng_normal(&r); /* errors of earlier ops */
 		}
 	}
-	t->c = (struct capture){ .l = l, .v = &t->units, .n = 1, .n_train = 1, .samples = UNITS };
+	t->c = (struct capture){ .l = l,
+				 .v = &t->units,
+				 .split = { .n = 1, .n_train = 1, .samples = UNITS } };
 }
 
 static void toy_release(struct toy *t)

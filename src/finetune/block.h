@@ -1,0 +1,45 @@
+/*
+ * Block by block (Granularity: block): once its ops are rounded one by one, a block's ops choose again, among several
+ * roundings each, by what the whole block puts out in the quantized model: one op after the other takes what makes
+ * the block's error least, given the others, until none changes its mind.
+ */
+#ifndef FINETUNE_BLOCK_H
+#define FINETUNE_BLOCK_H
+
+#include "finetune/capture.h"
+
+/*
+ * The graph in blocks: transformer blocks, and elsewhere what lies between values through which everything passes;
+ * each with at least one op of `wanted` (per node), if there is any. Free the array.
+ */
+size_t block_list(const struct subject *s, const bool *wanted, struct block **out);
+
+/*
+ * What an op can choose from, beside rounding to the nearest. (The same levels with and without what the bias gains are
+ * no choice: in a block's error a shifted mean is hardly seen, but all that comes after the block feels it.)
+ */
+enum offer {
+	OFFER_TUNED, /* by the algorithm */
+	OFFER_GRAM,  /* by gram, where another algorithm was asked for */
+	OFFER_ASIDE, /* by gram, so that it makes up for the error of what is added behind it, too */
+	N_OFFERS
+};
+struct offers {
+	struct rounding *v[N_OFFERS];
+};
+void offers_init(struct offers *o, size_t nodes);
+void offers_release(struct offers *o);
+
+/* What is added behind an op, in the model and in the quantized one; false: nothing. */
+bool find_aside(const struct subject *s, size_t node, const struct model *quantized, struct aside *out);
+
+/*
+ * Starts from `r`, which has the ops rounded one by one, and changes those of the block there. `quantized` was made
+ * with it.
+ */
+enum fettle_status block_choose(struct quantizer *q, const struct qplan *plan,
+				const struct finetune_source *s, const struct block *b,
+				const struct offers *o, struct model *quantized, struct rounding *r,
+				struct finetune_block *report, struct err *err);
+
+#endif

@@ -1,0 +1,55 @@
+/*
+ * A part of the graph, some nodes in a row, run on its own: what it puts out in a quantized model, given its true
+ * input, that of the quantized model up to there, against what it puts out in fp32. On samples held out; what is
+ * captured of them is kept under the budget of bytes, the rest is run again each time.
+ */
+#ifndef FINETUNE_PART_H
+#define FINETUNE_PART_H
+
+#include "finetune/capture.h"
+
+struct part {
+	const struct finetune_source *source;
+	size_t first, end;     /* nodes of the fp32 model */
+	struct map reads;      /* the fp32 model's values that it takes from outside */
+	const char **outputs;  /* and those that it gives there */
+	struct tensor *inputs; /* what it takes from the quantized model: types, -1 where batches differ */
+	size_t n_outputs, n_inputs;
+
+	struct model *models[2]; /* up to its inputs, quantized; up to its outputs, fp32 */
+	struct session *sessions[2];
+	struct split split;
+	struct part_batch {
+		struct tensor *in, *out; /* NULL: not at hand */
+		size_t rows, valid;
+	} * v; /* those held out */
+	struct feed_batch raw;
+	size_t bytes;
+};
+
+/* Of the model as quantized so far, whose integers up to the part's inputs are final. */
+enum fettle_status part_open(struct part *p, const struct finetune_source *s, const struct finetune *o,
+			     size_t first, size_t end, struct model *quantized, struct err *err);
+void part_close(struct part *p);
+
+/* The part of another model of the same plan, in which at most weights in the part differ. */
+struct part_session {
+	struct model *m;
+	struct session *s;
+	const char **inputs;  /* its names of the part's inputs */
+	const char **outputs; /* and of what others read of its outputs */
+};
+enum fettle_status part_session_open(struct part_session *out, const struct part *p, struct model *quantized,
+				     struct err *err);
+void part_session_close(struct part_session *s);
+/* Its outputs for held-out batch k, counted from 0, which must be at hand; valid until the next call. */
+enum fettle_status part_run(const struct part *p, struct part_session *s, size_t k, struct tensor *out,
+			    struct err *err);
+
+/* Its squared error relative to the fp32 outputs' squares, the mean of all outputs. */
+enum fettle_status part_error(struct part *p, struct model *quantized, double *out, struct err *err);
+
+/* What readers of a value of the fp32 model read in a quantized one: itself, or what was integers in between. */
+const char *quantized_name(const struct graph_index *g, const char *value);
+
+#endif
