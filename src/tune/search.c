@@ -729,6 +729,24 @@ enum fettle_status search_estimate(struct search *s, const struct plan *p, doubl
 	return st ? backend_ended(s, st) : FETTLE_OK;
 }
 
+enum fettle_status search_objective(struct search *s, const struct plan *p, double *value)
+{
+	struct trial t = { .latency = NAN };
+	enum fettle_status st = go_on(s);
+
+	*value = INFINITY;
+	if (st)
+		return st;
+	plan_copy(&t.plan, p);
+	st = s->c.backend->objective(s->c.self, &t, value, &s->err);
+	plan_release(&t.plan);
+	if (st == FETTLE_UNSUPPORTED || st == FETTLE_BACKEND) { /* this plan cannot be had */
+		*value = INFINITY;
+		return FETTLE_OK;
+	}
+	return st ? backend_ended(s, st) : FETTLE_OK;
+}
+
 /* ---- a whole run ---- */
 
 enum fettle_status search_run(struct search *s, const struct strategy *strategy, struct err *err)
