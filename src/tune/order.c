@@ -53,6 +53,21 @@ const size_t *order_places(const struct order *o, const struct feed_batch *b, si
 
 /* ---- what the fp32 model said ---- */
 
+/* A session serves one thread at a time. */
+static enum fettle_status ask_fp32(struct recall *r, const struct feed_batch *b, struct tensor *out,
+				   struct err *err)
+{
+	struct lab *l = r->l;
+	struct session_options so = { .threads = lab_threads(l), .level = l->o.level };
+	enum fettle_status st = FETTLE_OK;
+
+	if (l->o.jobs < 2)
+		return session_run(l->fp32, b->inputs, out, err);
+	if (!r->fp32)
+		st = session_open(&r->fp32, l->rt, l->o.model, &so, err);
+	return st ? st : session_run(r->fp32, b->inputs, out, err);
+}
+
 static enum fettle_status recall_run(void *self, const struct feed_batch *b, struct tensor *out,
 				     struct err *err)
 {
@@ -62,7 +77,7 @@ static enum fettle_status recall_run(void *self, const struct feed_batch *b, str
 	size_t i;
 
 	if (!l->n_reference || !rows_have(&l->reference[0], place, b->valid))
-		return session_run(l->fp32, b->inputs, out, err);
+		return ask_fp32(r, b, out, err);
 	if (!r->rows)
 		r->rows = xcalloc(l->n_reference, sizeof(*r->rows));
 	for (i = 0; i < l->n_reference; i++) {
@@ -83,8 +98,10 @@ void recall_release(struct recall *r)
 
 	for (i = 0; r->rows && i < r->l->n_reference; i++)
 		buffer_release(&r->rows[i]);
+	session_free(r->fp32);
 	free(r->rows);
 	free(r->scratch);
+	r->fp32 = NULL;
 	r->rows = NULL;
 	r->scratch = NULL;
 }

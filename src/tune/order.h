@@ -20,9 +20,10 @@ struct order {
 const size_t *order_places(const struct order *o, const struct feed_batch *b, size_t **scratch);
 void order_free(struct order *o);
 
-/* The fp32 model's outputs as a network that runs nothing, for one thread; needs l->reference. */
+/* The fp32 model as a network that runs nothing where its outputs were kept (l->reference); for one thread. */
 struct recall {
 	struct lab *l;
+	struct session *fp32; /* its own, when trials run side by side and what is asked for was not kept */
 	struct buffer *rows;
 	size_t *scratch;
 };

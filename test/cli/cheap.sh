@@ -53,6 +53,7 @@ for s in basic mse_v2 fettle; do
 	k=0
 	for how in "" "--cache 0" "--jobs 2" "--cache 1M --jobs 2"; do
 		k=$((k + 1)) name=$s-$k
+		[ $s = fettle ] && { [ $k = 2 ] || [ $k = 3 ]; } && continue # what the others have shown
 		# shellcheck disable=SC2086
 		run "$name" --strategy $s $how
 		honest "$name" "$s-exact"
@@ -67,6 +68,14 @@ done
 grep -q 'where plans part' "$dir/mse_v2-1.txt" && ok || bad "mse_v2: nothing came from the cache: $(grep Saved "$dir/mse_v2-1.txt")"
 grep -q 'where plans part' "$dir/basic-2.txt" && bad "--cache 0: something came from it" || ok
 grep -q 'side by side' "$dir/basic-3.txt" && ok || bad "--jobs 2: nothing ran side by side: $(grep Saved "$dir/basic-3.txt")"
+
+# compared with fp32, whose answers there is no room to keep: every trial asks again, side by side
+for how in "--no-early --cache 0 --jobs 1" "--cache 0 --jobs 2"; do
+	# shellcheck disable=SC2086
+	run "agree${how##* }" --strategy basic --metric agreement --max-trials 12 $how
+done
+honest agree2 agree1
+same "$dir/agree1.trials" "$dir/agree2.trials" "agreement, --cache 0 --jobs 2"
 
 # a killed run goes on with what it knows of hard samples, and ends as the others
 "$fettle" $base --strategy basic --workspace "$dir/killed" >/dev/null 2>&1 </dev/null &
