@@ -270,6 +270,7 @@ struct fettle_tuned {
 	double fp32_pass_s; /* one evaluation of the fp32 model: the unit of account */
 	struct {
 		double total, prepare, calibrate, quantize, session, evaluate, latency, rank;
+		double runtime; /* of all that, in ONNX Runtime itself, summed over threads */
 	} seconds;
 	struct {
 		double early, cuts, repeated, beside; /* not spent, in fp32 passes */

@@ -340,7 +340,10 @@ enum fettle_status request_source(struct source *s, const struct request *r,
 	enum fettle_status st;
 
 	session_specs(session, specs);
-	st = open_data(&s->data, r, d, what, image_channels(specs, n), err);
+	if (!s->data)
+		st = open_data(&s->data, r, d, what, image_channels(specs, n), err);
+	else
+		st = FETTLE_OK;
 	if (!st)
 		st = feed_open(&s->feed, s->data, specs, n, o, err);
 	free(specs);

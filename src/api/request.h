@@ -21,7 +21,10 @@ struct request {
 enum fettle_status request_begin(struct request *r, struct fettle *f, const struct fettle_options *in);
 void request_release(struct request *r);
 
-/* The data a dataloader describes, bound to a session's inputs. `what` names it in messages: "calibration". */
+/*
+ * The data a dataloader describes, bound to a session's inputs. `what` names it in messages: "calibration". Data that the
+ * source has already are taken as they are.
+ */
 enum fettle_status request_source(struct source *s, const struct request *r,
 				  const struct config_dataloader *d, const char *what,
 				  const struct session *session, const struct feed_options *o,

@@ -53,9 +53,10 @@ static enum fettle_status open_data(struct run *u, bool need_eval)
 		st = request_source(&u->calib, &u->r, calib, "calibration", u->shape, &fc, &u->f->err);
 	if (!st && request_has_data(&u->r, eval))
 		st = request_source(&u->eval, &u->r, eval, "evaluation", u->shape, &fe, &u->f->err);
-	if (!st && (request_has_data(&u->r, eval) || request_has_data(&u->r, calib)))
-		st = request_source(&u->one, &u->r, request_has_data(&u->r, eval) ? eval : calib, "timing",
-				    u->shape, &f1, &u->f->err);
+	/* to time on: what is open already is not read twice */
+	u->one.data = u->eval.data ? u->eval.data : u->calib.data;
+	if (!st && u->one.data)
+		st = request_source(&u->one, &u->r, eval, "timing", u->shape, &f1, &u->f->err);
 	u->lab.calib = u->calib.feed;
 	u->lab.eval = u->eval.feed;
 	u->lab.one = u->one.feed;
@@ -114,6 +115,7 @@ enum fettle_status run_open(struct run *u, bool need_eval)
 			       .deadline = INFINITY,
 			       .cancelled = is_cancelled,
 			       .cancel_self = u->f };
+	u->busy = runtime_busy(u->f->rt);
 	st = effort_read(u);
 	st = st ? st : api_phase(u->f, "prepare");
 	st = st ? st : subject_open(&u->lab.s, u->f->rt, o->model, &u->f->err);
@@ -135,9 +137,9 @@ void run_release(struct run *u)
 	lab_release(&u->lab);
 	tuning_free(u->lab.t);
 	metric_free(u->lab.metric);
+	feed_free(u->one.feed); /* its data are the others' */
 	source_release(&u->calib);
 	source_release(&u->eval);
-	source_release(&u->one);
 	session_free(u->shape);
 	subject_free(u->lab.s);
 	free(u->workspace);

@@ -13,8 +13,8 @@ struct run {
 	struct session *shape; /* tells what the inputs are */
 	char metric[32];
 	bool higher_is_better;
-	char *workspace; /* NULL: none */
-	double start;
+	char *workspace;    /* NULL: none */
+	double start, busy; /* when it began; what the runtime had done by then */
 };
 
 /* After request_begin(): prepares the model, builds its space, opens data and metric. */

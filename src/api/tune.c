@@ -438,6 +438,7 @@ static void fill_seconds(struct tune_run *u)
 	t->seconds.evaluate = l->evaluate;
 	t->seconds.latency = l->latency;
 	t->seconds.rank = l->rank;
+	t->seconds.runtime = runtime_busy(u->base.f->rt) - u->base.busy;
 	t->samples_evaluated = u->base.lab.samples_evaluated;
 	t->saved.early = saved->early / pass;
 	t->saved.cuts = saved->cuts / pass;

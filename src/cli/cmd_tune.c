@@ -110,10 +110,11 @@ json_t *tuned_json(const struct fettle_tuned *t)
 		      number(t->target), "baseline", measure_json(&t->baseline), "best",
 		      measure_json(&t->best), "trials", (json_int_t)t->trials, "fp32_pass_s", t->fp32_pass_s,
 		      "seconds",
-		      json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "total", t->seconds.total,
+		      json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "total", t->seconds.total,
 				"prepare", t->seconds.prepare, "calibrate", t->seconds.calibrate, "quantize",
 				t->seconds.quantize, "session", t->seconds.session, "evaluate",
-				t->seconds.evaluate, "latency", t->seconds.latency, "rank", t->seconds.rank),
+				t->seconds.evaluate, "latency", t->seconds.latency, "rank", t->seconds.rank,
+				"runtime", t->seconds.runtime),
 		      "samples_evaluated", (json_int_t)t->samples_evaluated, "output", t->output, "workspace",
 		      t->workspace, "plan", t->plan, "fallen_back", fallen);
 	json_object_set_new(j, "saved_passes",

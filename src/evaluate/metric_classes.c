@@ -65,25 +65,31 @@ int64_t metric_highest(const struct metric_classes *c, size_t i)
 
 double metric_margin(const struct metric_classes *c, size_t i, int64_t wanted, size_t k)
 {
-	double own = wanted >= 0 ? tensor_get(c->t, i * c->columns + (size_t)wanted) : NAN, best = INFINITY;
-	size_t rank, j;
+	double own, best = INFINITY;
+	size_t passed = 0, j;
 
 	if (c->columns == 1) /* one score for two classes: above 0.5 is class 1 */
 		return wanted == 1 ? tensor_get(c->t, i) - 0.5 : 0.5 - tensor_get(c->t, i);
+	own = wanted >= 0 ? tensor_get(c->t, i * c->columns + (size_t)wanted) : NAN;
 	if (isnan(own))
 		return -INFINITY;
-	for (rank = 0; rank < k;
-	     rank++) { /* the next best below the last one; equal ones count once, which will do */
+	do { /* down to the next best, and past all that are equal to it */
 		double next = -INFINITY;
+		size_t equal = 0;
 
 		for (j = 0; j < c->columns; j++) {
 			double x = tensor_get(c->t, i * c->columns + j);
 
-			if ((int64_t)j != wanted && x < best && x > next)
-				next = x;
+			if ((int64_t)j == wanted || !(x < best || (!passed && x == best)) || x < next)
+				continue;
+			equal = x > next ? 1 : equal + 1;
+			next = x;
 		}
 		best = next;
-	}
+		passed += equal;
+		if (!equal) /* fewer than k others */
+			break;
+	} while (passed < k);
 	return own - best;
 }
 

@@ -150,7 +150,7 @@ static void f1_bounds(const struct metric *m, size_t rest, double *low, double *
 	}
 	if (m->param == F1_BINARY) {
 		*low = least;
-		*high = occur ? most : 1;
+		*high = occur || !more ? most : 1;
 	} else if (m->param == F1_MICRO) {
 		struct f1_counts best = all, worst = all;
 

@@ -126,8 +126,7 @@ enum fettle_status part_session_open(struct part_session *out, const struct part
 				     struct err *err)
 {
 	struct session_options so = { .threads = p->source->threads };
-	struct tensor *types = xcalloc(p->n_inputs + 1, sizeof(*types));
-	const char **names = xcalloc(p->n_inputs + 1, sizeof(*names));
+	struct value *at = xcalloc(p->n_inputs + 1, sizeof(*at));
 	enum fettle_status st = FETTLE_OK;
 	size_t i, n, kept = 0;
 
@@ -137,18 +136,15 @@ enum fettle_status part_session_open(struct part_session *out, const struct part
 		st = fail(err, FETTLE_INVALID, "cannot fine-tune: a block reads %zu values, then %zu",
 			  p->n_inputs, n);
 	for (i = 0; i < n && !st; i++)
-		if (!is_input(quantized, out->inputs[i])) { /* those stay */
-			types[kept] = p->inputs[i];
-			names[kept++] = out->inputs[i];
-		}
+		if (!is_input(quantized, out->inputs[i])) /* those stay */
+			at[kept++] = (struct value){ .name = out->inputs[i], .type = p->inputs[i] };
 	if (!st) {
 		out->m = model_derive(quantized);
 		model_set_outputs(out->m, out->outputs, p->n_outputs);
-		model_cut(out->m, names, types, kept);
+		model_cut(out->m, at, kept);
 		st = session_new(&out->s, p->source->rt, out->m, &so, err);
 	}
-	free(types);
-	free(names);
+	free(at);
 	return st;
 }
 

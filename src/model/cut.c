@@ -110,7 +110,7 @@ void graph_behind(const struct graph_index *g, const bool *known, bool *nodes, b
 	}
 }
 
-void model_cut(struct model *m, const char *const *names, const struct tensor *types, size_t n)
+void model_cut(struct model *m, const struct value *at, size_t n)
 {
 	struct graph_index g;
 	bool *known, *nodes, *values;
@@ -122,13 +122,13 @@ void model_cut(struct model *m, const char *const *names, const struct tensor *t
 	nodes = xcalloc(m->nodes.n, sizeof(*nodes));
 	values = xcalloc(g.n, sizeof(*values));
 	for (i = 0; i < n; i++)
-		known[graph_value(&g, names[i])] = true;
+		known[graph_value(&g, at[i].name)] = true;
 	graph_behind(&g, known, nodes, values);
 	for (i = 0; i < m->n_inputs; i++)
 		if (values[graph_value(&g, m->inputs[i].name)])
 			inputs[kept++] = m->inputs[i];
 	for (i = 0; i < n; i++)
-		inputs[kept++] = typed_input(m, names[i], &types[i]);
+		inputs[kept++] = typed_input(m, &at[i]);
 	m->inputs = inputs;
 	m->n_inputs = kept;
 	for (i = 0, kept = 0; i < m->nodes.n; i++)

@@ -346,8 +346,9 @@ const struct value *model_value(const struct model *m, const char *name)
 	return m->base ? model_value(m->base, name) : NULL;
 }
 
-static Onnx__ValueInfoProto *typed_value(struct model *m, const char *name, const struct tensor *type)
+static Onnx__ValueInfoProto *typed_value(struct model *m, const struct value *like)
 {
+	const struct tensor *type = &like->type;
 	Onnx__ValueInfoProto *v = arena_alloc(&m->arena, sizeof(*v));
 	Onnx__TypeProto *t = arena_alloc(&m->arena, sizeof(*t));
 	Onnx__TypeProto__Tensor *tt = arena_alloc(&m->arena, sizeof(*tt));
@@ -367,6 +368,9 @@ static Onnx__ValueInfoProto *typed_value(struct model *m, const char *name, cons
 		if (type->dims[i] >= 0) { /* otherwise it may be anything */
 			d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
 			d->dim_value = type->dims[i];
+		} else if (!i && like->batch) {
+			d->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
+			d->dim_param = arena_strdup(&m->arena, like->batch);
 		}
 		shape->dim[i] = d;
 	}
@@ -375,14 +379,15 @@ static Onnx__ValueInfoProto *typed_value(struct model *m, const char *name, cons
 	tt->shape = shape;
 	t->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
 	t->tensor_type = tt;
-	v->name = arena_strdup(&m->arena, name);
+	v->name = arena_strdup(&m->arena, like->name);
 	v->type = t;
 	return v;
 }
 
-struct value typed_input(struct model *m, const char *name, const struct tensor *type)
+struct value typed_input(struct model *m, const struct value *like)
 {
-	struct value v = { arena_strdup(&m->arena, name), *type, typed_value(m, name, type) };
+	Onnx__ValueInfoProto *proto = typed_value(m, like);
+	struct value v = { .name = proto->name, .type = like->type, .proto = proto };
 
 	v.type.data = NULL;
 	return v;
@@ -396,7 +401,7 @@ void model_init_to_input(struct model *m, const char *name)
 
 	if (m->n_inputs)
 		memcpy(grown, m->inputs, m->n_inputs * sizeof(*grown));
-	grown[m->n_inputs] = typed_input(m, w->name, &w->t);
+	grown[m->n_inputs] = typed_input(m, &(struct value){ .name = w->name, .type = w->t });
 	m->inputs = grown;
 	m->n_inputs++;
 	map_release(&m->init_index);
@@ -409,10 +414,10 @@ void model_init_to_input(struct model *m, const char *name)
 	m->inits.n = kept;
 }
 
-void model_declare(struct model *m, const char *name, const struct tensor *type)
+void model_declare(struct model *m, const struct value *v)
 {
-	map_set(&m->value_index, name, m->values.n);
-	VEC_PUSH(&m->values, ((struct value){ .name = name, .type = *type }));
+	map_set(&m->value_index, v->name, m->values.n);
+	VEC_PUSH(&m->values, *v);
 }
 
 void model_set_outputs(struct model *m, const char *const *names, size_t n)

@@ -20,6 +20,7 @@ struct value {
 	const char *name;
 	/* dims are -1 where symbolic; rank -1 where unknown; dtype DT_NONE if not a tensor */
 	struct tensor type;
+	const char *batch; /* what an open first dimension is called; NULL: nothing */
 	void *proto;
 };
 
@@ -127,10 +128,10 @@ const struct value *model_value(const struct model *m, const char *name);
 /* A constant becomes an input of the graph, the last one: to be fed at run time. */
 void model_init_to_input(struct model *m, const char *name);
 /* These values become inputs, and what is needed only to compute them goes. For a model nobody has derived from. */
-void model_cut(struct model *m, const char *const *names, const struct tensor *types, size_t n);
-struct value typed_input(struct model *m, const char *name, const struct tensor *type);
-/* Says what an intermediate value's type is. The name must outlive m. */
-void model_declare(struct model *m, const char *name, const struct tensor *type);
+void model_cut(struct model *m, const struct value *at, size_t n);
+struct value typed_input(struct model *m, const struct value *like);
+/* Says what an intermediate value's type is. Its names must outlive m. */
+void model_declare(struct model *m, const struct value *v);
 /* Makes these the graph's outputs. Their types are left for the runtime to infer where the file has none. */
 void model_set_outputs(struct model *m, const char *const *names, size_t n);
 

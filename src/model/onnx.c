@@ -114,19 +114,21 @@ void model_use_name(struct model *m, const char *name)
 		map_set(&m->names, name, 1);
 }
 
-static void read_type(const Onnx__ValueInfoProto *v, struct tensor *t)
+static struct value read_value(Onnx__ValueInfoProto *v)
 {
+	struct value out = { .name = text(v->name), .proto = v };
+	struct tensor *t = &out.type;
 	const Onnx__TypeProto__Tensor *tt;
 	size_t i;
 
 	*t = (struct tensor)TENSOR_INIT;
 	t->rank = -1;
 	if (!v->type || v->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE || !v->type->tensor_type)
-		return;
+		return out;
 	tt = v->type->tensor_type;
 	t->dtype = (enum dtype)tt->elem_type;
 	if (!tt->shape || tt->shape->n_dim > TENSOR_RANK_MAX)
-		return;
+		return out;
 	t->rank = (int)tt->shape->n_dim;
 	for (i = 0; i < tt->shape->n_dim; i++) {
 		const Onnx__TensorShapeProto__Dimension *d = tt->shape->dim[i];
@@ -135,7 +137,10 @@ static void read_type(const Onnx__ValueInfoProto *v, struct tensor *t)
 					     d->dim_value >= 0
 				     ? d->dim_value
 				     : -1;
+		if (!i && d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM)
+			out.batch = d->dim_param;
 	}
+	return out;
 }
 
 static struct node *read_node(struct model *m, Onnx__NodeProto *p)
@@ -201,10 +206,7 @@ static struct value *read_values(struct model *m, Onnx__ValueInfoProto **p, size
 		model_use_name(m, name);
 		if (skip_inits && map_get(&m->init_index, name) != MAP_NONE)
 			continue;
-		v[*count].name = name;
-		v[*count].proto = p[i];
-		read_type(p[i], &v[*count].type);
-		++*count;
+		v[(*count)++] = read_value(p[i]);
 	}
 	return v;
 }
@@ -253,12 +255,10 @@ static enum fettle_status read_model(struct model *m, Onnx__ModelProto *p, struc
 	m->inputs = read_values(m, g->input, g->n_input, true, &m->n_inputs);
 	m->outputs = read_values(m, g->output, g->n_output, false, &m->n_outputs);
 	for (i = 0; i < g->n_value_info; i++) {
-		struct tensor type;
+		struct value v = read_value(g->value_info[i]);
 
-		model_use_name(m, g->value_info[i]->name);
-		read_type(g->value_info[i], &type);
-		model_declare(m, text(g->value_info[i]->name), &type);
-		m->values.v[m->values.n - 1].proto = g->value_info[i];
+		model_use_name(m, v.name);
+		model_declare(m, &v);
 	}
 	for (i = 0; i < g->n_sparse_initializer; i++) {
 		const Onnx__TensorProto *values = g->sparse_initializer[i]->values;

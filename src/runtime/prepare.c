@@ -98,11 +98,13 @@ static enum fettle_status infer_types(struct model *m, struct runtime *rt, struc
 
 	st = all_values_open(&all, rt, m, err);
 	for (i = 0; !st && i < all.n; i++) {
-		struct tensor type = session_output(all.s, i)->type;
+		struct value v = *session_output(all.s, i);
 
-		if (!type.rank) /* the runtime says 0 of a scalar and of an unknown shape alike */
-			type.rank = -1;
-		model_declare(m, all.names[i], &type);
+		if (!v.type.rank) /* the runtime says 0 of a scalar and of an unknown shape alike */
+			v.type.rank = -1;
+		v.name = all.names[i];
+		v.batch = v.batch ? arena_strdup(&m->arena, v.batch) : NULL;
+		model_declare(m, &v);
 	}
 	all_values_close(&all);
 	return st;

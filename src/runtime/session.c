@@ -1,14 +1,18 @@
 #include "runtime/session.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <onnxruntime_c_api.h>
 
+#include "base/file.h"
+
 struct runtime {
 	const OrtApi *api;
 	OrtEnv *env;
 	OrtMemoryInfo *cpu;
+	atomic_llong busy; /* nanoseconds that threads have spent in it */
 };
 
 struct session {
@@ -21,6 +25,16 @@ struct session {
 	OrtValue **results;
 	struct tensor *last; /* shapes of the last run's inputs, when outputs are reused */
 };
+
+static void add_busy(struct runtime *rt, double since)
+{
+	atomic_fetch_add(&rt->busy, (long long)(1e9 * (clock_now() - since)));
+}
+
+double runtime_busy(struct runtime *rt)
+{
+	return 1e-9 * (double)atomic_load(&rt->busy);
+}
 
 enum { SHARE_MIN = 256 }; /* smaller constants travel inside the model: shape inference wants to see them */
 
@@ -145,6 +159,7 @@ static enum fettle_status read_type(struct session *s, OrtTypeInfo *info, struct
 	const OrtApi *api = s->rt->api;
 	const OrtTensorTypeAndShapeInfo *t = NULL;
 	ONNXTensorElementDataType dtype;
+	const char *symbols[TENSOR_RANK_MAX]; /* the type's */
 	enum fettle_status st;
 	size_t rank;
 
@@ -159,6 +174,9 @@ static enum fettle_status read_type(struct session *s, OrtTypeInfo *info, struct
 		goto out;
 	v->type.rank = (int)rank;
 	TRY(api->GetDimensions(t, v->type.dims, rank));
+	TRY(api->GetSymbolicDimensions(t, symbols, rank));
+	if (rank && *symbols[0])
+		v->batch = xstrdup(symbols[0]);
 out:
 	return st;
 }
@@ -263,6 +281,8 @@ enum fettle_status session_new(struct session **out, struct runtime *rt, struct 
 	struct packed p = PACKED_INIT;
 	OrtSessionOptions *so = NULL;
 	char *what = xstrfmt("load %s", m->path ? m->path : "model");
+	OrtStatus *made;
+	double start;
 	enum fettle_status st;
 
 	s->rt = rt;
@@ -273,7 +293,10 @@ enum fettle_status session_new(struct session **out, struct runtime *rt, struct 
 		st = share_weights(rt, so, &p, what, err);
 	if (st)
 		goto out;
-	TRY(api->CreateSessionFromArray(rt->env, p.bytes, p.n, so, &s->ort));
+	start = clock_now();
+	made = api->CreateSessionFromArray(rt->env, p.bytes, p.n, so, &s->ort);
+	add_busy(rt, start);
+	TRY(made);
 	st = finish(s, what, err);
 	if (st)
 		goto out;
@@ -295,13 +318,18 @@ enum fettle_status session_open(struct session **out, struct runtime *rt, const 
 	struct session *s = xcalloc(1, sizeof(*s));
 	OrtSessionOptions *so = NULL;
 	char *what = xstrfmt("load %s", path);
+	OrtStatus *made;
+	double start;
 	enum fettle_status st;
 
 	s->rt = rt;
 	st = make_options(rt, o, &so, what, err);
 	if (st)
 		goto out;
-	TRY(api->CreateSession(rt->env, path, so, &s->ort));
+	start = clock_now();
+	made = api->CreateSession(rt->env, path, so, &s->ort);
+	add_busy(rt, start);
+	TRY(made);
 	st = finish(s, what, err);
 	if (st)
 		goto out;
@@ -336,6 +364,15 @@ static void release_names(struct session *s, const char **names, size_t n)
 	free(names);
 }
 
+static void free_values(struct value *v, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		free((char *)(uintptr_t)v[i].batch);
+	free(v);
+}
+
 void session_free(struct session *s)
 {
 	if (!s)
@@ -345,8 +382,8 @@ void session_free(struct session *s)
 	release_names(s, s->out_names, s->n_out);
 	if (s->ort)
 		s->rt->api->ReleaseSession(s->ort);
-	free(s->in);
-	free(s->out);
+	free_values(s->in, s->n_in);
+	free_values(s->out, s->n_out);
 	free(s->results);
 	free(s->last);
 	free(s);
@@ -437,6 +474,7 @@ enum fettle_status session_run(struct session *s, const struct tensor *in, struc
 	enum fettle_status st = FETTLE_OK;
 	bool reuse = prepare_results(s, in);
 	OrtStatus *run;
+	double start;
 	size_t i;
 
 	for (i = 0; i < s->n_in && !st; i++) {
@@ -449,8 +487,10 @@ enum fettle_status session_run(struct session *s, const struct tensor *in, struc
 	}
 	if (st)
 		goto out;
+	start = clock_now();
 	run = api->Run(s->ort, NULL, s->in_names, (const OrtValue *const *)values, s->n_in, s->out_names,
 		       s->n_out, s->results);
+	add_busy(s->rt, start);
 	if (run && reuse) { /* the outputs' shapes were others this time */
 		api->ReleaseStatus(run);
 		release_results(s);

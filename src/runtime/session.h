@@ -10,6 +10,7 @@ struct session;
 enum fettle_status runtime_new(struct runtime **out, struct err *err);
 void runtime_free(struct runtime *rt);
 const char *runtime_version(void);
+double runtime_busy(struct runtime *rt); /* seconds that threads have spent running and making sessions */
 
 enum opt_level { OPT_DEFAULT = 0, OPT_NONE, OPT_BASIC, OPT_EXTENDED, OPT_ALL };
 

@@ -26,6 +26,7 @@ struct param {
 	uint8_t first;    /* the default's */
 	uint8_t fallback; /* ops: the fp32 option; NO_OPTION when the user does not allow it */
 	uint8_t apply;    /* recipes: the option that applies it; NO_OPTION when the user has fixed it */
+	bool keeps_fp32;  /* recipes: to apply it is to leave ops in fp32 */
 	const struct param_option *options; /* ops only */
 	const char *type;                   /* ops: "Conv" */
 	unsigned type_id;                   /* index in space.types */

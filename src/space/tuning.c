@@ -5,14 +5,15 @@
 
 /* on by default, and turned off for accuracy; or the other way round */
 #define USUAL(f) .offset = offsetof(struct recipes, f), .first = true
+#define KEEPS(f) USUAL(f), .keeps_fp32 = true
 #define SPECIAL(f) .offset = offsetof(struct recipes, f), .on_is_field = true, .apply = true
 const struct recipe_info recipe_infos[] = {
-	{ "first_conv_or_matmul_quantization", "the first Conv or MatMul is quantized", USUAL(keep_first),
+	{ "first_conv_or_matmul_quantization", "the first Conv or MatMul is quantized", KEEPS(keep_first),
 	  .tuned = true },
-	{ "last_conv_or_matmul_quantization", "the last Conv or MatMul is quantized", USUAL(keep_last),
+	{ "last_conv_or_matmul_quantization", "the last Conv or MatMul is quantized", KEEPS(keep_last),
 	  .tuned = true },
 	{ "pre_post_process_quantization", "what comes before the first and behind the last is quantized",
-	  USUAL(keep_ends), .tuned = true },
+	  KEEPS(keep_ends), .tuned = true },
 	{ "scale_propagation_max_pooling", "MaxPool's output shares its input's scale",
 	  USUAL(own_pool_scale) },
 	{ "scale_propagation_concat", "Concat's inputs share its output's scale", USUAL(own_concat_scale),
@@ -262,6 +263,7 @@ static void add_recipes(struct tuning *t, const struct tuning_options *o)
 			.first = now && !fixed,
 			.fallback = NO_OPTION,
 			.apply = fixed ? 0 : info->apply,
+			.keeps_fp32 = info->keeps_fp32,
 			.block = -1,
 		};
 	}

@@ -13,6 +13,7 @@ struct recipe_info {
 	bool on_is_field; /* does "on" (as documented) set the field, or clear it? */
 	bool first;       /* documented value by default */
 	bool apply;       /* the value that helps accuracy */
+	bool keeps_fp32;  /* to apply it is to leave ops in fp32 */
 	bool tuned;       /* tried by the search when the user has not fixed it */
 	bool has_alpha;   /* on comes with an alpha (recipes.smooth_alpha) */
 };

@@ -5,9 +5,6 @@ static enum fettle_status auto_traverse(struct search *s)
 	enum fettle_status st;
 
 	search_want(s, WANT_VERDICT);
-	st = stage_default(s);
-	if (st)
-		return st;
 	st = fettle_search(s, stage_leave(s, 50));
 	if (st)
 		return st;
@@ -16,6 +13,6 @@ static enum fettle_status auto_traverse(struct search *s)
 
 const struct strategy strategy_auto = {
 	.name = "auto",
-	.summary = "the default plan, then fettle, then basic",
+	.summary = "the default plan, what is faster or more accurate by fettle, then basic",
 	.traverse = auto_traverse,
 };

@@ -16,6 +16,9 @@
 #define ERROR_FIRST 0.02
 /* What a plan that failed teaches: this share of its error may pass. */
 #define ERROR_STEP 0.4
+/* Of two measurements the lower is the faster plan's if it is below this share of the other; and worth a trial if below that. */
+#define FASTER 0.97
+#define MUCH_FASTER 0.93
 /* Ops that are slower in int8 go back to fp32 if that saves this share of the ops' time. */
 #define SLOW_SHARE 0.2
 
@@ -45,7 +48,8 @@ static enum fettle_status consider_recipes(struct search *s, struct plan *best, 
 	size_t i;
 
 	for (i = space->n; i-- > space->n_ops;) {
-		if (space->v[i].kind != PARAM_RECIPE || space->v[i].apply == NO_OPTION)
+		if (space->v[i].kind != PARAM_RECIPE || space->v[i].apply == NO_OPTION ||
+		    space->v[i].keeps_fp32)
 			continue;
 		for (k = 0; k < space->v[i].n_options && !st && *error > enough; k++) {
 			plan_copy(&p, best);
@@ -84,32 +88,77 @@ static enum fettle_status consider_settings(struct search *s, struct plan *best,
 	return st;
 }
 
-/* The plan without the ops that int8 makes slower, if they matter together. */
-static enum fettle_status try_without_slow(struct search *s, const struct plan *base)
+/* Takes the plan if it is faster. */
+static enum fettle_status consider_speed(struct search *s, struct plan *best, const struct plan *p,
+					 double *least)
+{
+	double x;
+	enum fettle_status st;
+
+	if (plan_equal(p, best) || !plan_n_quantized(p, search_space(s)))
+		return FETTLE_OK;
+	st = search_objective(s, p, &x);
+	if (st || !(x < FASTER * *least))
+		return st;
+	*least = x;
+	plan_copy(best, p);
+	return FETTLE_OK;
+}
+
+/* What profiles show to be slower in int8, back in fp32. */
+static enum fettle_status without_slow_ops(struct search *s, const struct plan *base, struct plan *out)
 {
 	const struct space *space = search_space(s);
 	struct op_order gains = OP_ORDER_INIT;
-	struct plan p = PLAN_INIT;
 	double won = 0, lost = 0;
 	enum fettle_status st;
 	size_t i;
 
 	st = search_rank_ops(s, base, RANK_GAIN, &gains);
-	plan_copy(&p, base);
+	plan_copy(out, base);
 	for (i = 0; i < gains.n && !st; i++) {
 		won += fmax(gains.score[i], 0);
 		if (gains.score[i] >= 0 || !plan_can_fall_back(base, space, gains.op[i]))
 			continue;
 		lost -= gains.score[i];
-		p.choice[gains.op[i]] = space->v[gains.op[i]].fallback;
+		out->choice[gains.op[i]] = space->v[gains.op[i]].fallback;
 	}
-	if (!st && lost > SLOW_SHARE * (won + lost) && plan_n_quantized(&p, space)) {
-		search_stage(s, "without slow ops");
+	if (lost < SLOW_SHARE * (won + lost))
+		plan_copy(out, base);
+	op_order_release(&gains);
+	return st;
+}
+
+/* Int8 is not always faster: at the ends of a network, where data come and go as floats, and for some ops. */
+static enum fettle_status try_faster(struct search *s, const struct plan *base)
+{
+	const struct space *space = search_space(s);
+	struct plan best = PLAN_INIT, p = PLAN_INIT;
+	double first, least;
+	enum fettle_status st;
+	size_t i;
+
+	st = search_objective(s, base, &first);
+	least = first;
+	plan_copy(&best, base);
+	for (i = space->n_ops; i < space->n && !st; i++) {
+		if (!space->v[i].keeps_fp32 || space->v[i].apply == NO_OPTION)
+			continue;
+		plan_copy(&p, &best);
+		p.choice[i] = space->v[i].apply;
+		st = consider_speed(s, &best, &p, &least);
+	}
+	if (!st)
+		st = without_slow_ops(s, &best, &p);
+	if (!st)
+		st = consider_speed(s, &best, &p, &least);
+	if (!st && least < MUCH_FASTER * first) {
+		search_stage(s, "faster");
 		search_want(s, WANT_FASTER);
-		st = stage_try(s, &p, NULL);
+		st = stage_try(s, &best, NULL);
 		search_want(s, WANT_VERDICT);
 	}
-	op_order_release(&gains);
+	plan_release(&best);
 	plan_release(&p);
 	return st;
 }
@@ -189,7 +238,7 @@ enum fettle_status fettle_search(struct search *s, size_t leave)
 	if (!st && !score.met)
 		st = improve(s, &base, ERROR_NONE, &score);
 	if (!st)
-		st = score.met ? try_without_slow(s, &base) : fall_back(s, &base, leave);
+		st = score.met ? try_faster(s, &base) : fall_back(s, &base, leave);
 	plan_release(&base);
 	return st ? st : search_release(s);
 }

@@ -131,5 +131,7 @@ enum fettle_status search_rank_ops(struct search *s, const struct plan *p, enum 
 void op_order_release(struct op_order *o);
 /* The error of the model's output under a plan, as a share of the output, on a few batches. Costs no trial. */
 enum fettle_status search_estimate(struct search *s, const struct plan *p, double *error);
+/* Latency, or what else the user wants low, in units of the fp32 model's. Costs no trial. */
+enum fettle_status search_objective(struct search *s, const struct plan *p, double *value);
 
 #endif

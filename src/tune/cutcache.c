@@ -35,8 +35,7 @@ struct cutcache {
 
 /* One tensor of a cut. */
 struct cut_value {
-	const char *name;
-	struct tensor type;
+	struct value v;
 	struct entry *e;
 	struct buffer rows;
 };
@@ -185,7 +184,7 @@ static void keep(struct cutcache *c, struct entry *e, const struct tensor *t, co
 /* ---- where to cut ---- */
 
 /* Integer tensors between Q and DQ, one row per sample: the first dimension is the only one that may be anything. */
-static bool can_cut(const struct model *m, const struct node *n, struct tensor *type)
+static bool can_cut(const struct model *m, const struct node *n, struct value *out)
 {
 	const struct init *zero = n->n_in > 2 ? model_init(m, n->in[2]) : NULL;
 	const struct value *source;
@@ -199,8 +198,8 @@ static bool can_cut(const struct model *m, const struct node *n, struct tensor *
 	for (i = 1; i < source->type.rank; i++)
 		if (source->type.dims[i] < 0)
 			return false;
-	*type = source->type;
-	type->dtype = zero->t.dtype;
+	*out = (struct value){ .name = n->out[0], .type = source->type, .batch = source->batch };
+	out->type.dtype = zero->t.dtype;
 	return true;
 }
 
@@ -208,7 +207,7 @@ static bool can_cut(const struct model *m, const struct node *n, struct tensor *
 struct survey {
 	struct graph_index g;
 	uint64_t *prints;
-	struct tensor *types; /* of those that can be cut; DT_NONE: of the others */
+	struct value *at; /* those that can be cut; the others have no name */
 	bool *known, *nodes, *values;
 };
 
@@ -218,23 +217,23 @@ static void survey_init(struct survey *s, struct model *m)
 
 	graph_index_init(&s->g, m);
 	s->prints = xcalloc(s->g.n, sizeof(*s->prints));
-	s->types = xcalloc(s->g.n, sizeof(*s->types));
+	s->at = xcalloc(s->g.n, sizeof(*s->at));
 	s->known = xcalloc(s->g.n, sizeof(*s->known));
 	s->values = xcalloc(s->g.n, sizeof(*s->values));
 	s->nodes = xcalloc(m->nodes.n, sizeof(*s->nodes));
 	graph_fingerprints(&s->g, s->prints);
 	for (i = 0; i < m->nodes.n; i++) {
-		struct tensor type;
+		struct value v;
 
-		if (can_cut(m, m->nodes.v[i], &type))
-			s->types[graph_value(&s->g, m->nodes.v[i]->out[0])] = type;
+		if (can_cut(m, m->nodes.v[i], &v))
+			s->at[graph_value(&s->g, v.name)] = v;
 	}
 }
 
 static void survey_release(struct survey *s)
 {
 	free(s->prints);
-	free(s->types);
+	free(s->at);
 	free(s->known);
 	free(s->values);
 	free(s->nodes);
@@ -290,7 +289,7 @@ static void list_cut(struct cut_run *r, struct survey *s, struct cut_list *list,
 		e->pins++;
 		e->used = r->c->tick;
 		e->saves = saves;
-		VEC_PUSH(list, ((struct cut_value){ s->g.names[i], s->types[i], e, { .cap = 0 } }));
+		VEC_PUSH(list, ((struct cut_value){ s->at[i], e, { .cap = 0 } }));
 	}
 }
 
@@ -306,7 +305,7 @@ static void choose(struct cut_run *r, struct survey *s)
 
 		key_of(s, i, key);
 		e = find(c, key);
-		s->known[i] = s->types[i].dtype && e && !e->unfit && e->rows.n_have;
+		s->known[i] = s->at[i].name && e && !e->unfit && e->rows.n_have;
 	}
 	saves = cut_saves(s, &r->o);
 	if (saves >= WORTH_IT) {
@@ -315,7 +314,7 @@ static void choose(struct cut_run *r, struct survey *s)
 	}
 	for (i = 0; i < s->g.n; i++) {
 		key_of(s, i, key);
-		s->known[i] = s->types[i].dtype && map_get(&c->seen, key) != MAP_NONE &&
+		s->known[i] = s->at[i].name && map_get(&c->seen, key) != MAP_NONE &&
 			      !(find(c, key) && find(c, key)->unfit);
 	}
 	saves = cut_saves(s, &r->o);
@@ -323,7 +322,7 @@ static void choose(struct cut_run *r, struct survey *s)
 		list_cut(r, s, &r->capture, saves);
 	for (i = 0; i < s->g.n; i++) {
 		key_of(s, i, key);
-		if (s->types[i].dtype && map_get(&c->seen, key) == MAP_NONE)
+		if (s->at[i].name && map_get(&c->seen, key) == MAP_NONE)
 			map_set(&c->seen, arena_strdup(&c->keys, key), 1);
 	}
 }
@@ -354,7 +353,7 @@ static void add_names(const struct cut_list *l, const char **names, size_t *n)
 	size_t i;
 
 	for (i = 0; i < l->n; i++)
-		names[(*n)++] = l->v[i].name;
+		names[(*n)++] = l->v[i].v.name;
 }
 
 /* The network, or what of it is behind the start, with what is to be kept as further outputs. */
@@ -363,8 +362,7 @@ static enum fettle_status open_session(struct cut_run *r, bool part, struct mode
 {
 	size_t n = 0, i, n_start = part ? r->start.n : 0;
 	const char **names = xcalloc(r->m->n_outputs + r->start.n + r->capture.n, sizeof(*names));
-	const char **at = xcalloc(n_start + 1, sizeof(*at));
-	struct tensor *types = xcalloc(n_start + 1, sizeof(*types));
+	struct value *at = xcalloc(n_start + 1, sizeof(*at));
 	double start = clock_now();
 	enum fettle_status st;
 
@@ -375,16 +373,13 @@ static enum fettle_status open_session(struct cut_run *r, bool part, struct mode
 		add_names(&r->start, names, &n);
 	*model = model_derive(r->m);
 	model_set_outputs(*model, names, n);
-	for (i = 0; i < n_start; i++) {
-		at[i] = r->start.v[i].name;
-		types[i] = r->start.v[i].type;
-	}
+	for (i = 0; i < n_start; i++)
+		at[i] = r->start.v[i].v;
 	if (part)
-		model_cut(*model, at, types, n_start);
+		model_cut(*model, at, n_start);
 	st = session_new(out, r->o.rt, *model, r->o.session, err);
 	free(names);
 	free(at);
-	free(types);
 	r->session_seconds += clock_now() - start;
 	return st;
 }
@@ -415,7 +410,7 @@ static void bind_inputs(struct cut_run *r, struct session *s, const struct feed_
 			if (strcmp(r->m->inputs[k].name, name) == 0)
 				r->in[i] = b->inputs[k];
 		for (k = 0; k < r->start.n; k++)
-			if (strcmp(r->start.v[k].name, name) == 0)
+			if (strcmp(r->start.v[k].v.name, name) == 0)
 				r->in[i] = r->start.v[k].rows.t;
 	}
 }

@@ -359,8 +359,8 @@ static void settle(struct search *s)
 			: most && !broken(s, most) ? most->score.accuracy
 						   : useless,
 		.tie = finds_best ? trial_at(s, s->best)->score.accuracy : NAN,
-		/* while the search goes on after a success, ties in the objective go to the more accurate */
-		.exact_pass = (c->timeout > 0 && !s->held) || c->objective_noise <= 0,
+		/* where the search goes on after a success, ties in the objective go to the more accurate */
+		.exact_pass = s->held || c->timeout > 0 || c->enough > 1,
 	};
 	s->best_before = s->best;
 	s->least_before = s->least;
@@ -377,24 +377,27 @@ static bool wants_value(const struct search *s)
  * With a plan in hand that meets the criterion, another is of use only if it is faster, or as fast (within the noise)
  * and quantizes no less. That is measured in less time than its accuracy.
  */
-static enum fettle_status too_slow(struct search *s, struct trial *t, bool *too_slow)
+static enum fettle_status too_slow(struct search *s, struct trial *t, struct verdict *v, bool *too_slow)
 {
 	const struct trial *best = s->best_before ? trial_at(s, s->best_before) : NULL;
-	double x = NAN, limit;
+	double noise = fmax(s->c.objective_noise, 0), x = NAN, y, limit;
 	enum fettle_status st;
 
 	*too_slow = false;
-	if (s->want == WANT_VALUE || isnan(s->verdict.tie) || isnan(best->score.objective) ||
-	    s->c.objective_noise <= 0)
+	if (wants_value(s) || !best || !best->score.met || isnan(best->score.objective) ||
+	    (s->held && s->want != WANT_FASTER))
 		return FETTLE_OK;
 	st = s->c.backend->objective(s->c.self, t, &x, &s->err);
-	if (st == FETTLE_STOP)
-		return st;
+	if (st) /* a failure is the evaluation's to report */
+		return st == FETTLE_STOP ? st : FETTLE_OK;
+	y = best->score.objective;
 	limit = plan_gain(s, &t->plan) < plan_gain(s, &best->plan) - GAIN_EQUAL
-			? best->score.objective / (1 + s->c.objective_noise)
-			: fmax(s->least_before * (1 + s->c.objective_noise), best->score.objective);
-	if (st || x < limit)
-		return FETTLE_OK; /* a failure is the evaluation's to report */
+			? y / (1 + noise)
+			: fmax(s->least_before * (1 + noise), y);
+	if (x * (1 + noise) < y) /* then it is the best if it meets the criterion, no matter by how much */
+		v->tie = NAN;
+	if (x < limit || (x == y && noise <= 0))
+		return FETTLE_OK;
 	*too_slow = true;
 	t->score.early = true;
 	t->score.low = -INFINITY;
@@ -497,7 +500,7 @@ static void run_group(struct search *s, struct group *g)
 
 	for (i = 0; i < g->n; i++) {
 		if (!g->known[i])
-			g->st[i] = too_slow(s, &g->t[i], &g->skipped[i]);
+			g->st[i] = too_slow(s, &g->t[i], &g->verdicts[i], &g->skipped[i]);
 		if (!g->known[i] && !g->skipped[i] && !g->st[i])
 			fresh[n++] = g->t[i];
 	}
@@ -721,6 +724,24 @@ enum fettle_status search_estimate(struct search *s, const struct plan *p, doubl
 	st = s->c.backend->estimate(s->c.self, p, batches, error, &s->err);
 	if (st == FETTLE_UNSUPPORTED || st == FETTLE_BACKEND) { /* this plan cannot be had */
 		*error = INFINITY;
+		return FETTLE_OK;
+	}
+	return st ? backend_ended(s, st) : FETTLE_OK;
+}
+
+enum fettle_status search_objective(struct search *s, const struct plan *p, double *value)
+{
+	struct trial t = { .latency = NAN };
+	enum fettle_status st = go_on(s);
+
+	*value = INFINITY;
+	if (st)
+		return st;
+	plan_copy(&t.plan, p);
+	st = s->c.backend->objective(s->c.self, &t, value, &s->err);
+	plan_release(&t.plan);
+	if (st == FETTLE_UNSUPPORTED || st == FETTLE_BACKEND) { /* this plan cannot be had */
+		*value = INFINITY;
 		return FETTLE_OK;
 	}
 	return st ? backend_ended(s, st) : FETTLE_OK;

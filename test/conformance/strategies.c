@@ -269,7 +269,7 @@ static void keeps_to_the_time(const struct recipe_for_world *r, const struct str
 	world_init(&w, r, 7);
 	w.timeout = 12.5;
 	o = run(&w, strategy, 40);
-	check(o.st == FETTLE_OK && o.n_trials <= 13);
+	check(o.st == FETTLE_OK && w.n_runs <= 13); /* those that are only timed cost next to nothing */
 	check(w.last_start < w.timeout);
 	check(o.why == SEARCH_TIMEOUT || o.why == SEARCH_EXHAUSTED);
 	check((o.why == SEARCH_TIMEOUT) == (w.clock >= w.timeout));
@@ -277,7 +277,7 @@ static void keeps_to_the_time(const struct recipe_for_world *r, const struct str
 	for (i = 0; i < w.log.n; i++)
 		n_met += w.log.v[i].score.met;
 	check(o.why != SEARCH_TIMEOUT || w.log.n >= 9); /* it went on, whatever it met */
-	check(n_met < 2 || w.n_measured == n_met);
+	check(w.n_measured >= n_met);
 	plan_release(&o.best_plan);
 	world_release(&w);
 }

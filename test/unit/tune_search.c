@@ -1,6 +1,7 @@
 #include "unit/unit.h"
 
 #include "base/mem.h"
+#include "base/rng.h"
 #include "tune/search.h"
 
 /* Three ops with two quantized options and fp32 each. The accuracy of a plan is looked up by its digits. */
@@ -384,6 +385,320 @@ static void stages_are_copied(void **state)
 	search_free(b.s);
 }
 
+/* ---- verdicts before the end ---- */
+
+static void verdicts(void **state)
+{
+	static const struct {
+		const char *why;
+		struct verdict v;
+		double low, high;
+		bool certain;
+	} rows[] = {
+		{ "nothing is known yet", { true, 0.9, NAN, NAN, false }, -INFINITY, INFINITY, false },
+		{ "it cannot pass any more, and how badly is all the same",
+		  { true, 0.9, NAN, NAN, false },
+		  0,
+		  0.89,
+		  true },
+		{ "it cannot pass, but may be the best that failed",
+		  { true, 0.9, 0.5, NAN, false },
+		  0,
+		  0.89,
+		  false },
+		{ "it cannot even be that", { true, 0.9, 0.5, NAN, false }, 0, 0.49, true },
+		{ "as good as the best that failed: then more in int8 wins",
+		  { true, 0.9, 0.5, NAN, false },
+		  0,
+		  0.5,
+		  false },
+		{ "it passes whatever comes", { true, 0.9, 0.5, NAN, false }, 0.91, 1, true },
+		{ "it passes, but by how much is asked", { true, 0.9, 0.5, NAN, true }, 0.91, 1, false },
+		{ "it may still fall below", { true, 0.9, 0.5, NAN, false }, 0.89, 1, false },
+		{ "exactly what is asked: sums are rounded", { true, 0.9, NAN, NAN, false }, 0.9, 1, false },
+		{ "exactly what is asked, from below", { true, 0.9, NAN, NAN, false }, 0, 0.9, false },
+		{ "it may pass, but is worse than the best",
+		  { true, 0.9, NAN, 0.95, true },
+		  0.85,
+		  0.94,
+		  true },
+		{ "it may be better than the best", { true, 0.9, NAN, 0.95, true }, 0.85, 0.96, false },
+		{ "NaN stays NaN", { true, 0.9, 0.5, 0.95, true }, NAN, NAN, true },
+		{ "an error that is too high already", { false, 2, NAN, NAN, false }, 2.1, INFINITY, true },
+		{ "an error that is not", { false, 2, NAN, NAN, false }, 1.9, INFINITY, false },
+		{ "an error that cannot come to be too high", { false, 2, NAN, NAN, false }, 0, 1.9, true },
+		{ "higher than the least error of those that failed",
+		  { false, 2, 3, NAN, false },
+		  3.1,
+		  INFINITY,
+		  true },
+		{ "perhaps the least error of those that failed",
+		  { false, 2, 3, NAN, false },
+		  2.1,
+		  9,
+		  false },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(rows); i++)
+		if (verdict_certain(&rows[i].v, rows[i].low, rows[i].high) != rows[i].certain)
+			fail_msg("%s: %s", rows[i].why, rows[i].certain ? "not certain" : "certain");
+}
+
+/* What a value means: itself where it is wanted, else what it stands for. */
+enum { OF_NO_USE = -1000, PASSES = 1000 };
+
+static double meaning(const struct verdict *v, double x)
+{
+	double sign = v->higher_is_better ? 1 : -1;
+
+	if (isnan(x) || (!isnan(v->tie) && sign * (x - v->tie) < 0))
+		return OF_NO_USE;
+	if (sign * (x - v->meet) >= 0)
+		return v->exact_pass ? x : PASSES;
+	return !isnan(v->beat) && sign * (x - v->beat) >= 0 ? x : OF_NO_USE;
+}
+
+/* Certain is only what means the same over all of the interval; and what does, by more than rounding, is certain. */
+static void verdicts_by_brute_force(void **state)
+{
+	enum { STEPS = 24 };
+	size_t round, k, counts[2] = { 0, 0 };
+	struct rng r;
+
+	(void)state;
+	rng_seed(&r, 1);
+	for (round = 0; round < 200000; round++) {
+		/* multiples of 1/24, so that ends often fall on thresholds */
+#define SOME ((double)rng_below(&r, STEPS + 1) / STEPS)
+		struct verdict v = { rng_below(&r, 2) != 0, SOME, rng_below(&r, 2) ? SOME : NAN, NAN,
+				     rng_below(&r, 2) != 0 };
+		double low = SOME, high = low + SOME * SOME;
+		bool same = true, certain, clear = true;
+
+		if (rng_below(&r, 3) == 0) { /* the best meets the criterion; then values of passes count */
+			v.tie = v.higher_is_better ? fmax(v.meet, SOME) : fmin(v.meet, SOME);
+			v.exact_pass = true;
+			v.beat = NAN;
+		}
+		if (!isnan(v.beat)) /* what failed is worse than what is asked */
+			v.beat = v.higher_is_better ? fmin(v.beat, v.meet) : fmax(v.beat, v.meet);
+		for (k = 0; k <= 8 * STEPS; k++)
+			same &= meaning(&v, low + (high - low) * (double)k / (8 * STEPS)) == meaning(&v, low);
+		certain = verdict_certain(&v, low, high);
+		counts[certain]++;
+		if (certain && !same)
+			fail_msg("certain of %g .. %g, but it is not all the same: meet %g, beat %g, tie %g",
+				 low, high, v.meet, v.beat, v.tie);
+		for (k = 0; k < 2; k++) {
+			double end = k ? high : low;
+
+			clear &= fabs(end - v.meet) > 1e-6 && !(fabs(end - v.beat) < 1e-6) &&
+				 !(fabs(end - v.tie) < 1e-6);
+		}
+		if (same && clear && low < high && !certain)
+			fail_msg("not certain of %g .. %g, though it is all the same: meet %g, beat %g, tie "
+				 "%g",
+				 low, high, v.meet, v.beat, v.tie);
+	}
+	assert_true(counts[0] > 1000 && counts[1] > 1000);
+}
+
+/* A backend that looks at samples one by one and ends as soon as it may: what lab does, without a model. */
+enum { SAMPLES = 40 };
+
+struct early {
+	struct bench b;
+	bool right[N_PLANS][SAMPLES];
+	size_t evaluated, n_skipped;
+};
+
+static enum fettle_status early_run(void *self, struct trial *t, struct err *err)
+{
+	struct early *e = self;
+	size_t plan = digits(&t->plan), i, hits = 0;
+
+	(void)err;
+	e->b.n_runs++;
+	e->b.clock += 1e-3;
+	for (i = 0; i < SAMPLES; i++) {
+		double low = (double)hits / SAMPLES, high = low + (double)(SAMPLES - i) / SAMPLES;
+
+		if (t->verdict && i && verdict_certain(t->verdict, low, high)) {
+			t->score.early = true;
+			t->score.low = low;
+			t->score.high = high;
+			return FETTLE_OK;
+		}
+		hits += e->right[plan][i];
+		e->evaluated++;
+	}
+	t->score.accuracy = (double)hits / SAMPLES;
+	return FETTLE_OK;
+}
+
+static const struct search_backend early_backend = { .run = early_run,
+						     .objective = bench_measure,
+						     .now = bench_now };
+
+/* All plans, one by one; held in the middle if asked. */
+static void early_go(struct early *e, struct search_config c, const size_t *plans, bool hold)
+{
+	struct err err = ERR_INIT;
+	struct score score;
+	size_t i;
+
+	e->b.clock = 0;
+	e->b.n_runs = e->evaluated = 0;
+	c.space = &e->b.space;
+	c.backend = &early_backend;
+	c.self = e;
+	assert_ok(search_new(&e->b.s, &c, &err), err);
+	search_want(e->b.s, WANT_VERDICT);
+	for (i = 0; i < N_PLANS - 1; i++) {
+		if (hold && i == 3)
+			search_hold(e->b.s);
+		if (hold && i == 12)
+			search_release(e->b.s);
+		if (try_digits(&e->b, plans[i], &score) == FETTLE_STOP)
+			break;
+	}
+}
+
+/* With early verdicts and without: the same trials, the same best, the same end. */
+static void early_verdicts_change_nothing(void **state)
+{
+	struct early *e = xcalloc(1, sizeof(*e));
+	size_t plans[N_PLANS], round, i, k, saved = 0, skipped = 0;
+	struct rng r;
+
+	(void)state;
+	rng_seed(&r, 2);
+	for (round = 0; round < 3000; round++) {
+		struct search_config c =
+			HIGHER(.broken = rng_below(&r, 2) ? 0.7 : 0, .timeout = rng_below(&r, 2) ? 1000 : 0,
+			       .max_trials = rng_below(&r, 2) ? 20 : 0,
+			       .objective_noise = rng_below(&r, 2) ? 0.05 : 0);
+		bool hold = rng_below(&r, 2), by_noise = c.objective_noise > 0;
+		struct search *exact;
+		const struct trial *a, *b;
+		size_t evaluated;
+
+		bench_init(&e->b);
+		c.baseline = 0.9;
+		c.tolerance = 0.1 * (double)(1 + rng_below(&r, 6));
+		for (i = 0; i < N_OPS; i++)
+			e->b.ops[i].gain = by_noise ? (double)rng_below(&r, 3) : 0;
+		for (i = 0; i < N_PLANS; i++) {
+			double share = rng_unit(&r);
+
+			plans[i] = i;
+			/* few values: ties; steps of more than the noise, so that what it hides does not matter */
+			e->b.objective[i] = 1 + 0.2 * (double)rng_below(&r, 4);
+			for (k = 0; k < SAMPLES; k++)
+				e->right[i][k] = rng_unit(&r) < share;
+		}
+		rng_shuffle(&r, plans, N_PLANS - 1);
+		c.no_early = true;
+		early_go(e, c, plans, hold);
+		exact = e->b.s;
+		evaluated = e->evaluated;
+		c.no_early = false;
+		early_go(e, c, plans, hold);
+		assert_true(e->evaluated <= evaluated);
+		saved += evaluated - e->evaluated;
+		skipped += search_n_trials(e->b.s) - e->b.n_runs;
+		assert_int_equal(search_n_trials(e->b.s), search_n_trials(exact));
+		assert_int_equal(search_why(e->b.s), search_why(exact));
+		for (i = 1; i <= search_n_trials(exact); i++) {
+			const struct score *x = &search_trial(exact, i)->score,
+					   *y = &search_trial(e->b.s, i)->score;
+
+			assert_false(x->early);
+			if (!isnan(y->low) && (x->accuracy < y->low - 1e-12 || x->accuracy > y->high + 1e-12))
+				fail_msg("round %zu, trial %zu: %g, not within %g .. %g", round, i,
+					 x->accuracy, y->low, y->high);
+			if (y->met && !x->met)
+				fail_msg("round %zu, trial %zu: met, but %g does not", round, i, x->accuracy);
+		}
+		a = search_best_trial(exact);
+		b = search_best_trial(e->b.s);
+		if (a->number != b->number)
+			fail_msg("round %zu: best is trial %zu (%g, %g) instead of %zu (%g, %g)", round,
+				 b->number, b->score.accuracy, b->score.objective, a->number,
+				 a->score.accuracy, a->score.objective);
+		if (b->score.early) {
+			double accuracy = a->score.accuracy;
+
+			search_settle_best(e->b.s, accuracy);
+			assert_true(!b->score.early && b->score.accuracy == accuracy &&
+				    b->score.met == a->score.met && b->score.low == accuracy &&
+				    b->score.high == accuracy && b->score.loss == a->score.loss);
+		}
+		search_free(exact);
+		search_free(e->b.s);
+	}
+	assert_true(saved > 0 && skipped > 0);
+	free(e);
+}
+
+/* What is no faster than what there is already is not evaluated; unless every trial is to be. */
+static void slow_plans_are_not_evaluated(void **state)
+{
+	static const struct {
+		const char *why;
+		enum want want;
+		bool no_early, held;
+		double noise, gain, objective;
+		size_t runs;
+	} rows[] = {
+		{ "slower, with less in int8", WANT_VERDICT, false, false, 0.05, 1, 1.2, 1 },
+		{ "as fast, with less in int8", WANT_VERDICT, false, false, 0.05, 1, 1, 1 },
+		{ "faster", WANT_VERDICT, false, false, 0.05, 1, 0.8, 2 },
+		{ "larger, where there is no noise", WANT_VERDICT, false, false, 0, 0, 1.2, 1 },
+		{ "as large: the more accurate wins", WANT_VERDICT, false, false, 0, 0, 1, 2 },
+		{ "slower, but its value is wanted", WANT_VALUE, false, false, 0.05, 1, 1.2, 2 },
+		{ "slower, but all are to be evaluated", WANT_VERDICT, true, false, 0.05, 1, 1.2, 2 },
+		{ "slower, but the search is held", WANT_VERDICT, false, true, 0.05, 1, 1.2, 2 },
+		{ "held, but only what is faster is wanted", WANT_FASTER, false, true, 0.05, 1, 1.2, 1 },
+		{ "held, only what is faster is wanted, and it is", WANT_FASTER, false, true, 0.05, 1, 0.8,
+		  2 },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct err err = ERR_INIT;
+		struct score score;
+		struct bench b;
+
+		bench_init(&b);
+		b.ops[2].gain = rows[i].gain;
+		b.accuracy[0] = b.accuracy[2] = 1; /* 2: the last op in fp32 */
+		b.objective[0] = 1;
+		b.objective[2] = rows[i].objective;
+		assert_ok(bench_start(&b,
+				      HIGHER(.timeout = 100, .objective_noise = rows[i].noise,
+					     .no_early = rows[i].no_early),
+				      &err),
+			  err);
+		search_want(b.s, rows[i].want);
+		if (rows[i].held)
+			search_hold(b.s);
+		assert_int_equal(try_digits(&b, 0, &score), FETTLE_OK);
+		assert_int_equal(try_digits(&b, 2, &score), FETTLE_OK);
+		if (b.n_runs != rows[i].runs)
+			fail_msg("%s: %zu evaluations, want %zu", rows[i].why, b.n_runs, rows[i].runs);
+		if (rows[i].runs == 1) {
+			assert_true(score.early && !score.failed && !score.met && isnan(score.accuracy));
+			assert_non_null(strstr(search_trial(b.s, 2)->why, "no faster than trial 1"));
+			assert_int_equal(search_best_trial(b.s)->number, 1);
+		}
+		search_free(b.s);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -397,6 +712,10 @@ int main(void)
 		cmocka_unit_test(a_batch_answers_in_order),
 		cmocka_unit_test(ranks_come_sorted),
 		cmocka_unit_test(stages_are_copied),
+		cmocka_unit_test(verdicts),
+		cmocka_unit_test(verdicts_by_brute_force),
+		cmocka_unit_test(early_verdicts_change_nothing),
+		cmocka_unit_test(slow_plans_are_not_evaluated),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

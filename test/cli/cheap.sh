@@ -1,0 +1,100 @@
+# Trials that cost less than a whole evaluation must come to the same end as those that do not: the same plans in the same
+# order with the same verdicts, and the same model, to the byte.
+. test/lib.sh
+ex=examples
+m=$ex/fashion.onnx e=$ex/fashion_eval.npz
+# modelsize: latency is never twice the same, and which plan is the best would differ with it
+base="tune $m --calib $ex/fashion_calib.npz --eval $e --eval-samples 240 --threads 1 --tolerance 0.001 --recipe cle=off --objective modelsize --max-trials 30"
+same() { cmp -s "$1" "$2" && ok || bad "$3: $1 and $2 differ: $(diff "$1" "$2" | cut -c 1-150 | head -n 4)"; }
+
+# run NAME ARGS...: a run in the workspace $dir/NAME
+run() {
+	# shellcheck disable=SC2086
+	"$fettle" $base --workspace "$dir/$1" -o "$dir/$1.onnx" "${@:2}" >"$dir/$1.txt" 2>&1 </dev/null
+	code=$?
+	[ $code -le 1 ] || bad "$*: exit $code: $(tail -n 2 "$dir/$1.txt")"
+	"$fettle" history "$dir/$1" --json >"$dir/$1.json" || bad "$*: no history"
+	trials "$dir/$1.json" >"$dir/$1.trials"
+}
+trials() { /usr/bin/python3 -B -c "
+import json, sys
+d = json.load(open(sys.argv[1]))
+print('baseline', d['baseline'], 'best', d['best'], 'met', d['met'], 'stop', d['stop'])
+for t in d['trials']: print(t['trial'], t['stage'], t['met'], t['failed'], json.dumps(t['plan'], sort_keys=True))" "$1"; }
+
+# honest NAME EXACT: bounds hold the accuracy that the run to the end found, verdicts follow from it, early ends are called so
+honest() {
+	/usr/bin/python3 -B -c "
+import json, sys
+d, exact = (json.load(open(f)) for f in sys.argv[1:])
+key = lambda t: json.dumps(t['plan'], sort_keys=True)
+known = {key(t): t for t in exact['trials']}
+early = 0
+for t in d['trials']:
+    x = known.get(key(t))
+    low, high = t['accuracy_low'], t['accuracy_high']
+    early += t['accuracy'] is None
+    if not x or low is None: continue
+    assert low - 1e-9 <= x['accuracy'] <= high + 1e-9, (t['trial'], low, x['accuracy'], high)
+    assert t['met'] == x['met'], (t['trial'], 'verdict')
+    if t['accuracy'] is not None: assert t['accuracy'] == x['accuracy'], (t['trial'], t['accuracy'], x['accuracy'])
+best = d['trials'][d['best'] - 1]
+assert best['accuracy'] is not None, 'the best has no exact accuracy'
+assert d['met'] == best['met'] == (best['accuracy'] >= 0.999 * d['baseline'] - 1e-9), 'the best'
+print(early)" "$dir/$1.json" "$dir/$2.json" >"$dir/early" 2>"$dir/py" && ok || bad "$1 against $2: $(tail -n 1 "$dir/py")"
+	early=$(cat "$dir/early")
+}
+
+for s in basic mse_v2 fettle; do
+	run "$s-exact" --strategy $s --no-early --cache 0 --jobs 1
+	honest "$s-exact" "$s-exact"
+	is "$early == 0" "$s --no-early: trials that ended early"
+	is "$(wc -l <"$dir/$s-exact.trials") > 5" "$s: lines of trials"
+	k=0
+	for how in "" "--cache 0" "--jobs 2" "--cache 1M --jobs 2"; do
+		k=$((k + 1)) name=$s-$k
+		# shellcheck disable=SC2086
+		run "$name" --strategy $s $how
+		honest "$name" "$s-exact"
+		is "$early > 2" "$name: trials that ended early"
+		grep -q '^Saved, in fp32 passes: .* certain early' "$dir/$name.txt" && ok || bad "$name: not a word of what was saved"
+		# fettle goes by profiles, which are never twice the same: its plans may differ, their verdicts not
+		[ $s = fettle ] && [ "$(cut -d ' ' -f 6- "$dir/$name.trials")" != "$(cut -d ' ' -f 6- "$dir/$s-exact.trials")" ] && continue
+		same "$dir/$s-exact.trials" "$dir/$name.trials" "$s $how"
+		same "$dir/$s-exact.onnx" "$dir/$name.onnx" "$s $how, the model"
+	done
+done
+grep -q 'where plans part' "$dir/mse_v2-1.txt" && ok || bad "mse_v2: nothing came from the cache: $(grep Saved "$dir/mse_v2-1.txt")"
+grep -q 'where plans part' "$dir/basic-2.txt" && bad "--cache 0: something came from it" || ok
+grep -q 'side by side' "$dir/basic-3.txt" && ok || bad "--jobs 2: nothing ran side by side: $(grep Saved "$dir/basic-3.txt")"
+
+# a killed run goes on with what it knows of hard samples, and ends as the others
+"$fettle" $base --strategy basic --workspace "$dir/killed" >/dev/null 2>&1 </dev/null &
+pid=$!
+for _ in $(seq 50); do
+	sleep 0.1
+	[ "$("$fettle" history "$dir/killed" 2>/dev/null | grep -c '^ *[0-9]')" -ge 4 ] && break
+done
+kill -9 $pid 2>/dev/null
+wait $pid 2>/dev/null
+is "$? == 137" "the run was killed before its end"
+run killed --strategy basic --resume
+same "$dir/basic-exact.trials" "$dir/killed.trials" "killed and resumed"
+same "$dir/basic-exact.onnx" "$dir/killed.onnx" "killed and resumed, the model"
+
+# by confidence: what is reported of the best is the exact value all the same
+run confident --strategy basic --confidence 0.99
+honest confident basic-exact
+is "$early > 2" "--confidence: trials that ended early"
+best=$(/usr/bin/python3 -B -c "import json; d = json.load(open('$dir/confident.json')); print(d['trials'][d['best'] - 1]['accuracy'])")
+expect 0 '"value"' eval "$dir/confident.onnx" --data $e --samples 240 --threads 1 --json
+is "$(json value "$dir/out") - $best < 1e-9 && $best - $(json value "$dir/out") < 1e-9" "--confidence: the accuracy of the best"
+
+n=0
+for wrong in "--jobs 0;from 1" "--jobs two;jobs" "--jobs 1000000;jobs" "--cache x;number of bytes" "--cache -1;number of bytes" "--cache 2GG;number of bytes" "--confidence 1.5;below 1" "--confidence 1;below 1" "--confidence -0.1;valid number"; do
+	n=$((n + 1))
+	# shellcheck disable=SC2086
+	refuses "${wrong#*;}" $base ${wrong%%;*} --workspace "$dir/wrong$n"
+	[ -e "$dir/wrong$n" ] && bad "${wrong%%;*}: a refused run left a workspace" || ok
+done
+finish

@@ -1,0 +1,155 @@
+#include "unit/unit.h"
+
+#include "base/mem.h"
+#include "base/rng.h"
+#include "evaluate/hard.h"
+
+enum { N = 6 };
+
+static void assert_order(const struct hard *h, const size_t *want, const char *why)
+{
+	size_t place[N], i;
+
+	hard_order(h, place);
+	for (i = 0; i < N; i++)
+		if (place[i] != want[i])
+			fail_msg("%s: sample %zu comes at %zu, want %zu", why, place[i], i, want[i]);
+}
+
+static void what_fp32_says(void **state)
+{
+	static const struct {
+		const char *why;
+		double scores[N], margins[N];
+		bool has_scores, higher;
+		size_t want[N];
+	} rows[] = {
+		{ "wrong ones first, then the closest",
+		  { 0 },
+		  { 5, -1, 0.5, 3, -2, 0.1 },
+		  false,
+		  true,
+		  { 1, 4, 5, 2, 3, 0 } },
+		{ "without margins, the worst scores first",
+		  { 0.9, 0.1, 0.5, 0.7, 0.2, 0.3 },
+		  { NAN, NAN, NAN, NAN, NAN, NAN },
+		  true,
+		  true,
+		  { 1, 4, 5, 2, 3, 0 } },
+		{ "the highest where lower is better",
+		  { 0.1, 9, 4, 3, 8, 7 },
+		  { NAN, NAN, NAN, NAN, NAN, NAN },
+		  true,
+		  false,
+		  { 1, 4, 5, 2, 3, 0 } },
+		{ "equal ones in their own order",
+		  { 0 },
+		  { 1, 1, 1, 1, 1, 1 },
+		  false,
+		  true,
+		  { 0, 1, 2, 3, 4, 5 } },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct hard *h = hard_new(N, rows[i].has_scores ? rows[i].scores : NULL, rows[i].margins,
+					  rows[i].higher);
+
+		assert_order(h, rows[i].want, rows[i].why);
+		hard_free(h);
+	}
+	hard_free(NULL);
+}
+
+/* Trials teach more than fp32; what they did not look at, they say nothing of. */
+static void what_trials_teach(void **state)
+{
+	static const double fp32[N] = { 1, 1, 1, 1, 1, 0 }, margins[N] = { 6, 5, 4, 3, 2, -1 },
+			    trial[N] = { 0, 1, 1, NAN, 1, 0 };
+	static const size_t
+		before[N] = { 5, 4, 3, 2, 1, 0 },
+		/* 0 failed; 5 fails as ever; 3 was not looked at and keeps its guess; the others passed */
+		once[N] = { 5, 0, 3, 4, 2, 1 };
+	struct hard *h = hard_new(N, fp32, margins, true);
+
+	(void)state;
+	assert_order(h, before, "by margin");
+	hard_learn(h, trial);
+	assert_order(h, once, "after a trial");
+	hard_free(h);
+}
+
+/* hundreds of trials: counts that are full stay as they are, and the order is still a permutation */
+static void counts_do_not_overflow(void **state)
+{
+	double fp32[N] = { 1, 1, 1, 1, 1, 1 }, trial[N] = { 1, 1, 0, 1, 1, 1 };
+	struct hard *h = hard_new(N, fp32, NULL, true);
+	size_t place[N], i;
+	bool seen[N] = { false };
+	char *text;
+
+	(void)state;
+	for (i = 0; i < 700; i++)
+		hard_learn(h, trial);
+	hard_order(h, place);
+	assert_int_equal(place[0], 2);
+	for (i = 0; i < N; i++)
+		seen[place[i]] = true;
+	for (i = 0; i < N; i++)
+		assert_true(seen[i]);
+	text = hard_save(h);
+	assert_memory_equal(text + 4 * 2, "ffff", 4);
+	assert_memory_equal(text + 4 * 1, "ff00", 4);
+	free(text);
+	hard_free(h);
+}
+
+/* Saved and restored, it orders as before; text of another size changes nothing. */
+static void comes_back_from_a_history(void **state)
+{
+	double fp32[N], margins[N], trial[N];
+	size_t a[N], b[N], i, round, k;
+	struct rng r;
+
+	(void)state;
+	rng_seed(&r, 5);
+	for (round = 0; round < 50; round++) {
+		struct hard *h, *again;
+		char *text;
+
+		for (i = 0; i < N; i++) {
+			fp32[i] = (double)rng_below(&r, 2);
+			margins[i] = rng_normal(&r);
+		}
+		h = hard_new(N, fp32, margins, true);
+		again = hard_new(N, fp32, margins, true);
+		for (k = rng_below(&r, 8); k > 0; k--) {
+			for (i = 0; i < N; i++)
+				trial[i] = rng_below(&r, 3) ? (double)rng_below(&r, 2) : NAN;
+			hard_learn(h, trial);
+		}
+		text = hard_save(h);
+		hard_restore(again, "00");
+		hard_restore(again, text);
+		hard_restore(again, "");
+		hard_order(h, a);
+		hard_order(again, b);
+		assert_memory_equal(a, b, sizeof(a));
+		free(text);
+		hard_free(h);
+		hard_free(again);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_fp32_says),
+		cmocka_unit_test(what_trials_teach),
+		cmocka_unit_test(counts_do_not_overflow),
+		cmocka_unit_test(comes_back_from_a_history),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
