@@ -5,7 +5,7 @@
  *
  * rounding MODEL CALIB EVAL blocks [ALGORITHM [ITERATIONS]]: each block's output with weights to the nearest, rounded
  * op by op, and block by block, given the same input, on the samples held out; then the same for the whole model's
- * output, op by op and block by block throughout, on an eighth of EVAL's samples.
+ * output, op by op and block by block throughout, on EVAL's samples.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,7 +120,7 @@ static double error_of(struct bench *b, const struct rounding *r)
 	double e;
 
 	must(quantize_rounded(b->z, &b->plan, r, NULL, &m, &err));
-	must(part_open(&p, &src, &b->plan.recipes.finetune, 0, b->s->ops.n, m, &err));
+	must(part_open(&p, &src, &b->plan.recipes.finetune, true, 0, b->s->ops.n, m, &err));
 	must(part_error(&p, m, &e, &err));
 	part_close(&p);
 	model_free(m);

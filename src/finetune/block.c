@@ -190,7 +190,7 @@ enum fettle_status block_choose(struct quantizer *q, const struct qplan *plan,
 
 	c.now.v = xcalloc(r->n, sizeof(struct rounded *));
 	memcpy(c.now.v, r->v, r->n * sizeof(struct rounded *));
-	st = part_open(&c.part, s, &plan->recipes.finetune, first, end, quantized, err);
+	st = part_open(&c.part, s, &plan->recipes.finetune, false, first, end, quantized, err);
 	if (st)
 		goto out;
 	forget(&c, b);

@@ -272,7 +272,7 @@ static void find_ends(struct part *p)
 }
 
 enum fettle_status part_open(struct part *p, const struct finetune_source *s, const struct finetune *o,
-			     size_t first, size_t end, struct model *quantized, struct err *err)
+			     bool all, size_t first, size_t end, struct model *quantized, struct err *err)
 {
 	const char **cut = NULL, **outputs = NULL;
 	enum fettle_status st;
@@ -281,6 +281,8 @@ enum fettle_status part_open(struct part *p, const struct finetune_source *s, co
 	st = capture_split(s, o, &p->raw, &p->split, err);
 	if (st)
 		goto out;
+	if (all)
+		p->split.held = 0;
 	find_ends(p);
 	p->n_inputs = locate(p, quantized, &cut, &outputs);
 	p->inputs = xcalloc(p->n_inputs + 1, sizeof(*p->inputs));

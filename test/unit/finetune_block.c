@@ -114,7 +114,7 @@ static void check_part(struct bed *b, struct model *m, int first, int last)
 	double e, sum = 0, signal = 0;
 	size_t k;
 
-	assert_ok(part_open(&p, &b->source, &o, (size_t)first, (size_t)last + 1, m, &err), err);
+	assert_ok(part_open(&p, &b->source, &o, false, (size_t)first, (size_t)last + 1, m, &err), err);
 	assert_int_equal(p.n_outputs, 1);
 	assert_ok(part_session_open(&s, &p, m, &err), err);
 	for (k = 0; k < p.split.n - p.split.held; k++) {
