@@ -25,7 +25,7 @@ check: build
 
 test:
 	@$(MAKE) --no-print-directory check TARGETS="all tests"
-	@cd $(BUILD) && ctest --output-on-failure
+	@cd $(BUILD) && ctest -j$(JOBS) --output-on-failure
 
 # the same tests under AddressSanitizer and UndefinedBehaviorSanitizer
 asan:
