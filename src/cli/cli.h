@@ -89,7 +89,8 @@ int print_json(json_t *j);                        /* and frees it */
 struct flag { /* a setting of the configuration under another name */
 	const char *name, *key, *value;
 };
-void show_trial(void *progress, const struct fettle_progress_info *i); /* a fettle_on_trial_fn */
+size_t flags_given(const struct flag *v, size_t n, struct fettle_setting *out); /* how many were */
+void show_trial(void *progress, const struct fettle_progress_info *i);          /* a fettle_on_trial_fn */
 void show_row(struct table *table, const char *name, const struct fettle_measure *m);
 const char *why_stopped(const struct fettle_tuned *t);
 json_t *tuned_json(const struct fettle_tuned *t);

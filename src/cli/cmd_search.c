@@ -182,7 +182,6 @@ static int run(int argc, char **argv)
 		{ "quiet", NULL, "no progress", .flag = &quiet },
 	};
 	const char *rest[128];
-	size_t i, n_settings = 0;
 	int n;
 
 	if (argc > 128)
@@ -192,12 +191,8 @@ static int run(int argc, char **argv)
 		return args_exit(n);
 	if (n > 1 || (!n && !show_config))
 		return usage_error(&cmd_search, n ? "one model at a time" : "which model?");
-	for (i = 0; i < N_FLAGS; i++)
-		if (flags[i].value)
-			settings[n_settings++] =
-				(struct fettle_setting){ flags[i].key, flags[i].value, flags[i].name };
 	o.settings = settings;
-	o.n_settings = n_settings;
+	o.n_settings = flags_given(flags, N_FLAGS, settings);
 	o.model = n ? rest[0] : NULL;
 	o.helper = "/proc/self/exe";
 	return show_config ? print_config(&o, plugin) : search(&o, plugin, json, quiet);

@@ -281,6 +281,16 @@ static int tune(struct fettle_options *o, const char *plugin, bool json, bool qu
 	return code;
 }
 
+size_t flags_given(const struct flag *v, size_t n, struct fettle_setting *out)
+{
+	size_t i, given = 0;
+
+	for (i = 0; i < n; i++)
+		if (v[i].value)
+			out[given++] = (struct fettle_setting){ v[i].key, v[i].value, v[i].name };
+	return given;
+}
+
 static int run(int argc, char **argv)
 {
 	struct fettle_options o = FETTLE_OPTIONS_INIT;
@@ -363,7 +373,6 @@ static int run(int argc, char **argv)
 		{ "quiet", NULL, "no progress", .flag = &quiet },
 	};
 	const char *rest[128];
-	size_t i, n_settings = 0;
 	int n;
 
 	if (argc > 128)
@@ -373,12 +382,8 @@ static int run(int argc, char **argv)
 		return args_exit(n);
 	if (n > 1 || (!n && !show_config))
 		return usage_error(&cmd_tune, n ? "one model at a time" : "which model?");
-	for (i = 0; i < N_FLAGS; i++)
-		if (flags[i].value)
-			settings[n_settings++] =
-				(struct fettle_setting){ flags[i].key, flags[i].value, flags[i].name };
 	o.settings = settings;
-	o.n_settings = n_settings;
+	o.n_settings = flags_given(flags, N_FLAGS, settings);
 	o.model = n ? rest[0] : NULL;
 	o.recipes = recipes.v;
 	o.n_recipes = recipes.n;
