@@ -4,7 +4,7 @@
 ex=examples
 m=$ex/fashion.onnx e=$ex/fashion_eval.npz
 # modelsize: latency is never twice the same, and which plan is the best would differ with it
-base="tune $m --calib $ex/fashion_calib.npz --eval $e --eval-samples 240 --threads 1 --tolerance 0.001 --recipe cle=off --objective modelsize --max-trials 30"
+base="tune $m --calib $ex/fashion_calib.npz --eval $e --eval-samples 200 --samples 40 --threads 1 --tolerance 0.001 --recipe cle=off --objective modelsize --max-trials 30"
 same() { cmp -s "$1" "$2" && ok || bad "$3: $1 and $2 differ: $(diff "$1" "$2" | cut -c 1-150 | head -n 4)"; }
 
 # run NAME ARGS...: a run in the workspace $dir/NAME
@@ -96,7 +96,7 @@ run confident --strategy basic --confidence 0.99
 honest confident basic-exact
 is "$early > 2" "--confidence: trials that ended early"
 best=$(/usr/bin/python3 -B -c "import json; d = json.load(open('$dir/confident.json')); print(d['trials'][d['best'] - 1]['accuracy'])")
-expect 0 '"value"' eval "$dir/confident.onnx" --data $e --samples 240 --threads 1 --json
+expect 0 '"value"' eval "$dir/confident.onnx" --data $e --samples 200 --threads 1 --json
 is "$(json value "$dir/out") - $best < 1e-9 && $best - $(json value "$dir/out") < 1e-9" "--confidence: the accuracy of the best"
 
 n=0

@@ -272,7 +272,7 @@ esc=$(printf '\033')
 grep -q "$esc" "$dir/out" && bad "escape codes in a pipe" || ok
 if script -qc true /dev/null >/dev/null 2>&1; then
 	n=$((n + 1))
-	script -qec "stty cols 60; $fettle tune $m $data --max-trials 9 --workspace $dir/w$n" /dev/null >"$dir/tty" </dev/null
+	script -qec "stty cols 60; $fettle tune $m $data --strategy basic --recipe cle=off --max-trials 9 --workspace $dir/w$n" /dev/null >"$dir/tty" </dev/null
 	grep -q "$esc\[1mmodel" "$dir/tty" && ok || bad "no bold head on a terminal"
 	tr '\r' '\n' <"$dir/tty" | sed "s/$esc\[K//" | grep 's left, trial' >"$dir/lines"
 	awk 'length > 59 { exit 1 } END { exit NR < 5 }' "$dir/lines" && ok || bad "the live line: $(head -n 3 "$dir/lines")"
