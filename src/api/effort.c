@@ -76,11 +76,10 @@ void effort_restrict(struct run *u)
 {
 	const struct fettle_options *o = &u->r.o;
 	const struct metric_type *type = u->lab.metric ? metric_type(u->lab.metric) : NULL;
-	const char *what = o->evaluate      ? "the evaluator is a function"
-			   : o->eval_source ? "the evaluation data comes from a function"
-			   : type && u->lab.metric && !metric_is_listed(type)
-				   ? "the metric is not fettle's own"
-				   : NULL;
+	const char *what = o->evaluate                       ? "the evaluator is a function"
+			   : o->eval_source                  ? "the evaluation data comes from a function"
+			   : type && !metric_is_listed(type) ? "the metric is not fettle's own"
+							     : NULL;
 
 	if (u->lab.o.jobs > 1 && what) {
 		char *note = xstrfmt("trials run one at a time: %s", what);

@@ -97,7 +97,7 @@ static double mean_of(const double *scores, size_t n)
 }
 
 /* What the value can still be: for certain, or, if so little will do, with some confidence. */
-static void bounds(const struct evaluation *e, size_t rest, struct accuracy *out)
+static void bounds(const struct evaluation *e, size_t rest, double baseline, struct accuracy *out)
 {
 	double low, high;
 
@@ -105,8 +105,8 @@ static void bounds(const struct evaluation *e, size_t rest, struct accuracy *out
 	if (!e->paired || !rest)
 		return;
 	paired_bounds(e->paired, &low, &high);
-	out->low = fmax(out->low, mean_of(e->baseline, e->n_scores) - high);
-	out->high = fmin(out->high, mean_of(e->baseline, e->n_scores) - low);
+	out->low = fmax(out->low, baseline - high);
+	out->high = fmin(out->high, baseline - low);
 }
 
 static enum fettle_status finish(const struct evaluation *e, struct accuracy *out, struct err *err)
@@ -127,7 +127,7 @@ enum fettle_status evaluate_accuracy(const struct evaluation *e, struct accuracy
 	struct feed_batch b = FEED_BATCH_INIT;
 	enum fettle_status st = FETTLE_OK;
 	size_t k, total = feed_samples(e->feed);
-	double *row = NULL;
+	double *row = NULL, baseline = e->paired ? mean_of(e->baseline, e->n_scores) : NAN;
 
 	*out = (struct accuracy){ .value = NAN, .low = -INFINITY, .high = INFINITY };
 	metric_reset(e->metric);
@@ -153,7 +153,7 @@ enum fettle_status evaluate_accuracy(const struct evaluation *e, struct accuracy
 			st = fail(err, FETTLE_STOP, "evaluation was stopped");
 			goto out;
 		}
-		bounds(e, total - out->samples, out);
+		bounds(e, total - out->samples, baseline, out);
 		if (e->certain && out->samples < total && e->certain(e->judge, out->low, out->high))
 			goto out;
 	}

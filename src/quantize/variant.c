@@ -50,6 +50,17 @@ static void finish(struct variant *v, struct rewrite *w)
 	w->text = (struct str)STR_INIT;
 }
 
+static enum fettle_status deliver(struct variant *v, enum fettle_status st, struct variant **out)
+{
+	if (!v->text)
+		v->text = xstrdup("");
+	if (st)
+		variant_free(v);
+	else
+		*out = v;
+	return st;
+}
+
 enum fettle_status variant_new(struct variant **out, struct runtime *rt, struct subject *base,
 			       const struct recipes *r, struct feed *feed, const struct calibrate_options *o,
 			       struct err *err)
@@ -69,13 +80,7 @@ enum fettle_status variant_new(struct variant **out, struct runtime *rt, struct 
 			finish(v, &w);
 		rewrite_release(&w);
 	}
-	if (!v->text)
-		v->text = xstrdup("");
-	if (st)
-		variant_free(v);
-	else
-		*out = v;
-	return st;
+	return deliver(v, st, out);
 }
 
 enum fettle_status variant_read(struct variant **out, struct subject *base, const char *text, struct err *err)
@@ -89,13 +94,7 @@ enum fettle_status variant_read(struct variant **out, struct subject *base, cons
 	if (!st)
 		finish(v, &w);
 	rewrite_release(&w);
-	if (!v->text)
-		v->text = xstrdup("");
-	if (st)
-		variant_free(v);
-	else
-		*out = v;
-	return st;
+	return deliver(v, st, out);
 }
 
 void variant_free(struct variant *v)

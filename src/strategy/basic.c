@@ -29,16 +29,7 @@ enum fettle_status basic_traverse(struct search *s)
 	enum fettle_status st;
 
 	search_want(s, WANT_VERDICT);
-	st = stage_default(s);
-	if (st)
-		return st;
-	st = stage_all_recipes(s);
-	if (st)
-		return st;
-	st = stage_op_types(s);
-	if (st)
-		return st;
-	st = stage_recipes(s);
+	st = stage_settings(s);
 	if (st)
 		return st;
 	return fall_back(s);

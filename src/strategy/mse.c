@@ -5,16 +5,7 @@ static enum fettle_status mse_traverse(struct search *s)
 	enum fettle_status st;
 
 	search_want(s, WANT_VERDICT);
-	st = stage_default(s);
-	if (st)
-		return st;
-	st = stage_all_recipes(s);
-	if (st)
-		return st;
-	st = stage_op_types(s);
-	if (st)
-		return st;
-	st = stage_recipes(s);
+	st = stage_settings(s);
 	if (st)
 		return st;
 	return stage_fall_back_by(s, RANK_OUTPUT_MSE);

@@ -38,13 +38,7 @@ static enum fettle_status mse_v2_traverse(struct search *s)
 	bool met = false;
 
 	search_want(s, WANT_VERDICT);
-	st = stage_default(s);
-	if (st)
-		goto out;
-	st = stage_all_recipes(s);
-	if (st)
-		goto out;
-	st = stage_op_types_alike(s);
+	st = stage_settings_alike(s);
 	if (st || fallback_base(s, &base))
 		goto out;
 	search_stage(s, "fallback");

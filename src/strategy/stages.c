@@ -95,6 +95,32 @@ enum fettle_status stage_recipes(struct search *s)
 	return try_params(s, PARAM_RECIPE, leave);
 }
 
+/* What every way to settings begins with. */
+static enum fettle_status stage_defaults(struct search *s)
+{
+	enum fettle_status st = stage_default(s);
+
+	return st ? st : stage_all_recipes(s);
+}
+
+enum fettle_status stage_settings(struct search *s)
+{
+	enum fettle_status st;
+
+	st = stage_defaults(s);
+	if (st)
+		return st;
+	st = stage_op_types(s);
+	return st ? st : stage_recipes(s);
+}
+
+enum fettle_status stage_settings_alike(struct search *s)
+{
+	enum fettle_status st = stage_defaults(s);
+
+	return st ? st : stage_op_types_alike(s);
+}
+
 void fall_back_all(struct plan *p, const struct space *space)
 {
 	size_t i;

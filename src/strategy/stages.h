@@ -34,6 +34,11 @@ enum fettle_status stage_op_types(struct search *s);
 /* Each recipe, then each number of samples, on the best plan so far. */
 enum fettle_status stage_recipes(struct search *s);
 
+/* All that comes before fallback: default, all recipes, op types, then recipes one by one. */
+enum fettle_status stage_settings(struct search *s);
+/* The same for strategies whose point the settings are not: default, all recipes, op types alike. */
+enum fettle_status stage_settings_alike(struct search *s);
+
 /* ---- fallback: `base` is the plan whose ops fall back, `order` says which first ---- */
 
 /* Everything in fp32 that may be. */

@@ -135,7 +135,8 @@ void lab_release(struct lab *l); /* what is kept between trials; the rest is the
 /* trial.c: trials, one or several side by side */
 bool has_evaluator(const struct lab *l);
 int lab_threads(const struct lab *l); /* of a trial's session: one when trials run side by side */
-enum fettle_status lab_evaluate_file(struct lab *l, const char *path, double *value, struct err *err);
+enum fettle_status lab_evaluate_file(struct lab *l, const char *path, progress_fn go_on, double *value,
+				     struct err *err);
 enum fettle_status lab_run(void *lab, struct trial *t, struct err *err);
 void lab_run_all(void *lab, struct trial *t, size_t n, enum fettle_status *st, struct err *err);
 void lab_settle(void *lab);

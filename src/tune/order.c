@@ -26,16 +26,16 @@ void order_free(struct order *o)
 static struct order *order_new(const struct feed *feed)
 {
 	struct order *o = xcalloc(1, sizeof(*o));
-	size_t i;
+	size_t i, numbers = 0;
 
 	o->n = feed_samples(feed);
 	o->sample = xcalloc(o->n, sizeof(*o->sample));
 	for (i = 0; i < o->n; i++) {
 		o->sample[i] = feed_sample(feed, i);
-		if (o->sample[i] >= o->size_max)
-			o->size_max = o->sample[i] + 1;
+		if (o->sample[i] >= numbers)
+			numbers = o->sample[i] + 1;
 	}
-	o->place = xcalloc(o->size_max, sizeof(*o->place));
+	o->place = xcalloc(numbers, sizeof(*o->place));
 	for (i = 0; i < o->n; i++)
 		o->place[o->sample[i]] = i;
 	return o;
@@ -113,7 +113,7 @@ struct recorder {
 	bool keep;
 };
 
-static void drop_reference(struct lab *l)
+void lab_drop_reference(struct lab *l)
 {
 	size_t i;
 
@@ -155,7 +155,7 @@ static enum fettle_status record_run(void *self, const struct feed_batch *b, str
 	for (i = 0; i < l->n_reference && r->keep; i++)
 		r->keep = rows_put(&l->reference[i], &out[i], place, b->valid);
 	if (!r->keep)
-		drop_reference(l);
+		lab_drop_reference(l);
 	return FETTLE_OK;
 }
 
@@ -215,7 +215,7 @@ enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err 
 		return st;
 	start = clock_now();
 	if (has_evaluator(l)) {
-		st = lab_evaluate_file(l, l->o.model, &out->value, err);
+		st = lab_evaluate_file(l, l->o.model, lab_go_on, &out->value, err);
 	} else {
 		l->order = order_new(l->eval);
 		e.net = (struct network){ record_run, &r, session_n_outputs(l->fp32) };

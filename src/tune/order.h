@@ -13,12 +13,12 @@ struct order {
 	struct feed
 		*feed; /* the hardest first, or at random; NULL: the metric needs them in their own order */
 	struct hard *hard; /* NULL: at random, for verdicts by confidence */
-	size_t size_max;   /* of place[] */
 };
 
 /* Where the samples of a batch are; valid until the next call with the same scratch. */
 const size_t *order_places(const struct order *o, const struct feed_batch *b, size_t **scratch);
 void order_free(struct order *o);
+void lab_drop_reference(struct lab *l); /* what the fp32 model said is forgotten */
 
 /* The fp32 model as a network that runs nothing where its outputs were kept (l->reference); for one thread. */
 struct recall {

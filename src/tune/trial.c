@@ -56,11 +56,7 @@ void lab_forget_stands(struct lab *l)
 	plan_release(&l->kept);
 	free(l->kept_scores);
 	l->kept_scores = NULL;
-	for (i = 0; i < l->n_reference; i++)
-		rows_release(&l->reference[i]);
-	free(l->reference);
-	l->reference = NULL;
-	l->n_reference = 0;
+	lab_drop_reference(l);
 	order_free(l->order);
 	l->order = NULL;
 }
@@ -74,15 +70,23 @@ static struct stand *stand_at(struct lab *l, size_t i)
 	return &l->stands[i];
 }
 
-/* The one that has this plan's model; else the first, to be given it. */
-static struct stand *stand_for(struct lab *l, const struct plan *p)
+/* The one that has this plan's model, or NULL. */
+static struct stand *stand_with(const struct lab *l, const struct plan *p)
 {
 	size_t i;
 
-	for (i = 0; i < n_stands(l); i++)
-		if (stand_at(l, i)->model && plan_equal(&stand_at(l, i)->plan, p))
-			return stand_at(l, i);
-	return stand_at(l, 0);
+	for (i = 0; l->stands && i < n_stands(l); i++)
+		if (l->stands[i].model && plan_equal(&l->stands[i].plan, p))
+			return &l->stands[i];
+	return NULL;
+}
+
+/* The same; else the first, to be given it. */
+static struct stand *stand_for(struct lab *l, const struct plan *p)
+{
+	struct stand *d = stand_with(l, p);
+
+	return d ? d : stand_at(l, 0);
 }
 
 static enum fettle_status make_model(struct lab *l, struct stand *d, const struct plan *p, double *seconds,
@@ -164,11 +168,11 @@ static bool trial_goes_on(void *lab, size_t done, size_t total)
 }
 
 /* the user's program or function */
-enum fettle_status lab_evaluate_file(struct lab *l, const char *path, double *value, struct err *err)
+enum fettle_status lab_evaluate_file(struct lab *l, const char *path, progress_fn go_on, double *value,
+				     struct err *err)
 {
-	l->main = pthread_self();
 	if (l->o.eval_cmd)
-		return evaluate_command(l->o.eval_cmd, path, lab_go_on, l, value, err);
+		return evaluate_command(l->o.eval_cmd, path, go_on, l, value, err);
 	*value = l->o.evaluate(l->o.evaluate_self, path);
 	if (isnan(*value))
 		return fail(err, FETTLE_INVALID, "the evaluator gave no number");
@@ -181,10 +185,8 @@ static enum fettle_status evaluate_saved(struct lab *l, const struct stand *d, d
 	enum fettle_status st;
 
 	st = model_save(d->model, path, err);
-	if (!st && l->o.eval_cmd)
-		st = evaluate_command(l->o.eval_cmd, path, trial_goes_on, l, value, err);
-	else if (!st)
-		st = lab_evaluate_file(l, path, value, err);
+	if (!st)
+		st = lab_evaluate_file(l, path, trial_goes_on, value, err);
 	unlink(path);
 	free(path);
 	return st;
@@ -480,22 +482,12 @@ void lab_run_all(void *lab, struct trial *t, size_t n, enum fettle_status *st, s
 
 /* ---- afterwards ---- */
 
-static const struct stand *stand_with(const struct lab *l, const struct plan *p)
-{
-	size_t i;
-
-	for (i = 0; l->stands && i < n_stands(l); i++)
-		if (l->stands[i].model && l->stands[i].scores && plan_equal(&l->stands[i].plan, p))
-			return &l->stands[i];
-	return NULL;
-}
-
 void lab_learn(struct lab *l, const struct trial *t)
 {
 	const struct stand *d = stand_with(l, &t->plan);
 	char *text;
 
-	if (!d || t->score.failed || !l->order || !t->samples || t->repeated)
+	if (!d || !d->scores || t->score.failed || !l->order || !t->samples || t->repeated)
 		return;
 	if (t->score.met) {
 		plan_copy(&l->kept, &t->plan);
