@@ -415,7 +415,8 @@ FETTLE_API enum fettle_status fettle_register_strategy(struct fettle *f,
 						       const struct fettle_strategy *strategy);
 
 enum fettle_param_kind { FETTLE_PARAM_OP, FETTLE_PARAM_RECIPE, FETTLE_PARAM_SAMPLES };
-enum fettle_mode { FETTLE_MODE_FP32, FETTLE_MODE_STATIC, FETTLE_MODE_DYNAMIC };
+/* the last is static in 16 bits, on offer with the recipe auto_mp */
+enum fettle_mode { FETTLE_MODE_FP32, FETTLE_MODE_STATIC, FETTLE_MODE_DYNAMIC, FETTLE_MODE_WIDE };
 struct fettle_param {
 	enum fettle_param_kind kind;
 	const char *name; /* the op's, the recipe's, "samples" */

@@ -206,12 +206,19 @@ bool fettle_recipe(size_t i, struct fettle_recipe *out)
 {
 	const struct recipe_info *info = &recipe_infos[i];
 
-	if (i == n_recipe_infos) {
+	static const char *const values[] = {
+		[RECIPE_SWITCH] = "on, off",
+		[RECIPE_ALPHA] = "on (0.5), off, 0 to 1, auto",
+		[RECIPE_FINETUNE] = "on (gram), off, gram, adaround, adaquant; each also with :block"
+	};
+
+	if (i == n_recipe_infos) { /* what a search does, not what a plan has */
 		*out = (struct fettle_recipe){
-			.name = "finetune",
-			.summary = "weights are rounded so that ops' outputs change least (include_fast_ft)",
+			.name = "auto_mp",
+			.summary =
+				"ops go to 16 bits, then to fp32, until the target holds (include_auto_mp)",
 			.by_default = "off",
-			.values = "on (gram), off, gram, adaround, adaquant; each also with :block",
+			.values = "on, off; in tune and search",
 		};
 		return true;
 	}
@@ -221,7 +228,7 @@ bool fettle_recipe(size_t i, struct fettle_recipe *out)
 		.name = info->name,
 		.summary = info->summary,
 		.by_default = info->first ? "on" : "off",
-		.values = info->has_alpha ? "on (0.5), off, 0 to 1, auto" : "on, off",
+		.values = values[info->kind],
 		.tuned = info->tuned,
 	};
 	return true;

@@ -122,6 +122,10 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 	st = request_begin(&r, f, in);
 	if (!st && (!r.o.model || !r.o.output))
 		st = fail(&f->err, FETTLE_INVALID, "cannot quantize: need a model and an output path");
+	if (!st && r.c->recipes.include_auto_mp)
+		st = fail(&f->err, FETTLE_INVALID,
+			  "cannot quantize: auto_mp goes by a target, and only 'fettle tune' and 'fettle "
+			  "search' have one");
 	if (st)
 		goto out;
 	t = clock_now();

@@ -75,44 +75,66 @@ static enum fettle_status set_finetune(struct request *r, const char *text, stru
 	return st;
 }
 
+/* a recipe's own name, whatever the document calls it */
+static const char *own_name(const char *name)
+{
+	static const char *const documented[][2] = { { "include_cle", "cle" },
+						     { "include_sq", "smooth_quant" },
+						     { "include_fast_ft", "finetune" },
+						     { "include_auto_mp", "auto_mp" } };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(documented); i++)
+		if (strcmp(name, documented[i][0]) == 0)
+			return documented[i][1];
+	return name;
+}
+
+static enum fettle_status unknown_recipe(const char *name, struct err *err)
+{
+	struct fettle_recipe r;
+	const char *names[32], *near;
+	size_t n;
+
+	for (n = 0; n < ARRAY_LEN(names) && fettle_recipe(n, &r); n++)
+		names[n] = r.name;
+	near = str_nearest(name, names, n);
+	return fail(err, FETTLE_INVALID, "cannot apply recipe '%s': there is none of that name%s%s%s", name,
+		    near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+static enum fettle_status set_named_recipe(struct request *r, const char *name, const char *value,
+					   struct err *err)
+{
+	const struct recipe_info *info = recipe_find(name);
+	bool mixed = strcmp(name, "auto_mp") == 0;
+	bool on = strcmp(value, "on") == 0 || strcmp(value, "true") == 0;
+	bool off = strcmp(value, "off") == 0 || strcmp(value, "false") == 0;
+	enum fettle_status st;
+	char *key;
+
+	if (!info && !mixed)
+		return unknown_recipe(name, err);
+	if (info && info->kind == RECIPE_FINETUNE)
+		return set_finetune(r, value, err);
+	if (!on && !off && (!info || info->kind != RECIPE_ALPHA))
+		return fail(err, FETTLE_INVALID, "cannot apply recipe '%s': value '%s', need on or off", name,
+			    value);
+	key = xstrfmt("quantization.recipes.%s", mixed ? "include_auto_mp" : name);
+	st = config_set(r->c, key, off ? "false" : "true", "--recipe", err);
+	free(key);
+	if (!st && !on && !off)
+		st = config_set(r->c, "quantization.recipes.smooth_quant_args.alpha", value, "--recipe", err);
+	return st;
+}
+
 /* "cle", "cle=off", "smooth_quant=0.6", "finetune=gram" */
 static enum fettle_status set_recipe(struct request *r, const char *text, struct err *err)
 {
-	const char *names[32], *value = strchr(text, '='), *near;
-	char *name = value ? xstrfmt("%.*s", (int)(value - text), text) : xstrdup(text), *key;
-	const struct recipe_info *info = recipe_find(strcmp(name, "include_cle") == 0  ? "cle"
-						     : strcmp(name, "include_sq") == 0 ? "smooth_quant"
-										       : name);
-	bool off, on;
-	enum fettle_status st;
-	size_t i;
+	const char *value = strchr(text, '=');
+	char *name = value ? xstrfmt("%.*s", (int)(value - text), text) : xstrdup(text);
+	enum fettle_status st = set_named_recipe(r, own_name(name), value ? value + 1 : "on", err);
 
-	value = value ? value + 1 : "on";
-	if (strcmp(name, "finetune") == 0 || strcmp(name, "include_fast_ft") == 0) {
-		st = set_finetune(r, value, err);
-		free(name);
-		return st;
-	}
-	on = strcmp(value, "on") == 0 || strcmp(value, "true") == 0;
-	off = strcmp(value, "off") == 0 || strcmp(value, "false") == 0;
-	if (!info) {
-		for (i = 0; i < n_recipe_infos; i++)
-			names[i] = recipe_infos[i].name;
-		names[i] = "finetune";
-		near = str_nearest(name, names, n_recipe_infos + 1);
-		st = fail(err, FETTLE_INVALID, "cannot apply recipe '%s': there is none of that name%s%s%s",
-			  name, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
-	} else if (!on && !off && !info->has_alpha) {
-		st = fail(err, FETTLE_INVALID, "cannot apply recipe '%s': value '%s', need on or off", name,
-			  value);
-	} else {
-		key = xstrfmt("quantization.recipes.%s", info->name);
-		st = config_set(r->c, key, off ? "false" : "true", "--recipe", err);
-		free(key);
-		if (!st && !on && !off)
-			st = config_set(r->c, "quantization.recipes.smooth_quant_args.alpha", value,
-					"--recipe", err);
-	}
 	free(name);
 	return st;
 }
@@ -380,15 +402,12 @@ size_t request_constraints(const struct request *r, struct arena *a, struct cons
 	return v.n;
 }
 
-static struct finetune request_finetune(const struct config *c)
+struct finetune request_finetune(const struct config *c, enum finetune_algorithm a)
 {
-	enum finetune_algorithm a = (enum finetune_algorithm)c->recipes.finetune;
 	const struct config_numbers *beta = &c->recipes.fast_finetune.beta_range;
 	const enum finetune_granularity g = (enum finetune_granularity)c->recipes.fast_finetune.granularity;
 	struct finetune f;
 
-	if (c->recipes.include_fast_ft && !config_is_set(c, &c->recipes.finetune))
-		a = (enum finetune_algorithm)c->recipes.fast_finetune.algorithm;
 	if (a == FINETUNE_OFF)
 		return (struct finetune){ .algorithm = a, .granularity = g }; /* a search may switch it on */
 	f = finetune_defaults(a);
@@ -413,6 +432,8 @@ static struct finetune request_finetune(const struct config *c)
 struct recipes request_recipes(const struct request *r)
 {
 	const struct config *c = r->c;
+	bool documented = c->recipes.include_fast_ft && !config_is_set(c, &c->recipes.finetune);
+	int finetune = documented ? c->recipes.fast_finetune.algorithm : c->recipes.finetune;
 
 	return (struct recipes){
 		.keep_first = !c->recipes.first_conv_or_matmul,
@@ -426,7 +447,7 @@ struct recipes request_recipes(const struct request *r)
 		.fast_bias_correction = c->recipes.fast_bias_correction,
 		.weight_correction = c->recipes.weight_correction,
 		.cle = c->recipes.cle,
-		.finetune = request_finetune(c),
+		.finetune = request_finetune(c, (enum finetune_algorithm)finetune),
 		.smooth_quant = c->recipes.smooth_quant,
 		.smooth_alpha = !c->recipes.smooth_quant ? 0
 				: c->recipes.alpha_auto  ? SMOOTH_AUTO

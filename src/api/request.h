@@ -45,6 +45,8 @@ enum fettle_status request_plan(struct request *r, const struct subject *s, stru
 enum fettle_status request_tuning(const struct request *r, struct subject *s, struct tuning **out,
 				  struct err *err);
 struct recipes request_recipes(const struct request *r);
+/* The recipe finetune by this algorithm, as the configuration would have it. */
+struct finetune request_finetune(const struct config *c, enum finetune_algorithm a);
 
 /* The configuration's constraints; free() the array. */
 size_t request_constraints(const struct request *r, struct arena *a, struct constraint **out);

@@ -195,18 +195,20 @@ static enum fettle_status read_masks(const struct request *r, const struct subje
 /* has the recipe nothing to work on in this model? */
 static bool does_nothing(const struct request *r, struct subject *s, const struct recipe_info *i)
 {
-	if (i->offset != offsetof(struct recipes, cle) && i->offset != offsetof(struct recipes, smooth_quant))
+	bool cle = i->offset == offsetof(struct recipes, cle);
+
+	if (!cle && i->kind == RECIPE_SWITCH)
 		return false;
 	if (r->c->quantization.approach == APPROACH_DYNAMIC)
 		return true; /* there need not be data to go by */
-	return i->has_alpha ? !can_smooth(s) : !can_equalise(s);
+	return cle ? !can_equalise(s) : i->kind == RECIPE_ALPHA && !can_smooth(s);
 }
 
 enum fettle_status request_tuning(const struct request *r, struct subject *s, struct tuning **out,
 				  struct err *err)
 {
 	const struct config *c = r->c;
-	const bool *settable[] = { &c->recipes.first_conv_or_matmul,
+	const void *settable[] = { &c->recipes.first_conv_or_matmul,
 				   &c->recipes.last_conv_or_matmul,
 				   &c->recipes.pre_post_process,
 				   &c->recipes.scale_propagation_max_pooling,
@@ -217,11 +219,15 @@ enum fettle_status request_tuning(const struct request *r, struct subject *s, st
 				   &c->recipes.fast_bias_correction,
 				   &c->recipes.weight_correction,
 				   &c->recipes.cle,
-				   &c->recipes.smooth_quant }; /* as in recipe_infos[] */
+				   &c->recipes.smooth_quant,
+				   &c->recipes.finetune }; /* as in recipe_infos[] */
 	static const double alphas[] = { SMOOTH_AUTO, 0.5 };
 	bool fixed[ARRAY_LEN(settable)];
 	struct tuning_options o = { .recipes = request_recipes(r),
 				    .recipe_fixed = fixed,
+				    .finetune = request_finetune(
+					    c, (enum finetune_algorithm)c->recipes.fast_finetune.algorithm),
+				    .mixed = c->recipes.include_auto_mp,
 				    .samples = c->calibration.sampling_size.v,
 				    .n_samples = c->calibration.sampling_size.n };
 	struct op_mask *masks;
@@ -229,7 +235,9 @@ enum fettle_status request_tuning(const struct request *r, struct subject *s, st
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(fixed); i++)
-		fixed[i] = config_is_set(c, settable[i]) || does_nothing(r, s, &recipe_infos[i]);
+		fixed[i] = config_is_set(c, settable[i]) || does_nothing(r, s, &recipe_infos[i]) ||
+			   (recipe_infos[i].kind == RECIPE_FINETUNE &&
+			    config_is_set(c, &c->recipes.include_fast_ft));
 	o.alphas = c->recipes.alpha.v;
 	o.n_alphas = c->recipes.alpha.n;
 	if (c->recipes.alpha_auto || !config_is_set(c, &c->recipes.alpha)) {

@@ -115,11 +115,33 @@ static bool has_static_compute(const struct qplan *p, const struct op_list *ops)
 	return false;
 }
 
+static enum fettle_status rounding_for(struct quantizer *z, const struct qplan *plan,
+				       const struct rounding **out, struct err *err)
+{
+	struct qplan before = qplan_before(plan);
+	enum fettle_status st = z->ranges.rounding(z->ranges.self, z, &before, out, err);
+
+	qplan_release(&before);
+	return st;
+}
+
+/* what fell back afterwards has no use for its rounding */
+static void without_fallen_back(const struct qplan *plan, const struct rounding *r, struct rounding *out)
+{
+	size_t i;
+
+	out->n = r->n;
+	out->v = xcalloc(r->n, sizeof(struct rounded *));
+	for (i = 0; i < r->n; i++)
+		out->v[i] = i < plan->n && plan->ops[i].fell_back ? NULL : r->v[i];
+}
+
 /* a plan of the quantizer's own model */
 static enum fettle_status carry_out(struct quantizer *z, const struct qplan *plan, struct model **out,
 				    struct err *err)
 {
 	const struct rounding *r = NULL;
+	struct rounding left = { .n = 0 };
 	enum fettle_status st = check_plan(z, plan, err);
 
 	if (!st && plan->recipes.finetune.algorithm != FINETUNE_OFF && has_static_compute(plan, z->ops)) {
@@ -127,9 +149,14 @@ static enum fettle_status carry_out(struct quantizer *z, const struct qplan *pla
 			return fail(err, FETTLE_INVALID,
 				    "cannot apply plan: finetune needs calibration data, or the weights it "
 				    "has made");
-		st = z->ranges.rounding(z->ranges.self, z, plan, &r, err);
+		st = rounding_for(z, plan, &r, err);
 	}
-	return st ? st : quantize_rounded(z, plan, r, NULL, out, err);
+	if (!st && r)
+		without_fallen_back(plan, r, &left);
+	if (!st)
+		st = quantize_rounded(z, plan, r ? &left : NULL, NULL, out, err);
+	free(left.v);
+	return st;
 }
 
 enum fettle_status quantize_rounded(struct quantizer *z, const struct qplan *asked, const struct rounding *r,
@@ -192,12 +219,12 @@ enum fettle_status quantize(struct quantizer *z, const struct qplan *asked, stru
 	return st;
 }
 
-/* is the op static under the plan, or (NULL) can it be? */
+/* is the op static under the plan, or was it, or (NULL) can it be? */
 static bool may_be_static(const struct op_list *ops, const struct qplan *plan, size_t i)
 {
 	if (!ops->v[i].rule)
 		return false;
-	return plan ? plan->ops[i].mode == OP_STATIC : ops->v[i].offered && ops->v[i].modes & MODE_STATIC;
+	return plan ? plan->ops[i].mode == OP_STATIC || plan->ops[i].fell_back : ops->v[i].offered && ops->v[i].modes & MODE_STATIC;
 }
 
 size_t quantizer_means(const struct graph_index *g, const struct op_list *ops, const struct qplan *plan,

@@ -35,6 +35,11 @@ static json_t *op_to_json(const struct op *op, const struct op_choice *c)
 		json_object_set_new(j, "activation", side_to_json(&c->act, false));
 	if (c->mode != OP_FP32 && op->rule->weight >= 0)
 		json_object_set_new(j, "weight", side_to_json(&c->weight, true));
+	if (c->fell_back) {
+		struct op_choice before = op_choice(OP_STATIC, &c->act_before, &c->weight_before);
+
+		json_object_set_new(j, "before", op_to_json(op, &before));
+	}
 	return j;
 }
 
@@ -99,30 +104,16 @@ struct reader {
 	struct err *err;
 };
 
-/* true or false; of smooth_quant false, or its alpha */
+/* true or false; of smooth_quant false, or its alpha; of finetune all its keys, or nothing */
 static json_t *recipe_to_json(const struct recipes *r, const struct recipe_info *i)
 {
 	bool on = recipe_get(r, i);
 
-	if (!i->has_alpha || !on)
+	if (i->kind == RECIPE_FINETUNE)
+		return on ? finetune_to_json(&r->finetune) : NULL;
+	if (i->kind != RECIPE_ALPHA || !on)
 		return json_boolean(on);
 	return r->smooth_alpha == SMOOTH_AUTO ? json_string("auto") : json_real(r->smooth_alpha);
-}
-
-static enum fettle_status read_recipe(const struct reader *rd, const json_t *v, const struct recipe_info *i,
-				      struct recipes *r)
-{
-	double alpha = json_is_number(v) ? json_number_value(v) : 0.5;
-
-	if (i->has_alpha && json_is_string(v) && strcmp(json_string_value(v), "auto") == 0)
-		alpha = SMOOTH_AUTO;
-	else if (!json_is_boolean(v) && !(i->has_alpha && json_is_number(v) && alpha >= 0 && alpha <= 1))
-		return fail(rd->err, FETTLE_INVALID, "cannot read plan %s: recipe '%s', need true or false%s",
-			    rd->where, i->name, i->has_alpha ? ", or an alpha from 0 to 1, or \"auto\"" : "");
-	recipe_set(r, i, !json_is_false(v));
-	if (i->has_alpha)
-		r->smooth_alpha = json_is_false(v) ? 0 : alpha;
-	return FETTLE_OK;
 }
 
 static json_t *recipes_to_json(const struct recipes *r)
@@ -132,8 +123,6 @@ static json_t *recipes_to_json(const struct recipes *r)
 
 	for (i = 0; i < n_recipe_infos; i++)
 		json_object_set_new(j, recipe_infos[i].name, recipe_to_json(r, &recipe_infos[i]));
-	if (r->finetune.algorithm != FINETUNE_OFF)
-		json_object_set_new(j, "finetune", finetune_to_json(&r->finetune));
 	if (r->n_no_output) {
 		list = json_array();
 		for (i = 0; i < r->n_no_output; i++)
@@ -216,6 +205,7 @@ static enum fettle_status read_op(const struct reader *r, const json_t *j, const
 				  struct op_choice *c)
 {
 	unsigned need[] = { [OP_FP32] = 0, [OP_STATIC] = MODE_STATIC, [OP_DYNAMIC] = MODE_DYNAMIC };
+	const json_t *before = json_object_get(j, "before");
 	int mode = OP_FP32;
 	enum fettle_status st;
 
@@ -226,6 +216,13 @@ static enum fettle_status read_op(const struct reader *r, const json_t *j, const
 	c->mode = (enum op_mode)mode;
 	st = st ? st : read_side(r, json_object_get(j, "activation"), &c->act);
 	st = st ? st : read_side(r, json_object_get(j, "weight"), &c->weight);
+	if (!st && before) {
+		struct op_choice was = op_choice(OP_STATIC, &c->act, &c->weight);
+
+		st = read_side(r, json_object_get(before, "activation"), &was.act);
+		st = st ? st : read_side(r, json_object_get(before, "weight"), &was.weight);
+		op_choice_fell_back(c, &was);
+	}
 	return st;
 }
 
@@ -318,6 +315,25 @@ static enum fettle_status read_finetune(const struct reader *r, const json_t *j,
 	return st;
 }
 
+static enum fettle_status read_recipe(const struct reader *rd, const json_t *v, const struct recipe_info *i,
+				      struct recipes *r)
+{
+	double alpha = json_is_number(v) ? json_number_value(v) : 0.5;
+	bool has_alpha = i->kind == RECIPE_ALPHA;
+
+	if (i->kind == RECIPE_FINETUNE)
+		return read_finetune(rd, v, &r->finetune);
+	if (has_alpha && json_is_string(v) && strcmp(json_string_value(v), "auto") == 0)
+		alpha = SMOOTH_AUTO;
+	else if (!json_is_boolean(v) && !(has_alpha && json_is_number(v) && alpha >= 0 && alpha <= 1))
+		return fail(rd->err, FETTLE_INVALID, "cannot read plan %s: recipe '%s', need true or false%s",
+			    rd->where, i->name, has_alpha ? ", or an alpha from 0 to 1, or \"auto\"" : "");
+	recipe_set(r, i, !json_is_false(v));
+	if (has_alpha)
+		r->smooth_alpha = json_is_false(v) ? 0 : alpha;
+	return FETTLE_OK;
+}
+
 static void start_empty(struct qplan *out, const struct op_list *ops)
 {
 	struct cpu cpu = cpu_detect();
@@ -329,7 +345,7 @@ static void start_empty(struct qplan *out, const struct op_list *ops)
 	for (i = 0; i < ops->n; i++) {
 		bool move = ops->v[i].rule && ops->v[i].rule->kind == OP_MOVE;
 
-		out->ops[i] = (struct op_choice){ move ? OP_STATIC : OP_FP32, d.act, d.weight };
+		out->ops[i] = op_choice(move ? OP_STATIC : OP_FP32, &d.act, &d.weight);
 	}
 }
 
@@ -360,13 +376,10 @@ enum fettle_status qplan_from_json(struct qplan *out, int64_t *samples, const ch
 	for (i = 0; i < n_recipe_infos && !st; i++) {
 		const json_t *v = json_object_get(json_object_get(all, "recipes"), recipe_infos[i].name);
 
+		r.op = recipe_infos[i].name;
 		if (v)
 			st = read_recipe(&r, v, &recipe_infos[i], &out->recipes);
 	}
-	r.op = "recipe finetune";
-	if (!st)
-		st = read_finetune(&r, json_object_get(json_object_get(all, "recipes"), "finetune"),
-				   &out->recipes.finetune);
 	if (!st)
 		st = read_ops(&r, list, ops, out);
 	json_decref(all);

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "space/constraint.h"
+
 const char *const finetune_algorithms[] = { "off", "adaround", "adaquant", "gram" };
 const char *const finetune_granularities[] = { "layer", "block" };
 
@@ -129,4 +131,48 @@ void qplan_release(struct qplan *p)
 {
 	free(p->ops);
 	*p = (struct qplan)QPLAN_INIT;
+}
+
+struct op_choice op_choice(enum op_mode mode, const struct qsetting *act, const struct qsetting *weight)
+{
+	return (struct op_choice){ .mode = mode, .act = *act, .weight = *weight };
+}
+
+bool op_choice_widen(struct op_choice *c, const struct op_rule *r)
+{
+	enum dtype act = c->act.dtype == DT_U8 ? DT_U16 : c->act.dtype == DT_S8 ? DT_S16 : c->act.dtype;
+	enum dtype weight = c->weight.dtype == DT_U8 ? DT_U16 : DT_S16;
+	bool wider = false;
+
+	if (c->act.dtype != act && r->act_dtypes & dtype_bit(act)) {
+		c->act.dtype = act;
+		wider = true;
+	}
+	if (r->weight >= 0 && c->weight.dtype != weight && r->weight_dtypes & dtype_bit(weight)) {
+		c->weight.dtype = weight;
+		c->weight.narrow = false;
+		wider = true;
+	}
+	return wider;
+}
+
+void op_choice_fell_back(struct op_choice *c, const struct op_choice *before)
+{
+	c->fell_back = before->mode == OP_STATIC;
+	c->act_before = before->act;
+	c->weight_before = before->weight;
+}
+
+struct qplan qplan_before(const struct qplan *p)
+{
+	struct qplan out = *p;
+	size_t i;
+
+	out.ops = xcalloc(p->n, sizeof(*out.ops));
+	for (i = 0; i < p->n; i++) {
+		const struct op_choice *c = &p->ops[i];
+
+		out.ops[i] = c->fell_back ? op_choice(OP_STATIC, &c->act_before, &c->weight_before) : *c;
+	}
+	return out;
 }

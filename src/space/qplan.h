@@ -21,7 +21,14 @@ struct qsetting {
 struct op_choice {
 	enum op_mode mode;
 	struct qsetting act, weight;
+	/* With the recipe finetune: it was static, like this, while weights were rounded, and fell back afterwards. */
+	bool fell_back;
+	struct qsetting act_before, weight_before;
 };
+struct op_choice op_choice(enum op_mode mode, const struct qsetting *act, const struct qsetting *weight);
+/* Puts what it can in 16 bits; false: nothing. */
+bool op_choice_widen(struct op_choice *c, const struct op_rule *r);
+void op_choice_fell_back(struct op_choice *c, const struct op_choice *before);
 
 enum quant_format { FORMAT_QDQ, FORMAT_QOPERATOR };
 enum approach { APPROACH_STATIC, APPROACH_DYNAMIC, APPROACH_AUTO };
@@ -104,6 +111,8 @@ struct qplan_defaults qplan_defaults(const struct cpu *cpu);
 void qplan_default(struct qplan *p, const struct op_list *ops, const struct graph_index *g,
 		   const struct qplan_defaults *d);
 void qplan_release(struct qplan *p);
+/* Before anything fell back: what its weights are rounded for. qplan_release() it. */
+struct qplan qplan_before(const struct qplan *p);
 bool qsetting_equal(const struct qsetting *a, const struct qsetting *b);
 /* The constants of the moving averages that its activations ask for; as for an observer. */
 void qplan_averages(const struct qplan *p, double out[OBSERVER_AVERAGES]);

@@ -29,19 +29,6 @@ void settings_plan(const struct settings *s, const struct space *space, struct p
 	memcpy(out->choice + space->n_ops, s, sizeof(*s));
 }
 
-static void to_16_bits(const struct op_rule *r, struct op_choice *c)
-{
-	enum dtype act = c->act.dtype == DT_U8 ? DT_U16 : c->act.dtype == DT_S8 ? DT_S16 : c->act.dtype;
-	enum dtype weight = c->weight.dtype == DT_U8 ? DT_U16 : DT_S16;
-
-	if (r->act_dtypes & dtype_bit(act))
-		c->act.dtype = act;
-	if (r->weight_dtypes & dtype_bit(weight)) {
-		c->weight.dtype = weight;
-		c->weight.narrow = false;
-	}
-}
-
 static void make_qplan(const struct tuning *t, const struct plan *p, struct qplan *out)
 {
 	const struct context *x = t->own;
@@ -58,12 +45,16 @@ static void make_qplan(const struct tuning *t, const struct plan *p, struct qpla
 	for (i = 0; i < x->ops->n; i++)
 		mask_fit(&x->masks[i], &x->ops->v[i], &out->ops[i]);
 	for (i = 0; i < t->space.n_ops; i++) {
-		struct op_choice *c = &out->ops[t->node[i]];
+		struct op_choice *c = &out->ops[t->node[i]], before = *c;
 
+		if (c->mode == OP_FP32 || p->choice[i] == OPTION_AS_SET)
+			continue;
 		if (p->choice[i] == OPTION_BACK_TO_FP32)
 			c->mode = OP_FP32;
-		else if (p->choice[i] == OPTION_16_BITS && c->mode != OP_FP32)
-			to_16_bits(x->ops->v[t->node[i]].rule, c);
+		else
+			op_choice_widen(c, x->ops->v[t->node[i]].rule);
+		if (out->recipes.finetune.algorithm != FINETUNE_OFF)
+			op_choice_fell_back(c, &before);
 	}
 }
 
@@ -94,7 +85,7 @@ void settings_tuning_vary(struct tuning *t, const struct settings_list *l)
 static void add_op(struct tuning *t, size_t node, const struct op_mask *m)
 {
 	static const struct param_option options[] = { [OPTION_AS_SET] = { OPTION_STATIC, 0 },
-						       [OPTION_16_BITS] = { OPTION_STATIC, 1 },
+						       [OPTION_16_BITS] = { OPTION_WIDE, 1 },
 						       [OPTION_BACK_TO_FP32] = { OPTION_FP32, ~0u } };
 	const struct op *op = &t->ops->v[node];
 	bool may_fp32 = mask_allows_fp32(m);

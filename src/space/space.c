@@ -44,6 +44,21 @@ uint64_t plan_hash(const struct plan *p)
 	return hash_bytes(p->choice, p->n, p->n);
 }
 
+bool option_is_int8(const struct param_option *o)
+{
+	return o->mode == OPTION_STATIC || o->mode == OPTION_DYNAMIC;
+}
+
+unsigned param_option_in(const struct param *p, enum option_mode mode)
+{
+	unsigned k;
+
+	for (k = 0; k < p->n_options; k++)
+		if (p->options[k].mode == mode)
+			return k;
+	return NO_OPTION;
+}
+
 bool plan_is_quantized(const struct plan *p, const struct space *s, size_t op)
 {
 	return s->v[op].options[p->choice[op]].mode != OPTION_FP32;
@@ -73,7 +88,7 @@ double space_size_log10(const struct space *s, bool ops_only)
 
 		if (ops_only) {
 			for (n = 0, k = 0; k < s->v[i].n_options; k++)
-				n += s->v[i].options[k].mode != OPTION_FP32;
+				n += option_is_int8(&s->v[i].options[k]);
 			n = n ? n : 1; /* an op that can only be fp32 */
 		}
 		sum += log10(n);

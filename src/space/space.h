@@ -11,7 +11,12 @@
 #include <stdint.h>
 
 enum param_kind { PARAM_OP, PARAM_RECIPE, PARAM_SAMPLES };
-enum option_mode { OPTION_FP32, OPTION_STATIC, OPTION_DYNAMIC }; /* of an op */
+enum option_mode {
+	OPTION_FP32,
+	OPTION_STATIC,
+	OPTION_DYNAMIC,
+	OPTION_WIDE
+}; /* of an op; the last in 16 bits */
 enum { NO_OPTION = 255, SPACE_OPTIONS_MAX = 200 };
 
 struct param_option {
@@ -27,6 +32,7 @@ struct param {
 	uint8_t fallback; /* ops: the fp32 option; NO_OPTION when the user does not allow it */
 	uint8_t apply;    /* recipes: the option that applies it; NO_OPTION when the user has fixed it */
 	bool keeps_fp32;  /* recipes: to apply it is to leave ops in fp32 */
+	bool costly;      /* recipes: to apply it takes longer than a trial */
 	const struct param_option *options; /* ops only */
 	const char *type;                   /* ops: "Conv" */
 	unsigned type_id;                   /* index in space.types */
@@ -34,6 +40,10 @@ struct param {
 	bool compute;                       /* ops: conv-like or matmul-like, what int8 is for */
 	double gain; /* ops: share of the model's time that int8 saves, as far as known; >= 0 */
 };
+
+bool option_is_int8(const struct param_option *o);
+/* The first option of an op in a mode; NO_OPTION: there is none. */
+unsigned param_option_in(const struct param *p, enum option_mode mode);
 
 struct space {
 	struct param *v;

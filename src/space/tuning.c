@@ -28,21 +28,28 @@ const struct recipe_info recipe_infos[] = {
 	  SPECIAL(weight_correction), .tuned = true },
 	{ "cle", "channels of activations are equalised across layers", SPECIAL(cle), .tuned = true },
 	{ "smooth_quant", "outliers in what MatMul and Gemm read move into their weights",
-	  SPECIAL(smooth_quant), .tuned = true, .has_alpha = true },
+	  SPECIAL(smooth_quant), .tuned = true, .kind = RECIPE_ALPHA },
+	{ "finetune", "weights are rounded so that ops' outputs change least (include_fast_ft)",
+	  SPECIAL(finetune), .tuned = true, .kind = RECIPE_FINETUNE, .costly = true },
 };
 const size_t n_recipe_infos = ARRAY_LEN(recipe_infos);
 
 /* a recipe's documented value <-> the field it stands for */
 bool recipe_get(const struct recipes *r, const struct recipe_info *i)
 {
-	bool field = *(const bool *)((const char *)r + i->offset);
-
-	return field == i->on_is_field;
+	if (i->kind == RECIPE_FINETUNE)
+		return r->finetune.algorithm != FINETUNE_OFF;
+	return *(const bool *)((const char *)r + i->offset) == i->on_is_field;
 }
 
 void recipe_set(struct recipes *r, const struct recipe_info *i, bool on)
 {
-	*(bool *)((char *)r + i->offset) = on == i->on_is_field;
+	if (i->kind != RECIPE_FINETUNE)
+		*(bool *)((char *)r + i->offset) = on == i->on_is_field;
+	else if (!on)
+		r->finetune.algorithm = FINETUNE_OFF;
+	else if (!recipe_get(r, i))
+		r->finetune = finetune_defaults(FINETUNE_GRAM);
 }
 
 const struct recipe_info *recipe_find(const char *name)
@@ -152,7 +159,7 @@ static size_t list_choices(const struct op *op, const struct op_mask *m, const s
 			for (a = 0; a < n_acts && n + 8 < SPACE_OPTIONS_MAX; a++) {
 				options[n] =
 					(struct param_option){ OPTION_STATIC, (unsigned)(w * ACTS_MAX + a) };
-				out[n++] = (struct op_choice){ OP_STATIC, acts[a], weights[w] };
+				out[n++] = op_choice(OP_STATIC, &acts[a], &weights[w]);
 			}
 	if (op->modes & MODE_DYNAMIC && d->approach != APPROACH_STATIC &&
 	    (!m->act.dtype || m->act.dtype & T_U8))
@@ -160,7 +167,7 @@ static size_t list_choices(const struct op *op, const struct op_mask *m, const s
 			if (weights[w].algorithm == RANGE_MSE)
 				continue;
 			options[n] = (struct param_option){ OPTION_DYNAMIC, (unsigned)(1000 + w) };
-			out[n++] = (struct op_choice){ OP_DYNAMIC, d->act, weights[w] };
+			out[n++] = op_choice(OP_DYNAMIC, &d->act, &weights[w]);
 		}
 	return n;
 }
@@ -211,9 +218,14 @@ static void add_op(struct tuning *t, size_t node, const struct tuning_options *o
 		.compute = op->rule->kind == OP_COMPUTE,
 		.gain = expected_gain(op, t->ops->total_macs),
 	};
+	if (o->mixed && n && options[0].mode == OPTION_STATIC) {
+		options[n] = (struct param_option){ OPTION_WIDE, ~0u };
+		choices[n] = choices[0];
+		n += op_choice_widen(&choices[n], op->rule) && mask_allows(m, op, &choices[n]);
+	}
 	if (may_fp32) {
 		options[n] = (struct param_option){ OPTION_FP32, ~0u };
-		choices[n] = (struct op_choice){ OP_FP32, o->defaults.act, o->defaults.weight };
+		choices[n] = op_choice(OP_FP32, &o->defaults.act, &o->defaults.weight);
 		p->fallback = (uint8_t)n++;
 	}
 	p->n_options = (uint8_t)n;
@@ -232,9 +244,9 @@ static size_t list_recipe(struct tuning *t, const struct recipe_info *info, bool
 	*out = arena_alloc(&t->arena, (2 + o->n_alphas) * sizeof(**out));
 	if (!fixed)
 		(*out)[n++] = (struct recipe_option){ .on = false };
-	if (!info->has_alpha)
+	if (info->kind != RECIPE_ALPHA)
 		(*out)[n++] = (struct recipe_option){ .on = true };
-	for (i = 0; i < o->n_alphas && info->has_alpha && n < SPACE_OPTIONS_MAX; i++)
+	for (i = 0; i < o->n_alphas && info->kind == RECIPE_ALPHA && n < SPACE_OPTIONS_MAX; i++)
 		(*out)[n++] = (struct recipe_option){ true, o->alphas[i] };
 	return n;
 }
@@ -249,7 +261,7 @@ static void add_recipes(struct tuning *t, const struct tuning_options *o)
 		struct recipe_option *options;
 		size_t n;
 
-		if (!info->tuned || (fixed && !(info->has_alpha && now && o->n_alphas > 1)))
+		if (!info->tuned || (fixed && !(info->kind == RECIPE_ALPHA && now && o->n_alphas > 1)))
 			continue;
 		n = list_recipe(t, info, fixed, o, &options);
 		if (n < 2)
@@ -264,6 +276,7 @@ static void add_recipes(struct tuning *t, const struct tuning_options *o)
 			.fallback = NO_OPTION,
 			.apply = fixed ? 0 : info->apply,
 			.keeps_fp32 = info->keeps_fp32,
+			.costly = info->costly,
 			.block = -1,
 		};
 	}
@@ -286,6 +299,7 @@ struct tuning *tuning_new(const struct op_list *ops, const struct graph_index *g
 	t->recipe_options = xcalloc(max, sizeof(*t->recipe_options));
 	qplan_default(&t->base, ops, g, &o->defaults);
 	t->base.recipes = o->recipes;
+	t->finetune = o->finetune;
 	for (i = 0; i < ops->n; i++) {
 		mask_fit(&o->masks[i], &ops->v[i], &t->base.ops[i]);
 		/* what the default plan leaves alone gains nothing: it is tuned only for those who name it */
@@ -316,8 +330,13 @@ struct tuning *tuning_new(const struct op_list *ops, const struct graph_index *g
 
 void tuning_free(struct tuning *t)
 {
+	size_t i;
+
 	if (!t)
 		return;
+	for (i = 0; i < t->roots.n; i++)
+		plan_release(&t->roots.v[i]);
+	VEC_RELEASE(&t->roots);
 	qplan_release(&t->base);
 	free(t->space.v);
 	free(t->space.types);
@@ -327,6 +346,62 @@ void tuning_free(struct tuning *t)
 	free(t->recipe_options);
 	arena_release(&t->arena);
 	free(t);
+}
+
+static bool is_int8(const struct tuning *t, const struct plan *p, size_t op)
+{
+	return option_is_int8(&t->space.v[op].options[p->choice[op]]);
+}
+
+/* is it the other, but for ops that fell back? */
+static bool comes_from(const struct tuning *t, const struct plan *p, const struct plan *root)
+{
+	size_t i;
+
+	for (i = 0; i < p->n; i++)
+		if (p->choice[i] != root->choice[i] && (i >= t->space.n_ops || is_int8(t, p, i)))
+			return false;
+	return true;
+}
+
+static const struct plan *root_of(const struct tuning *t, const struct plan *p)
+{
+	size_t i;
+
+	for (i = 0; i < t->roots.n; i++)
+		if (comes_from(t, p, &t->roots.v[i]))
+			return &t->roots.v[i];
+	return NULL;
+}
+
+void tuning_remember(struct tuning *t, const struct plan *p)
+{
+	struct plan copy = PLAN_INIT;
+
+	if (t->own_qplan || tuning_recipes(t, p).finetune.algorithm == FINETUNE_OFF || root_of(t, p))
+		return;
+	plan_copy(&copy, p);
+	VEC_PUSH(&t->roots, copy);
+}
+
+uint8_t tuning_back(const struct tuning *t, const struct plan *p, size_t op)
+{
+	const struct plan *root = root_of(t, p);
+	const struct param *o = &t->space.v[op];
+
+	if (root && is_int8(t, root, op))
+		return root->choice[op];
+	return o->first != o->fallback ? o->first : 0;
+}
+
+static void tell_fallen_back(const struct tuning *t, const struct plan *p, struct qplan *out)
+{
+	const struct plan *root = root_of(t, p);
+	size_t i;
+
+	for (i = 0; root && i < t->space.n_ops; i++)
+		if (!is_int8(t, p, i) && is_int8(t, root, i))
+			op_choice_fell_back(&out->ops[t->node[i]], &t->choices[i][root->choice[i]]);
 }
 
 void tuning_qplan(const struct tuning *t, const struct plan *p, struct qplan *out)
@@ -343,6 +418,8 @@ void tuning_qplan(const struct tuning *t, const struct plan *p, struct qplan *ou
 	for (i = 0; i < t->space.n_ops; i++)
 		out->ops[t->node[i]] = t->choices[i][p->choice[i]];
 	out->recipes = tuning_recipes(t, p);
+	if (out->recipes.finetune.algorithm != FINETUNE_OFF)
+		tell_fallen_back(t, p, out);
 }
 
 struct recipes tuning_recipes(const struct tuning *t, const struct plan *p)
@@ -362,8 +439,10 @@ struct recipes tuning_recipes(const struct tuning *t, const struct plan *p)
 		const struct recipe_info *info = &recipe_infos[t->recipe[i]];
 
 		recipe_set(&r, info, o->on);
-		if (info->has_alpha)
+		if (info->kind == RECIPE_ALPHA)
 			r.smooth_alpha = o->alpha;
+		if (info->kind == RECIPE_FINETUNE && o->on)
+			r.finetune = t->finetune;
 	}
 	return r;
 }

@@ -15,7 +15,12 @@ struct recipe_info {
 	bool apply;       /* the value that helps accuracy */
 	bool keeps_fp32;  /* to apply it is to leave ops in fp32 */
 	bool tuned;       /* tried by the search when the user has not fixed it */
-	bool has_alpha;   /* on comes with an alpha (recipes.smooth_alpha) */
+	bool costly; /* it takes longer than a trial: tried alone, and only where the target is not met */
+	enum recipe_kind {
+		RECIPE_SWITCH,
+		RECIPE_ALPHA, /* on comes with an alpha (recipes.smooth_alpha) */
+		RECIPE_FINETUNE, /* on comes with an algorithm and more (recipes.finetune), in place of the bool */
+	} kind;
 };
 extern const struct recipe_info recipe_infos[];
 extern const size_t n_recipe_infos;
@@ -38,9 +43,11 @@ struct tuning {
 	size_t *recipe;                        /* parameter - n_ops -> recipe_infos[] */
 	struct recipe_option **recipe_options; /* likewise */
 	size_t n_recipes;
+	struct finetune finetune;
 	int64_t *samples; /* options of the last parameter, if there are several */
 	size_t n_samples;
-	struct qplan base; /* what no parameter decides: moves, fixed recipes, format */
+	VEC(struct plan) roots; /* see tuning_remember() */
+	struct qplan base;      /* what no parameter decides: moves, fixed recipes, format */
 	/* a space whose options mean something else (space/settings_tuning.h) has its own way; NULL: as above */
 	void (*own_qplan)(const struct tuning *t, const struct plan *p, struct qplan *out);
 	char *(*own_text)(const struct tuning *t, const struct plan *p);
@@ -54,7 +61,9 @@ struct tuning_options {
 	const bool *recipe_fixed;    /* per recipe_infos[]: the user has set it, or it would do nothing */
 	const double *alphas;        /* of smooth_quant, to be tuned; the first is the one to try first */
 	size_t n_alphas;
-	const int64_t *samples; /* calibration sizes, ascending order not needed */
+	struct finetune finetune; /* what the recipe finetune is when a search switches it on */
+	bool mixed;               /* ops can be in 16 bits, too: include_auto_mp */
+	const int64_t *samples;   /* calibration sizes, ascending order not needed */
 	size_t n_samples;
 };
 
@@ -62,6 +71,13 @@ struct tuning *tuning_new(const struct op_list *ops, const struct graph_index *g
 			  const struct tuning_options *o);
 void tuning_free(struct tuning *t);
 
+/*
+ * A plan that is tried. The recipe finetune rounds weights once for it and for all plans, tried later, that differ from it
+ * only in which ops fell back to fp32 or 16 bits.
+ */
+void tuning_remember(struct tuning *t, const struct plan *p);
+/* What an op in fp32 goes back to: the option that it fell back from, where that is remembered; else its default. */
+uint8_t tuning_back(const struct tuning *t, const struct plan *p, size_t op);
 /* The plan in full; qplan_release() it. */
 void tuning_qplan(const struct tuning *t, const struct plan *p, struct qplan *out);
 /* What the plan is, in words, where its space has words for it; else a copy of `otherwise`. free() it. */

@@ -49,7 +49,7 @@ static enum fettle_status consider_recipes(struct search *s, struct plan *best, 
 
 	for (i = space->n; i-- > space->n_ops;) {
 		if (space->v[i].kind != PARAM_RECIPE || space->v[i].apply == NO_OPTION ||
-		    space->v[i].keeps_fp32)
+		    space->v[i].keeps_fp32 || space->v[i].costly)
 			continue;
 		for (k = 0; k < space->v[i].n_options && !st && *error > enough; k++) {
 			plan_copy(&p, best);
@@ -223,6 +223,45 @@ static enum fettle_status improve(struct search *s, struct plan *base, double en
 	return st ? st : search_try(s, base, score);
 }
 
+/* What takes longer than a trial is worth it before ops fall back; then from what loses least. */
+static enum fettle_status apply_costly(struct search *s, struct plan *base, struct score *score)
+{
+	const struct space *space = search_space(s);
+	struct score last = *score;
+	struct plan p = PLAN_INIT;
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	search_stage(s, "fine-tuned");
+	for (i = space->n_ops; i < space->n && !st && !score->met; i++) {
+		if (!space->v[i].costly || space->v[i].apply == NO_OPTION ||
+		    base->choice[i] == space->v[i].apply)
+			continue;
+		plan_copy(&p, base);
+		p.choice[i] = space->v[i].apply;
+		st = search_try(s, &p, &last);
+		if (!st && (last.met || last.loss < score->loss)) {
+			*score = last;
+			plan_copy(base, &p);
+		}
+	}
+	plan_release(&p);
+	return st;
+}
+
+static enum fettle_status try_16_bits(struct search *s, struct plan *base, struct score *score)
+{
+	struct plan best = PLAN_INIT;
+	enum fettle_status st = stage_mixed(s);
+
+	if (!st && fallback_base(s, &best)) {
+		score->met = true;
+		plan_copy(base, &best);
+	}
+	plan_release(&best);
+	return st;
+}
+
 enum fettle_status fettle_search(struct search *s, size_t leave)
 {
 	struct plan base = PLAN_INIT;
@@ -237,6 +276,10 @@ enum fettle_status fettle_search(struct search *s, size_t leave)
 		st = improve(s, &base, ERROR_FINE, &score);
 	if (!st && !score.met)
 		st = improve(s, &base, ERROR_NONE, &score);
+	if (!st && !score.met)
+		st = apply_costly(s, &base, &score);
+	if (!st && !score.met)
+		st = try_16_bits(s, &base, &score);
 	if (!st)
 		st = score.met ? try_faster(s, &base) : fall_back(s, &base, leave);
 	plan_release(&base);

@@ -84,7 +84,7 @@ static void combinations_init(struct combinations *c, struct search *s, enum opt
 	c->types = xcalloc(c->n_types, sizeof(*c->types));
 	c->pick = xcalloc(c->n_types, sizeof(*c->pick));
 	c->best = xcalloc(c->n_types, sizeof(*c->best));
-	fallback_base(s, &c->base);
+	settings_base(s, &c->base);
 	for (t = 0; t < c->n_types; t++) {
 		collect_settings(&c->types[t], space, t, mode);
 		if (!c->types[t].n)

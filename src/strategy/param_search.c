@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "sampler/sampler.h"
+#include "strategy/stages.h"
 
 /* Trials that are asked for at once. Neither depends on how many are run side by side, so the answer does not. */
 enum { WIDTH = 8, SAMPLED_WIDTH = 4 };
@@ -44,77 +45,6 @@ static struct settings representative(struct work *w, const struct settings *s)
 	return w->firsts.v[i];
 }
 
-/* Puts the first k ops of the order to an option, and tries that. */
-static enum fettle_status try_first(struct work *w, const struct plan *from, const struct op_order *order,
-				    size_t k, uint8_t option, struct plan *plan, struct score *score)
-{
-	size_t i;
-
-	plan_copy(plan, from);
-	for (i = 0; i < k; i++)
-		if (option < w->space->v[order->op[i]].n_options)
-			plan->choice[order->op[i]] = option;
-	return search_try(w->s, plan, score);
-}
-
-/*
- * The fewest ops, the most sensitive first, that reach the target at this option; all of them if none does. The plan
- * is left there.
- */
-static enum fettle_status bisect(struct work *w, struct plan *plan, const struct op_order *order,
-				 uint8_t option, struct score *score)
-{
-	struct plan from = PLAN_INIT, now = PLAN_INIT;
-	/* were all of them in fp32, it would be no quantized model */
-	size_t low = 0, high = option == OPTION_BACK_TO_FP32 ? order->n - 1 : order->n;
-	struct score here;
-	enum fettle_status st;
-
-	plan_copy(&from, plan);
-	st = try_first(w, &from, order, high, option, plan, score);
-	while (!st && score->met && high - low > 1) {
-		size_t middle = low + (high - low) / 2;
-
-		st = try_first(w, &from, order, middle, option, &now, &here);
-		if (!here.met) {
-			low = middle;
-			continue;
-		}
-		high = middle;
-		*score = here;
-		plan_copy(plan, &now);
-	}
-	plan_release(&from);
-	plan_release(&now);
-	return st;
-}
-
-/* include_auto_mp: int8, then sixteen bits, then fp32, op by op, by how much each disturbs the model's output */
-static enum fettle_status mixed_precision(struct work *w, const struct plan *start, struct score *score)
-{
-	struct op_order order = OP_ORDER_INIT;
-	struct plan plan = PLAN_INIT;
-	enum fettle_status st;
-
-	plan_copy(&plan, start);
-	search_hold(w->s); /* until the fewest ops are found */
-	st = search_try(w->s, &plan, score);
-	if (!st && !score->met && !score->failed) {
-		st = search_rank_ops(w->s, &plan, RANK_IMPACT, &order);
-		if (!st && order.n)
-			st = bisect(w, &plan, &order, OPTION_16_BITS, score);
-		if (!st && order.n && !score->met)
-			st = bisect(w, &plan, &order, OPTION_BACK_TO_FP32, score);
-	}
-	op_order_release(&order);
-	plan_release(&plan);
-	if (st) {
-		search_release(w->s);
-		return st;
-	}
-	return search_release(w->s);
-}
-
 /* Those of one kind at a time; scores in their order. */
 static enum fettle_status try_settings(struct work *w, const struct settings *v, size_t n,
 				       struct score *scores)
@@ -135,7 +65,7 @@ static enum fettle_status try_settings(struct work *w, const struct settings *v,
 		if (k)
 			st = search_try_all(w->s, &plans[i], k, &scores[i]);
 		else
-			st = mixed_precision(w, &plans[i], &scores[i]);
+			st = mixed_precision(w->s, &plans[i], &scores[i]);
 		k = k ? k : 1;
 	}
 	for (i = 0; i < n; i++)

@@ -1,4 +1,4 @@
-/* Requantizing what need not be in fp32: the result is as much int8 as the tolerance allows. */
+/* Requantizing what need not be in fp32 or 16 bits: the result is as much int8 as the tolerance allows. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -12,7 +12,7 @@ struct push {
 	struct plan *plan;
 	const struct plan *base;
 	size_t leave; /* as long as nothing is met */
-	size_t *op;   /* in fp32, cheapest first */
+	size_t *op;   /* in fp32 or 16 bits, cheapest first */
 	size_t n;
 };
 
@@ -20,7 +20,8 @@ static bool is_candidate(const struct push *p, size_t op)
 {
 	const struct space *space = search_space(p->s);
 
-	return plan_is_quantized(p->base, space, op) && !plan_is_quantized(p->plan, space, op);
+	return option_is_int8(&space->v[op].options[p->base->choice[op]]) &&
+	       !option_is_int8(&space->v[op].options[p->plan->choice[op]]);
 }
 
 /* Sorts the order by loss per gain, cheapest first. */

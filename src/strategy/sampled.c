@@ -33,11 +33,11 @@ static unsigned list_options(const struct param *op, uint8_t *out)
 				out[n++] = (uint8_t)k;
 		return n;
 	}
-	quantized = op->options[op->first].mode != OPTION_FP32;
+	quantized = option_is_int8(&op->options[op->first]);
 	if (quantized)
 		out[n++] = op->first;
 	for (k = 0; k < op->n_options; k++)
-		if (op->options[k].mode != OPTION_FP32 && !(quantized && k == op->first))
+		if (option_is_int8(&op->options[k]) && !(quantized && k == op->first))
 			out[n++] = (uint8_t)k;
 	if (!n)
 		out[n++] = op->first;
@@ -121,7 +121,7 @@ static bool can_quantize(const struct space *space)
 
 	for (i = 0; i < space->n_ops; i++)
 		for (k = 0; k < space->v[i].n_options; k++)
-			if (space->v[i].options[k].mode != OPTION_FP32)
+			if (option_is_int8(&space->v[i].options[k]))
 				return true;
 	return false;
 }

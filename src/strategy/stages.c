@@ -46,11 +46,22 @@ enum fettle_status stage_all_recipes(struct search *s)
 	search_stage(s, "all recipes");
 	plan_init(&p, space);
 	for (i = space->n_ops; i < space->n; i++)
-		if (space->v[i].kind == PARAM_RECIPE && space->v[i].apply != NO_OPTION)
+		if (space->v[i].kind == PARAM_RECIPE && space->v[i].apply != NO_OPTION && !space->v[i].costly)
 			p.choice[i] = space->v[i].apply;
 	st = stage_try(s, &p, NULL);
 	plan_release(&p);
 	return st;
+}
+
+void settings_base(struct search *s, struct plan *base)
+{
+	const struct space *space = search_space(s);
+	size_t i;
+
+	fallback_base(s, base);
+	for (i = space->n_ops; i < space->n; i++)
+		if (space->v[i].costly)
+			base->choice[i] = space->v[i].first;
 }
 
 /* Every option of one parameter on the best plan so far. */
@@ -60,7 +71,12 @@ static enum fettle_status try_options(struct search *s, size_t param, size_t lea
 	enum fettle_status st = FETTLE_OK;
 	unsigned k;
 
-	fallback_base(s, &p);
+	if (!search_space(s)->v[param].costly) {
+		settings_base(s, &p);
+	} else if (fallback_base(s, &p)) { /* accuracy is all that it has to give */
+		plan_release(&p);
+		return FETTLE_OK;
+	}
 	for (k = 0; !st && k < search_space(s)->v[param].n_options && stage_may_go_on(s, leave); k++) {
 		p.choice[param] = (uint8_t)k;
 		st = stage_try(s, &p, NULL);
@@ -111,14 +127,18 @@ enum fettle_status stage_settings(struct search *s)
 	if (st)
 		return st;
 	st = stage_op_types(s);
-	return st ? st : stage_recipes(s);
+	if (!st)
+		st = stage_recipes(s);
+	return st ? st : stage_mixed(s);
 }
 
 enum fettle_status stage_settings_alike(struct search *s)
 {
 	enum fettle_status st = stage_defaults(s);
 
-	return st ? st : stage_op_types_alike(s);
+	if (!st)
+		st = stage_op_types_alike(s);
+	return st ? st : stage_mixed(s);
 }
 
 void fall_back_all(struct plan *p, const struct space *space)

@@ -22,8 +22,9 @@ enum fettle_status stage_try(struct search *s, const struct plan *p, bool *met);
 
 /* ---- settings: everything stays quantized ---- */
 
-enum fettle_status stage_default(struct search *s);     /* as the runtime would do it */
-enum fettle_status stage_all_recipes(struct search *s); /* those that the user has not fixed */
+enum fettle_status stage_default(struct search *s); /* as the runtime would do it */
+enum fettle_status
+stage_all_recipes(struct search *s); /* those that the user has not fixed; none that is costly */
 /*
  * Every op type at its first setting, at its second and so on, the few that disturb the output least; static, then
  * dynamic if that will not do.
@@ -31,13 +32,19 @@ enum fettle_status stage_all_recipes(struct search *s); /* those that the user h
 enum fettle_status stage_op_types_alike(struct search *s);
 /* All of them, then one type apart from the others, then every combination. */
 enum fettle_status stage_op_types(struct search *s);
-/* Each recipe, then each number of samples, on the best plan so far. */
+/* Each number of samples, then each recipe, on the best plan so far; costly ones only while the criterion is not met. */
 enum fettle_status stage_recipes(struct search *s);
 
-/* All that comes before fallback: default, all recipes, op types, then recipes one by one. */
+/* Where ops can be in 16 bits: as few as meet the criterion so, on the best plan so far. */
+enum fettle_status stage_mixed(struct search *s);
+
+/* All that comes before fallback: default, all recipes, op types, then recipes one by one, then 16 bits. */
 enum fettle_status stage_settings(struct search *s);
-/* The same for strategies whose point the settings are not: default, all recipes, op types alike. */
+/* The same for strategies whose point the settings are not: default, all recipes, op types alike, 16 bits. */
 enum fettle_status stage_settings_alike(struct search *s);
+
+/* The best plan so far without costly recipes: each change of settings would cost as much again. */
+void settings_base(struct search *s, struct plan *base);
 
 /* ---- fallback: `base` is the plan whose ops fall back, `order` says which first ---- */
 
@@ -62,7 +69,7 @@ enum fettle_status stage_accumulated(struct search *s, const struct plan *base, 
 enum fettle_status stage_fall_back_by(struct search *s, enum rank by);
 
 /*
- * Requantizes as `base` has it what `plan` has in fp32, cheapest predicted loss per gain first, as long as the criterion
+ * Requantizes as `base` has it what `plan` has in fp32 or 16 bits, cheapest predicted loss per gain first, as long as the criterion
  * holds, until no single op can be. If `plan` itself does not meet the criterion, it starts from the first op that can be
  * quantized alone, and gives up looking for that one when only `leave` trials are left. `plan` becomes the result. For use
  * while the search is held.
@@ -70,6 +77,9 @@ enum fettle_status stage_fall_back_by(struct search *s, enum rank by);
 enum fettle_status push(struct search *s, struct plan *plan, const struct plan *base, size_t leave);
 
 /* ---- whole strategies that others are made of ---- */
+
+/* Int8, then 16 bits, then fp32, op by op, by how much each disturbs the model's output, until the criterion holds. */
+enum fettle_status mixed_precision(struct search *s, const struct plan *start, struct score *score);
 
 enum fettle_status conservative(struct search *s, size_t leave);
 enum fettle_status basic_traverse(struct search *s);

@@ -178,7 +178,7 @@ static enum fettle_status rank_impact(struct lab *l, const struct plan *p, bool 
 
 		can[i] = back ? !quantized && param->n_options > 1 : plan_can_fall_back(p, space, i);
 		if (back && can[i])
-			q.choice[i] = param->first != param->fallback ? param->first : 0;
+			q.choice[i] = tuning_back(l->t, p, i);
 	}
 	st = added_errors(l, &q, added, err);
 	n = suspects(l, added, can, SUSPECTS_MAX, asked);
@@ -187,11 +187,9 @@ static enum fettle_status rank_impact(struct lab *l, const struct plan *p, bool 
 	if (!st && plan_n_quantized(p, space))
 		st = output_error(l, p, &ref, batches, &base, err);
 	for (k = 0; k < n && !st; k++) {
-		const struct param *param = &space->v[asked[k]];
-
 		i = asked[k];
 		plan_copy(&q, p);
-		q.choice[i] = !back ? param->fallback : param->first != param->fallback ? param->first : 0;
+		q.choice[i] = back ? tuning_back(l->t, p, i) : space->v[i].fallback;
 		if (!back && plan_n_quantized(&q, space) == 0)
 			error = 0; /* the fp32 model */
 		else

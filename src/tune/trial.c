@@ -381,7 +381,7 @@ static enum fettle_status run_on(struct lab *l, struct stand *d, struct trial *t
 		st = evaluate(l, d, t, &a, &why);
 	t->evaluate_s = clock_now() - start - t->session_s;
 	t->samples = a.samples;
-	if (st && atomic_load(&l->stop)) {
+	if (st == FETTLE_STOP || (st && atomic_load(&l->stop))) {
 		fail(&d->err, FETTLE_STOP, "stopped");
 		return FETTLE_STOP;
 	}

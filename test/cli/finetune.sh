@@ -46,4 +46,30 @@ expect 0 'wrote' recover "$dir/ws" --trial "$trial" -o "$dir/recovered.onnx"
 if cmp -s "$dir/best.onnx" "$dir/recovered.onnx"; then ok; else bad "the recovered model is another"; fi
 rm -f "$dir"/ws/rounding-*
 refuses 'rounding' recover "$dir/ws" --trial "$trial" -o "$dir/recovered2.onnx"
+
+# a search tries it when nothing cheaper will do; ops that fall back afterwards leave the others' weights as they are, so
+# these are made once, and the plan alone gives the same model again
+base="--calib $ex/fashion_calib.npz --samples 64 --threads 1"
+for s in fettle basic; do
+	# shellcheck disable=SC2086
+	"$fettle" tune $ex/fashion.onnx $base --eval $ex/fashion_eval.npz --eval-samples 500 --recipe cle=off --tolerance 0.002 --strategy $s \
+		--workspace "$dir/$s" -o "$dir/$s.onnx" --json --quiet >"$dir/$s.json" 2>"$dir/err"
+	[ $? -le 1 ] || bad "$s: $(tail -n 1 "$dir/err")"
+	"$fettle" history "$dir/$s" --json >"$dir/$s.trials"
+	is "$(grep -o '"finetune": {' "$dir/$s.trials" | wc -l) > 0" "$s: trials with finetune"
+	is "$(ls "$dir/$s" | grep -c rounding-) == 1" "$s: roundings made"
+	# shellcheck disable=SC2086
+	expect 0 '' quantize $ex/fashion.onnx $base --plan "$dir/$s/best_plan.json" -o "$dir/planned.onnx"
+	if cmp -s "$dir/$s.onnx" "$dir/planned.onnx"; then ok; else bad "$s: the best plan gives another model"; fi
+done
+is "$(grep -c fine-tuned "$dir/fettle.trials") > 0" "fine-tuned trials"
+is "$(grep -o '"before": {' "$dir/fettle.trials" | wc -l) > 0" "ops that fell back afterwards"
+
+# auto_mp: a few ops in 16 bits, where there is a target
+refuses 'auto_mp goes by a target' quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --recipe auto_mp -o "$dir/x.onnx"
+# shellcheck disable=SC2086
+expect 0 '16 bits' tune $ex/fashion.onnx $base --eval $ex/fashion_eval.npz --recipe cle=off --recipe finetune=off --recipe include_auto_mp \
+	--strategy mse --max-trials 60 --workspace "$dir/mp" -o "$dir/mp.onnx"
+"$fettle" history "$dir/mp" --json >"$dir/mp.trials"
+is "$(grep -o '"dtype": "uint16"' "$dir/mp.trials" | wc -l) > 2" "activations in 16 bits"
 finish

@@ -96,6 +96,104 @@ static bool type_1(const struct world *w, const struct plan *p)
 	return true;
 }
 
+/* The costly recipe, whatever else. */
+static bool costly_recipe(const struct world *w, const struct plan *p)
+{
+	return p->choice[w->r->n_ops + w->r->n_recipes - 1] == 1;
+}
+
+static bool op_7_in_16_bits(const struct world *w, const struct plan *p)
+{
+	return in_16_bits(w, p, 7);
+}
+
+/* Found by its stage, and never tried before that. */
+static void costly_recipes_and_16_bits_come_late(void **state)
+{
+	static const struct recipe_for_world late = { "late",       .n_ops = 12,    .settings = 6,
+						      .n_types = 3, .n_recipes = 3, .costly = true,
+						      .wide = true };
+	static const struct {
+		const char *strategy, *stage;
+		bool (*needle)(const struct world *w, const struct plan *p);
+	} rows[] = {
+		{ "basic", "recipes", costly_recipe },     { "mse", "recipes", costly_recipe },
+		{ "fettle", "fine-tuned", costly_recipe }, { "auto", "fine-tuned", costly_recipe },
+		{ "basic", "16 bits", op_7_in_16_bits },   { "mse_v2", "16 bits", op_7_in_16_bits },
+		{ "hawq_v2", "16 bits", op_7_in_16_bits }, { "fettle", "16 bits", op_7_in_16_bits },
+	};
+	size_t i, k;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct world w;
+		struct outcome o;
+
+		world_init(&w, &late, 2);
+		w.needle = rows[i].needle;
+		o = run(&w, strategy_find(rows[i].strategy), 300);
+		for (k = 0; k < w.log.n && !rows[i].needle(&w, &w.log.v[k].plan);)
+			k++;
+		if (!o.best_score.met || k == w.log.n || strcmp(w.log.v[k].stage, rows[i].stage) != 0)
+			fail_msg("%s: row %zu, %s after %zu trials, the first of stage %s, not %s", here, i,
+				 search_stop_name(o.why), o.n_trials, k < w.log.n ? w.log.v[k].stage : "none",
+				 rows[i].stage);
+		plan_release(&o.best_plan);
+		world_release(&w);
+	}
+}
+
+/* Where the target is met, accuracy is not worth minutes. */
+static void costly_recipes_are_for_those_who_need_them(void **state)
+{
+	static const struct recipe_for_world easy = { "easy",       .n_ops = 12,    .settings = 3,
+						      .n_types = 3, .n_recipes = 3, .costly = true };
+	const struct strategy *strategy;
+	size_t i, k;
+
+	(void)state;
+	for (i = 0; (strategy = strategy_at(i)); i++) {
+		struct world w;
+		struct outcome o;
+
+		world_init(&w, &easy, 2);
+		w.timeout = 1e6; /* so it goes on */
+		o = run(&w, strategy, 200);
+		assert_true(o.best_score.met);
+		for (k = 0; k < w.log.n; k++)
+			assert_false(costly_recipe(&w, &w.log.v[k].plan));
+		plan_release(&o.best_plan);
+		world_release(&w);
+	}
+}
+
+/* As few ops in 16 bits as it takes, when the loss is theirs. */
+static void few_ops_go_to_16_bits(void **state)
+{
+	static const struct recipe_for_world r = { "16 bits", .n_ops = 24, .settings = 1, .op_loss = 0.05,
+						   .wide = true };
+	size_t seed, i;
+
+	(void)state;
+	for (seed = 0; seed < 20; seed++) {
+		size_t wide = 0, fp32 = 0;
+		struct world w;
+		struct outcome o;
+
+		world_init(&w, &r, seed);
+		o = run(&w, strategy_find("basic"), 100);
+		assert_true(o.best_score.met);
+		for (i = 0; i < r.n_ops; i++) {
+			wide += in_16_bits(&w, &o.best_plan, i);
+			fp32 += in_fp32(&w, &o.best_plan, i);
+		}
+		assert_int_equal(fp32, 0);
+		assert_true(wide > 0 && wide < r.n_ops);
+		plan_release(&o.best_plan);
+		world_release(&w);
+	}
+}
+
 static void each_stage_finds_what_it_is_for(void **state)
 {
 	static const struct {
@@ -437,6 +535,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_stage_finds_what_it_is_for),
+		cmocka_unit_test(costly_recipes_and_16_bits_come_late),
+		cmocka_unit_test(costly_recipes_are_for_those_who_need_them),
+		cmocka_unit_test(few_ops_go_to_16_bits),
 		cmocka_unit_test(auto_keeps_trials_for_basic),
 		cmocka_unit_test(dynamic_only_when_static_will_not_do),
 		cmocka_unit_test(conservative_builds_on_the_types_it_kept),

@@ -28,6 +28,8 @@ struct recipe_for_world {
 	double setting_loss; /* what the worst setting of every op would cost */
 	unsigned fixed;      /* every so manieth op may not fall back */
 	unsigned slow;       /* every so manieth op gains nothing by int8 */
+	bool costly;         /* the last recipe is */
+	bool wide;           /* ops can be in 16 bits, at a tenth of their loss */
 	bool lower_is_better, absolute;
 };
 
@@ -78,6 +80,11 @@ static inline bool in_fp32(const struct world *w, const struct plan *p, size_t o
 	return !plan_is_quantized(p, &w->space, op);
 }
 
+static inline bool in_16_bits(const struct world *w, const struct plan *p, size_t op)
+{
+	return w->space.v[op].options[p->choice[op]].mode == OPTION_WIDE;
+}
+
 static inline double setting_loss(const struct world *w, size_t op, uint8_t choice)
 {
 	size_t key[] = { op, choice, w->seed };
@@ -97,7 +104,8 @@ static inline double world_loss(const struct world *w, const struct plan *p)
 		return w->needle(w, p) ? 0 : 0.5 + 0.1 * noise(w, p, 3);
 	for (i = 0; i < w->space.n_ops; i++)
 		if (!in_fp32(w, p, i))
-			loss += w->weight[i] * (1 - 0.03 * (double)(p->choice[i] % 7)) +
+			loss += w->weight[i] * (in_16_bits(w, p, i) ? 0.1 : 1) *
+					(1 - 0.03 * (double)(p->choice[i] % 7)) +
 				setting_loss(w, i, p->choice[i]);
 	for (i = w->space.n_ops; i < w->space.n; i++)
 		loss *= 1 - 0.02 * p->choice[i];
@@ -358,6 +366,8 @@ static inline void make_op(struct world *w, size_t i, struct rng *rng)
 	*op = (struct param){
 		.kind = PARAM_OP, .name = "op", .type = types[type], .type_id = (unsigned)type
 	};
+	if (r->wide)
+		w->options[i][n++] = (struct param_option){ OPTION_WIDE, ~0u };
 	op->fallback = r->fixed && i % r->fixed == 0 ? NO_OPTION : (uint8_t)n;
 	op->apply = NO_OPTION;
 	if (op->fallback != NO_OPTION)
@@ -421,6 +431,8 @@ static inline void world_init(struct world *w, const struct recipe_for_world *r,
 						.n_options = 2,
 						.fallback = NO_OPTION,
 						.apply = i % 3 ? 1 : NO_OPTION };
+	if (r->costly)
+		w->space.v[r->n_ops + r->n_recipes - 1].costly = true;
 	if (r->n_sizes)
 		w->space.v[n - 1] = (struct param){ .kind = PARAM_SAMPLES,
 						    .name = "samples",

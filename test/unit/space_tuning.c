@@ -38,6 +38,8 @@ static struct tuning *make(const struct constraint *v, size_t n, enum approach a
 				    .recipe_fixed = fixed,
 				    .alphas = alphas,
 				    .n_alphas = ARRAY_LEN(alphas),
+				    .finetune = finetune_defaults(FINETUNE_ADAROUND),
+				    .mixed = true,
 				    .samples = samples,
 				    .n_samples = 2 };
 	struct err err = ERR_INIT;
@@ -182,6 +184,7 @@ static void plans_survive_json(void **state)
 {
 	struct tuning *t = make(NULL, 0, APPROACH_AUTO, true);
 	struct err err = ERR_INIT;
+	size_t fell_back = 0;
 	struct rng rng;
 	int round;
 
@@ -197,14 +200,20 @@ static void plans_survive_json(void **state)
 		plan_init(&p, &t->space);
 		for (i = 0; i < p.n; i++)
 			p.choice[i] = (uint8_t)rng_below(&rng, t->space.v[i].n_options);
+		tuning_remember(t, &p);
+		i = rng_below(&rng, t->space.n_ops);
+		p.choice[i] = t->space.v[i].fallback;
 		tuning_qplan(t, &p, &a);
 		text = qplan_to_json(&a, &s->ops, tuning_samples(t, &p));
 		assert_ok(qplan_from_json(&b, &samples, text, "test", &s->ops, &err), err);
 		assert_int_equal(samples, tuning_samples(t, &p));
 		again = qplan_to_json(&b, &s->ops, samples);
 		assert_string_equal(text, again);
-		for (i = 0; i < a.n; i++)
+		for (i = 0; i < a.n; i++) {
 			assert_int_equal(a.ops[i].mode, b.ops[i].mode);
+			assert_int_equal(a.ops[i].fell_back, b.ops[i].fell_back);
+			fell_back += a.ops[i].fell_back;
+		}
 		assert_memory_equal(&a.recipes, &b.recipes, offsetof(struct recipes, no_output));
 		free(text);
 		free(again);
@@ -212,6 +221,61 @@ static void plans_survive_json(void **state)
 		qplan_release(&b);
 		plan_release(&p);
 	}
+	assert_true(fell_back > 50);
+	tuning_free(t);
+}
+
+static size_t recipe_named(const struct tuning *t, const char *name)
+{
+	size_t i;
+
+	for (i = t->space.n_ops; strcmp(t->space.v[i].name, name) != 0;)
+		i++;
+	return i;
+}
+
+/* Weights are rounded for the plan that was tried before ops fell back, whatever each op's setting was. */
+static void what_fell_back_is_rounded_as_before(void **state)
+{
+	struct tuning *t = make(NULL, 0, APPROACH_STATIC, true);
+	size_t first = op_named(t, "Conv_0"), second = op_named(t, "Conv_3"), gemm = op_named(t, "Gemm_5");
+	unsigned wide = param_option_in(&t->space.v[second], OPTION_WIDE);
+	struct qplan whole = QPLAN_INIT, fallen, before;
+	struct plan p = PLAN_INIT;
+	char *want, *got;
+	int k;
+
+	(void)state;
+	plan_init(&p, &t->space);
+	p.choice[recipe_named(t, "finetune")] = 1;
+	p.choice[first] = 3;
+	p.choice[second] = 5;
+	p.choice[gemm] = 2;
+	tuning_remember(t, &p);
+	tuning_qplan(t, &p, &whole);
+	assert_int_equal(whole.recipes.finetune.algorithm, FINETUNE_ADAROUND);
+	want = qplan_to_json(&whole, &s->ops, 0);
+	assert_int_equal(t->choices[second][wide].act.dtype, DT_U16);
+	assert_int_equal(t->choices[second][wide].weight.dtype, DT_S16);
+	for (k = 0; k < 2; k++) {
+		p.choice[second] = k ? (uint8_t)wide : t->space.v[second].fallback;
+		p.choice[gemm] = t->space.v[gemm].fallback;
+		tuning_qplan(t, &p, &fallen);
+		assert_int_equal(fallen.ops[t->node[second]].mode, k ? OP_STATIC : OP_FP32);
+		before = qplan_before(&fallen);
+		got = qplan_to_json(&before, &s->ops, 0);
+		assert_string_equal(got, want);
+		free(got);
+		qplan_release(&before);
+		qplan_release(&fallen);
+	}
+	p.choice[recipe_named(t, "finetune")] = 0; /* then nobody asks */
+	tuning_qplan(t, &p, &fallen);
+	assert_false(fallen.ops[t->node[second]].fell_back);
+	qplan_release(&fallen);
+	qplan_release(&whole);
+	free(want);
+	plan_release(&p);
 	tuning_free(t);
 }
 
@@ -307,6 +371,7 @@ int main(void)
 		cmocka_unit_test(without_fp32_there_is_no_fallback),
 		cmocka_unit_test(constraints_on_nothing_are_errors),
 		cmocka_unit_test(plans_survive_json),
+		cmocka_unit_test(what_fell_back_is_rounded_as_before),
 		cmocka_unit_test(bad_plans_are_refused),
 		cmocka_unit_test(ops_are_chosen_by_name_type_or_pattern),
 	};

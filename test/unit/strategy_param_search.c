@@ -14,9 +14,7 @@
 
 enum { N_OPS = 12 };
 
-static const struct param_option options[] = { { OPTION_STATIC, 0 },
-					       { OPTION_STATIC, 1 },
-					       { OPTION_FP32, 2 } };
+static const struct param_option options[] = { { OPTION_STATIC, 0 }, { OPTION_WIDE, 1 }, { OPTION_FP32, 2 } };
 
 /* a run: what was tried, in order */
 struct fake {
