@@ -224,7 +224,8 @@ static bool may_be_static(const struct op_list *ops, const struct qplan *plan, s
 {
 	if (!ops->v[i].rule)
 		return false;
-	return plan ? plan->ops[i].mode == OP_STATIC || plan->ops[i].fell_back : ops->v[i].offered && ops->v[i].modes & MODE_STATIC;
+	return plan ? plan->ops[i].mode == OP_STATIC || plan->ops[i].fell_back
+		    : ops->v[i].offered && ops->v[i].modes & MODE_STATIC;
 }
 
 size_t quantizer_means(const struct graph_index *g, const struct op_list *ops, const struct qplan *plan,
