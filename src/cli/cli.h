@@ -85,16 +85,30 @@ char *trial_score(const struct fettle_trial *t, char *buf, size_t n);
 char *human_score(double x, char *buf, size_t n); /* 0.9433; 1.2e-05 rather than 0.0000; - for none */
 int print_json(json_t *j);                        /* and frees it */
 
-/* cmd_tune.c: what it has in common with cmd_search.c */
+/* tuned.c: a command that tunes a model, and what it was told */
 struct flag { /* a setting of the configuration under another name */
 	const char *name, *key, *value;
 };
-size_t flags_given(const struct flag *v, size_t n, struct fettle_setting *out); /* how many were */
-void show_trial(void *progress, const struct fettle_progress_info *i);          /* a fettle_on_trial_fn */
-void show_row(struct table *table, const char *name, const struct fettle_measure *m);
+enum { FLAGS_MAX = 16 };
+struct tuner {
+	const struct command *command;
+	const char *details;
+	const struct option *options;
+	size_t n_options;
+	const struct flag *flags;
+	size_t n_flags;
+	enum fettle_status (*run)(struct fettle *f, const struct fettle_options *o,
+				  struct fettle_tuned **out);
+	void (*show)(const struct fettle_tuned *t, const char *model);
+	void (*add_json)(json_t *j, const struct fettle_tuned *t); /* may be NULL */
+
+	const char *plugin;
+	struct text_list recipes;
+	bool json, quiet, print_config;
+};
+int tuner_main(const struct tuner *u, struct fettle_options *o, int argc, char **argv);
+void show_models(const struct fettle_tuned *t); /* a table */
 const char *why_stopped(const struct fettle_tuned *t);
-json_t *tuned_json(const struct fettle_tuned *t);
-int print_config(const struct fettle_options *o, const char *plugin);
 
 #define COMMAND(id) extern const struct command cmd_##id;
 #include "cli/list.h"

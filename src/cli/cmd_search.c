@@ -20,7 +20,7 @@ static const char details[] =
 	"with a model: the best (exit code 0), or else the best seen, short of the target (exit code 1).\n"
 	"Without --eval, outputs are compared with the fp32 model's on the calibration data.\n";
 
-static json_t *candidates_json(const struct fettle_tuned *t)
+static void add_candidates(json_t *j, const struct fettle_tuned *t)
 {
 	json_t *list = json_array();
 	size_t i;
@@ -33,7 +33,8 @@ static json_t *candidates_json(const struct fettle_tuned *t)
 						      c->accuracy, "loss", c->loss, "int8_share",
 						      c->int8_share, "settings", c->settings));
 	}
-	return list;
+	json_object_set_new(j, "space", json_integer((json_int_t)t->space));
+	json_object_set_new(j, "candidates", list);
 }
 
 static void show_candidates(const struct fettle_tuned *t)
@@ -58,21 +59,16 @@ static void show_candidates(const struct fettle_tuned *t)
 		printf("and %zu more: fettle history %s\n", t->n_candidates - n, t->workspace);
 }
 
-static void show_result(const struct fettle_tuned *t)
+static void show_result(const struct fettle_tuned *t, const char *model)
 {
-	const char *const head[] = { "model", t->metric,  "latency",  "speed-up",
-				     "size",  "int8 ops", "fp32 ops", "multiply-adds in int8" };
-	struct table table;
 	char target[64] = "", buf[32];
 
+	(void)model;
 	if (t->n_candidates) {
 		show_candidates(t);
 		printf("\n");
 	}
-	table_begin(&table, head, 8, 0xfe);
-	show_row(&table, "fp32", &t->baseline);
-	show_row(&table, t->met ? "best" : t->best.trial ? "best seen" : "default", &t->best);
-	table_print(&table);
+	show_models(t);
 	if (isfinite(t->target))
 		snprintf(target, sizeof(target), " (%s %s %s)", t->metric,
 			 t->higher_is_better ? "at least" : "at most",
@@ -92,44 +88,14 @@ static void show_result(const struct fettle_tuned *t)
 		       t->workspace);
 }
 
-static int search(struct fettle_options *o, const char *plugin, bool json, bool quiet)
-{
-	struct fettle *f = fettle_new();
-	struct fettle_tuned *t = NULL;
-	struct progress p;
-	enum fettle_status st;
-	json_t *j;
-	int code;
-
-	progress_begin(&p, f, quiet);
-	fettle_on_trial(f, show_trial, &p);
-	st = plugin ? fettle_load_plugin(f, plugin) : FETTLE_OK;
-	if (!st)
-		st = fettle_auto_search(f, o, &t);
-	progress_end(&p);
-	if (st) {
-		code = library_error(f, st);
-	} else {
-		if (json) {
-			j = tuned_json(t);
-			json_object_set_new(j, "space", json_integer((json_int_t)t->space));
-			json_object_set_new(j, "candidates", candidates_json(t));
-			print_json(j);
-		} else {
-			show_result(t);
-		}
-		code = t->met ? EXIT_MET : EXIT_NOT_MET;
-		fettle_tuned_free(t);
-	}
-	fettle_free(f);
-	return code;
-}
-
 static int run(int argc, char **argv)
 {
 	struct fettle_options o = FETTLE_OPTIONS_INIT;
-	const char *plugin = NULL;
-	bool json = false, quiet = false, show_config = false;
+	struct tuner u = { .command = &cmd_search,
+			   .details = details,
+			   .run = fettle_auto_search,
+			   .show = show_result,
+			   .add_json = add_candidates };
 	struct flag flags[] = {
 		{ "--metric", "search_metric", NULL },
 		{ "--algo", "search_algo", NULL },
@@ -139,8 +105,6 @@ static int run(int argc, char **argv)
 		{ "--seed", "tuning.random_seed", NULL },
 		{ "--log", "search_log_path", NULL },
 	};
-	enum { N_FLAGS = sizeof(flags) / sizeof(flags[0]) };
-	struct fettle_setting settings[N_FLAGS];
 	const struct option options[] = {
 		{ "config", "YAML", "the search space and all else; options override it", .text = &o.config,
 		  .letter = 'c' },
@@ -152,7 +116,7 @@ static int run(int argc, char **argv)
 		  .text = &flags[0].value },
 		{ "eval-cmd", "CMD", "any program as evaluator: 'cmd {model}' prints a number",
 		  .text = &o.eval_cmd },
-		{ "plugin", "FILE", "shared library with further metrics", .text = &plugin },
+		{ "plugin", "FILE", "shared library with further metrics", .text = &u.plugin },
 		{ "output", "FILE", "where to write the best model (WORKSPACE/best_model.onnx)",
 		  .text = &o.output, .letter = 'o' },
 		{ "algo", "A", "grid: cheap ones first; random; or a sampler: tpe, … (grid)",
@@ -177,23 +141,14 @@ static int run(int argc, char **argv)
 		{ "log", "FILE", "where the search is logged (WORKSPACE/auto_search.log)",
 		  .text = &flags[6].value },
 		{ "print-config", NULL, "print the configuration in force and where each value\ncame from",
-		  .flag = &show_config },
-		{ "json", NULL, "print the result as JSON", .flag = &json },
-		{ "quiet", NULL, "no progress", .flag = &quiet },
+		  .flag = &u.print_config },
+		{ "json", NULL, "print the result as JSON", .flag = &u.json },
+		{ "quiet", NULL, "no progress", .flag = &u.quiet },
 	};
-	const char *rest[128];
-	int n;
 
-	if (argc > 128)
-		return usage_error(&cmd_search, "too many arguments");
-	n = args_read(&cmd_search, options, sizeof(options) / sizeof(options[0]), details, argc, argv, rest);
-	if (n < 0)
-		return args_exit(n);
-	if (n > 1 || (!n && !show_config))
-		return usage_error(&cmd_search, n ? "one model at a time" : "which model?");
-	o.settings = settings;
-	o.n_settings = flags_given(flags, N_FLAGS, settings);
-	o.model = n ? rest[0] : NULL;
-	o.helper = "/proc/self/exe";
-	return show_config ? print_config(&o, plugin) : search(&o, plugin, json, quiet);
+	u.options = options;
+	u.n_options = sizeof(options) / sizeof(options[0]);
+	u.flags = flags;
+	u.n_flags = sizeof(flags) / sizeof(flags[0]);
+	return tuner_main(&u, &o, argc, argv);
 }

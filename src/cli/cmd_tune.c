@@ -20,146 +20,6 @@ static const char details[] =
 	"code 1). Every trial is kept in the workspace; a run that was stopped goes on with --resume.\n"
 	"'fettle strategies' lists the strategies; 'fettle quantize --help' tells what DATA may be.\n";
 
-static const char *best_sign(const struct fettle_progress_info *i)
-{
-	return !i->best_early ? "" : i->best_met == i->higher_is_better ? ">=" : "<=";
-}
-
-/* what the live line says until the next trial; least important last, for it may be cut off */
-static void keep_trial(struct progress *p, const struct fettle_progress_info *i)
-{
-	const struct fettle_trial *t = i->trial;
-	char limit[32] = "", left[32] = "", result[80] = "failed", best[64] = "", a[32], b[32];
-
-	if (i->max_trials)
-		snprintf(limit, sizeof(limit), " of %zu", i->max_trials);
-	if (isfinite(i->seconds_left))
-		snprintf(left, sizeof(left), "<%.0f s left, ", ceil(i->seconds_left));
-	if (!t->failed)
-		snprintf(result, sizeof(result), "%s %s %s", trial_score(t, a, sizeof(a)),
-			 t->met ? "meets" : "misses", human_score(i->target, b, sizeof(b)));
-	if (i->best)
-		snprintf(best, sizeof(best), ", best %s%s%s", best_sign(i),
-			 human_score(i->best_accuracy, a, sizeof(a)), i->best_met ? " met" : "");
-	snprintf(p->trial, sizeof(p->trial), "%strial %zu%s: %s%s, %.200s", left, t->number, limit, result,
-		 best, t->stage);
-}
-
-void show_trial(void *self, const struct fettle_progress_info *i)
-{
-	struct progress *p = self;
-	const struct fettle_trial *t = i->trial;
-	char limit[48] = "", left[64] = "", best[96] = "", value[32], target[32], top[32];
-
-	if (p->quiet)
-		return;
-	keep_trial(p, i);
-	if (p->live) {
-		progress_show(p, "%.0f s, %s", i->seconds_used, p->trial);
-		return;
-	}
-	if (i->max_trials)
-		snprintf(limit, sizeof(limit), " of at most %zu", i->max_trials);
-	if (isfinite(i->seconds_left))
-		snprintf(left, sizeof(left), ", at most %.0f s left", i->seconds_left);
-	if (i->best)
-		snprintf(best, sizeof(best), ", best %s%s (trial %zu%s)", best_sign(i),
-			 human_score(i->best_accuracy, top, sizeof(top)), i->best,
-			 i->best_met ? ", met" : "");
-	if (t->failed)
-		progress_show(p, "trial %zu%s, %s: failed: %s", t->number, limit, t->stage, t->why);
-	else if (isnan(t->accuracy))
-		progress_show(p, "trial %zu%s, %s: %s", t->number, limit, t->stage, t->why);
-	else
-		progress_show(p, "trial %zu%s, %s: %s %s %s%s, %.0f s used%s", t->number, limit, t->stage,
-			      trial_score(t, value, sizeof(value)), t->met ? "meets" : "misses",
-			      human_score(i->target, target, sizeof(target)), best, i->seconds_used, left);
-}
-
-static json_t *number(double x)
-{
-	return isfinite(x) ? json_real(x) : json_null();
-}
-
-static json_t *measure_json(const struct fettle_measure *m)
-{
-	json_t *ops = json_object();
-
-	if (m->ops_int8)
-		json_object_set_new(ops, "int8", json_integer((json_int_t)m->ops_int8));
-	if (m->ops_int16)
-		json_object_set_new(ops, "int16", json_integer((json_int_t)m->ops_int16));
-	if (m->ops_dynamic)
-		json_object_set_new(ops, "dynamic", json_integer((json_int_t)m->ops_dynamic));
-	json_object_set_new(ops, "fp32", json_integer((json_int_t)m->ops_fp32));
-	return json_pack("{s:I, s:o, s:o, s:I, s:o, s:f, s:o}", "trial", (json_int_t)m->trial, "accuracy",
-			 number(m->accuracy), "latency_ms", number(m->latency_ms), "size_bytes",
-			 (json_int_t)m->size_bytes, "ops", ops, "int8_share", m->int8_share, "speedup",
-			 number(m->speedup));
-}
-
-json_t *tuned_json(const struct fettle_tuned *t)
-{
-	json_t *fallen = json_array(), *j;
-	size_t i;
-
-	for (i = 0; i < t->n_fallen_back; i++)
-		json_array_append_new(fallen, json_string(t->fallen_back[i]));
-	j = json_pack("{s:b, s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:f, s:o, s:I, s:s?, s:s, s:s?, s:o}", "met",
-		      t->met, "stop", t->stop, "strategy", t->strategy, "metric", t->metric, "target",
-		      number(t->target), "baseline", measure_json(&t->baseline), "best",
-		      measure_json(&t->best), "trials", (json_int_t)t->trials, "fp32_pass_s", t->fp32_pass_s,
-		      "seconds",
-		      json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "total", t->seconds.total,
-				"prepare", t->seconds.prepare, "calibrate", t->seconds.calibrate, "quantize",
-				t->seconds.quantize, "session", t->seconds.session, "evaluate",
-				t->seconds.evaluate, "latency", t->seconds.latency, "rank", t->seconds.rank,
-				"runtime", t->seconds.runtime),
-		      "samples_evaluated", (json_int_t)t->samples_evaluated, "output", t->output, "workspace",
-		      t->workspace, "plan", t->plan, "fallen_back", fallen);
-	json_object_set_new(j, "saved_passes",
-			    json_pack("{s:f, s:f, s:f, s:f}", "early", t->saved.early, "cuts", t->saved.cuts,
-				      "repeated", t->saved.repeated, "beside", t->saved.beside));
-	if (t->has_holdout)
-		json_object_set_new(j, "holdout",
-				    json_pack("{s:f, s:o, s:o, s:f, s:I}", "accuracy", t->holdout, "low",
-					      number(t->holdout_low), "high", number(t->holdout_high),
-					      "baseline", t->holdout_baseline, "samples",
-					      (json_int_t)t->holdout_samples));
-	return j;
-}
-
-void show_row(struct table *table, const char *name, const struct fettle_measure *m)
-{
-	char buf[32];
-
-	table_cell(table, "%s", name);
-	table_cell(table, "%s", human_score(m->accuracy, buf, sizeof(buf)));
-	table_cell(table, isfinite(m->latency_ms) ? "%.3f ms" : "-", m->latency_ms);
-	table_cell(table, isfinite(m->speedup) ? "%.2fx" : "-", m->speedup);
-	table_cell(table, "%s", human_bytes((double)m->size_bytes, buf, sizeof(buf)));
-	table_cell(table, "%zu", m->ops_int8 + m->ops_dynamic);
-	table_cell(table, "%zu", m->ops_fp32);
-	table_cell(table, "%.0f %%", 100 * m->int8_share);
-}
-
-const char *why_stopped(const struct fettle_tuned *t)
-{
-	static const struct {
-		const char *word, *text;
-	} texts[] = { { "accuracy_met", "the target is met" },
-		      { "max_trials", "all trials are used up" },
-		      { "timeout", "the time is used up" },
-		      { "interrupted", "it was interrupted" },
-		      { "exhausted", "there is nothing more to try" } };
-	size_t i;
-
-	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		if (strcmp(texts[i].word, t->stop) == 0)
-			return texts[i].text;
-	return t->stop;
-}
-
 static void show_saved(const struct fettle_tuned *t)
 {
 	const struct {
@@ -183,17 +43,11 @@ static void show_saved(const struct fettle_tuned *t)
 
 static void show_result(const struct fettle_tuned *t, const char *model)
 {
-	const char *const head[] = { "model", t->metric,  "latency",  "speed-up",
-				     "size",  "int8 ops", "fp32 ops", "multiply-adds in int8" };
-	struct table table;
 	double pass = t->fp32_pass_s > 0 ? t->fp32_pass_s : 1, kept = 0;
 	char target[32];
 	size_t i;
 
-	table_begin(&table, head, 8, 0xfe);
-	show_row(&table, "fp32", &t->baseline);
-	show_row(&table, t->met ? "best" : t->best.trial ? "best seen" : "default", &t->best);
-	table_print(&table);
+	show_models(t);
 	printf("\n%s: %s %s %s after %zu trial%s of strategy %s (%s)\n",
 	       t->met ? "Target met" : "TARGET NOT MET", t->metric,
 	       t->higher_is_better ? "at least" : "at most", human_score(t->target, target, sizeof(target)),
@@ -235,68 +89,12 @@ static void show_result(const struct fettle_tuned *t, const char *model)
 		printf("next: fettle bench %s %s; fettle history %s\n", model, t->output, t->workspace);
 }
 
-int print_config(const struct fettle_options *o, const char *plugin)
-{
-	struct fettle *f = fettle_new();
-	char *text = NULL;
-	enum fettle_status st = plugin ? fettle_load_plugin(f, plugin) : FETTLE_OK;
-	int code = 0;
-
-	if (!st)
-		st = fettle_print_config(f, o, &text);
-	if (st)
-		code = library_error(f, st);
-	else
-		fputs(text, stdout);
-	free(text);
-	fettle_free(f);
-	return code;
-}
-
-static int tune(struct fettle_options *o, const char *plugin, bool json, bool quiet)
-{
-	struct fettle *f = fettle_new();
-	struct fettle_tuned *t = NULL;
-	struct progress p;
-	enum fettle_status st;
-	int code;
-
-	progress_begin(&p, f, quiet);
-	fettle_on_trial(f, show_trial, &p);
-	st = plugin ? fettle_load_plugin(f, plugin) : FETTLE_OK;
-	if (!st)
-		st = fettle_tune(f, o, &t);
-	progress_end(&p);
-	if (st) {
-		code = library_error(f, st);
-	} else {
-		if (json)
-			print_json(tuned_json(t));
-		else
-			show_result(t, o->model);
-		code = t->met ? EXIT_MET : EXIT_NOT_MET;
-		fettle_tuned_free(t);
-	}
-	fettle_free(f);
-	return code;
-}
-
-size_t flags_given(const struct flag *v, size_t n, struct fettle_setting *out)
-{
-	size_t i, given = 0;
-
-	for (i = 0; i < n; i++)
-		if (v[i].value)
-			out[given++] = (struct fettle_setting){ v[i].key, v[i].value, v[i].name };
-	return given;
-}
-
 static int run(int argc, char **argv)
 {
 	struct fettle_options o = FETTLE_OPTIONS_INIT;
-	struct text_list recipes = { .n = 0 };
-	const char *plugin = NULL;
-	bool json = false, quiet = false, show_config = false;
+	struct tuner u = {
+		.command = &cmd_tune, .details = details, .run = fettle_tune, .show = show_result
+	};
 	struct flag flags[] = {
 		{ "--strategy", "tuning.strategy", NULL },
 		{ "--quant-level", "tuning.quant_level", NULL },
@@ -308,8 +106,6 @@ static int run(int argc, char **argv)
 		{ "--seed", "tuning.random_seed", NULL },
 		{ "--confidence-batches", "tuning.strategy_kwargs.confidence_batches", NULL },
 	};
-	enum { N_FLAGS = sizeof(flags) / sizeof(flags[0]) };
-	struct fettle_setting settings[N_FLAGS];
 	const struct option options[] = {
 		{ "calib", "DATA", "samples to calibrate on", .text = &o.calib },
 		{ "eval", "DATA", "labelled samples to evaluate on", .text = &o.eval },
@@ -321,7 +117,7 @@ static int run(int argc, char **argv)
 		{ "recipe", "NAME[=VALUE]",
 		  "always, or (=off) never, with this recipe; may be given several times\n('fettle inspect "
 		  "--recipes' lists them)",
-		  .list = &recipes },
+		  .list = &u.recipes },
 		{ "keep-fp32", "OPS", "leave these ops alone: names, types or /regular expressions/",
 		  .text = &o.keep_fp32 },
 		{ "capability", "YAML",
@@ -332,7 +128,7 @@ static int run(int argc, char **argv)
 		  .text = &o.output, .letter = 'o' },
 		{ "strategy", "S", "auto, basic, mse_v2, …: 'fettle strategies' lists them",
 		  .text = &flags[0].value },
-		{ "plugin", "FILE", "shared library with further strategies and metrics", .text = &plugin },
+		{ "plugin", "FILE", "shared library with further strategies and metrics", .text = &u.plugin },
 		{ "quant-level", "L", "auto; 0: conservative; 1: the strategy (auto)",
 		  .text = &flags[1].value },
 		{ "approach", "A", "static, dynamic, auto (static)", .text = &o.approach },
@@ -368,25 +164,14 @@ static int run(int argc, char **argv)
 		  .text = &o.workspace },
 		{ "resume", NULL, "go on with the run in the workspace", .flag = &o.resume },
 		{ "print-config", NULL, "print the configuration in force and where each value\ncame from",
-		  .flag = &show_config },
-		{ "json", NULL, "print the result as JSON", .flag = &json },
-		{ "quiet", NULL, "no progress", .flag = &quiet },
+		  .flag = &u.print_config },
+		{ "json", NULL, "print the result as JSON", .flag = &u.json },
+		{ "quiet", NULL, "no progress", .flag = &u.quiet },
 	};
-	const char *rest[128];
-	int n;
 
-	if (argc > 128)
-		return usage_error(&cmd_tune, "too many arguments");
-	n = args_read(&cmd_tune, options, sizeof(options) / sizeof(options[0]), details, argc, argv, rest);
-	if (n < 0)
-		return args_exit(n);
-	if (n > 1 || (!n && !show_config))
-		return usage_error(&cmd_tune, n ? "one model at a time" : "which model?");
-	o.settings = settings;
-	o.n_settings = flags_given(flags, N_FLAGS, settings);
-	o.model = n ? rest[0] : NULL;
-	o.recipes = recipes.v;
-	o.n_recipes = recipes.n;
-	o.helper = "/proc/self/exe";
-	return show_config ? print_config(&o, plugin) : tune(&o, plugin, json, quiet);
+	u.options = options;
+	u.n_options = sizeof(options) / sizeof(options[0]);
+	u.flags = flags;
+	u.n_flags = sizeof(flags) / sizeof(flags[0]);
+	return tuner_main(&u, &o, argc, argv);
 }

@@ -1,0 +1,246 @@
+/* What 'tune' and 'search' have in common: progress by trials, and the result as a table or JSON. */
+#include "cli/cli.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *best_sign(const struct fettle_progress_info *i)
+{
+	return !i->best_early ? "" : i->best_met == i->higher_is_better ? ">=" : "<=";
+}
+
+/* what the live line says until the next trial; least important last, for it may be cut off */
+static void keep_trial(struct progress *p, const struct fettle_progress_info *i)
+{
+	const struct fettle_trial *t = i->trial;
+	char limit[32] = "", left[32] = "", result[80] = "failed", best[64] = "", a[32], b[32];
+
+	if (i->max_trials)
+		snprintf(limit, sizeof(limit), " of %zu", i->max_trials);
+	if (isfinite(i->seconds_left))
+		snprintf(left, sizeof(left), "<%.0f s left, ", ceil(i->seconds_left));
+	if (!t->failed)
+		snprintf(result, sizeof(result), "%s %s %s", trial_score(t, a, sizeof(a)),
+			 t->met ? "meets" : "misses", human_score(i->target, b, sizeof(b)));
+	if (i->best)
+		snprintf(best, sizeof(best), ", best %s%s%s", best_sign(i),
+			 human_score(i->best_accuracy, a, sizeof(a)), i->best_met ? " met" : "");
+	snprintf(p->trial, sizeof(p->trial), "%strial %zu%s: %s%s, %.200s", left, t->number, limit, result,
+		 best, t->stage);
+}
+
+static void show_trial(void *self, const struct fettle_progress_info *i)
+{
+	struct progress *p = self;
+	const struct fettle_trial *t = i->trial;
+	char limit[48] = "", left[64] = "", best[96] = "", value[32], target[32], top[32];
+
+	if (p->quiet)
+		return;
+	keep_trial(p, i);
+	if (p->live) {
+		progress_show(p, "%.0f s, %s", i->seconds_used, p->trial);
+		return;
+	}
+	if (i->max_trials)
+		snprintf(limit, sizeof(limit), " of at most %zu", i->max_trials);
+	if (isfinite(i->seconds_left))
+		snprintf(left, sizeof(left), ", at most %.0f s left", i->seconds_left);
+	if (i->best)
+		snprintf(best, sizeof(best), ", best %s%s (trial %zu%s)", best_sign(i),
+			 human_score(i->best_accuracy, top, sizeof(top)), i->best,
+			 i->best_met ? ", met" : "");
+	if (t->failed)
+		progress_show(p, "trial %zu%s, %s: failed: %s", t->number, limit, t->stage, t->why);
+	else if (isnan(t->accuracy))
+		progress_show(p, "trial %zu%s, %s: %s", t->number, limit, t->stage, t->why);
+	else
+		progress_show(p, "trial %zu%s, %s: %s %s %s%s, %.0f s used%s", t->number, limit, t->stage,
+			      trial_score(t, value, sizeof(value)), t->met ? "meets" : "misses",
+			      human_score(i->target, target, sizeof(target)), best, i->seconds_used, left);
+}
+
+static json_t *number(double x)
+{
+	return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *measure_json(const struct fettle_measure *m)
+{
+	json_t *ops = json_object();
+
+	if (m->ops_int8)
+		json_object_set_new(ops, "int8", json_integer((json_int_t)m->ops_int8));
+	if (m->ops_int16)
+		json_object_set_new(ops, "int16", json_integer((json_int_t)m->ops_int16));
+	if (m->ops_dynamic)
+		json_object_set_new(ops, "dynamic", json_integer((json_int_t)m->ops_dynamic));
+	json_object_set_new(ops, "fp32", json_integer((json_int_t)m->ops_fp32));
+	return json_pack("{s:I, s:o, s:o, s:I, s:o, s:f, s:o}", "trial", (json_int_t)m->trial, "accuracy",
+			 number(m->accuracy), "latency_ms", number(m->latency_ms), "size_bytes",
+			 (json_int_t)m->size_bytes, "ops", ops, "int8_share", m->int8_share, "speedup",
+			 number(m->speedup));
+}
+
+static json_t *tuned_json(const struct fettle_tuned *t, void (*add)(json_t *j, const struct fettle_tuned *t))
+{
+	json_t *fallen = json_array(), *j;
+	size_t i;
+
+	for (i = 0; i < t->n_fallen_back; i++)
+		json_array_append_new(fallen, json_string(t->fallen_back[i]));
+	j = json_pack("{s:b, s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:f, s:o, s:I, s:s?, s:s, s:s?, s:o}", "met",
+		      t->met, "stop", t->stop, "strategy", t->strategy, "metric", t->metric, "target",
+		      number(t->target), "baseline", measure_json(&t->baseline), "best",
+		      measure_json(&t->best), "trials", (json_int_t)t->trials, "fp32_pass_s", t->fp32_pass_s,
+		      "seconds",
+		      json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "total", t->seconds.total,
+				"prepare", t->seconds.prepare, "calibrate", t->seconds.calibrate, "quantize",
+				t->seconds.quantize, "session", t->seconds.session, "evaluate",
+				t->seconds.evaluate, "latency", t->seconds.latency, "rank", t->seconds.rank,
+				"runtime", t->seconds.runtime),
+		      "samples_evaluated", (json_int_t)t->samples_evaluated, "output", t->output, "workspace",
+		      t->workspace, "plan", t->plan, "fallen_back", fallen);
+	json_object_set_new(j, "saved_passes",
+			    json_pack("{s:f, s:f, s:f, s:f}", "early", t->saved.early, "cuts", t->saved.cuts,
+				      "repeated", t->saved.repeated, "beside", t->saved.beside));
+	if (t->has_holdout)
+		json_object_set_new(j, "holdout",
+				    json_pack("{s:f, s:o, s:o, s:f, s:I}", "accuracy", t->holdout, "low",
+					      number(t->holdout_low), "high", number(t->holdout_high),
+					      "baseline", t->holdout_baseline, "samples",
+					      (json_int_t)t->holdout_samples));
+	if (add)
+		add(j, t);
+	return j;
+}
+
+static void show_row(struct table *table, const char *name, const struct fettle_measure *m, bool wide)
+{
+	char buf[32];
+
+	table_cell(table, "%s", name);
+	table_cell(table, "%s", human_score(m->accuracy, buf, sizeof(buf)));
+	table_cell(table, isfinite(m->latency_ms) ? "%.3f ms" : "-", m->latency_ms);
+	table_cell(table, isfinite(m->speedup) ? "%.2fx" : "-", m->speedup);
+	table_cell(table, "%s", human_bytes((double)m->size_bytes, buf, sizeof(buf)));
+	table_cell(table, "%zu", m->ops_int8 + m->ops_dynamic);
+	if (wide)
+		table_cell(table, "%zu", m->ops_int16);
+	table_cell(table, "%zu", m->ops_fp32);
+	table_cell(table, "%.0f %%", 100 * m->int8_share);
+}
+
+void show_models(const struct fettle_tuned *t)
+{
+	const bool wide = t->best.ops_int16 > 0;
+	const char *head[] = { "model",    t->metric,  "latency",
+			       "speed-up", "size",     "int8 ops",
+			       NULL,       "fp32 ops", "multiply-adds in int8" };
+	struct table table;
+
+	if (wide)
+		head[6] = "16-bit ops";
+	else
+		memmove(head + 6, head + 7, 2 * sizeof(*head));
+	table_begin(&table, head, wide ? 9 : 8, 0x1fe);
+	show_row(&table, "fp32", &t->baseline, wide);
+	show_row(&table, t->met ? "best" : t->best.trial ? "best seen" : "default", &t->best, wide);
+	table_print(&table);
+}
+
+const char *why_stopped(const struct fettle_tuned *t)
+{
+	static const struct {
+		const char *word, *text;
+	} texts[] = { { "accuracy_met", "the target is met" },
+		      { "max_trials", "all trials are used up" },
+		      { "timeout", "the time is used up" },
+		      { "interrupted", "it was interrupted" },
+		      { "exhausted", "there is nothing more to try" } };
+	size_t i;
+
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (strcmp(texts[i].word, t->stop) == 0)
+			return texts[i].text;
+	return t->stop;
+}
+
+static int print_config(const struct fettle_options *o, const char *plugin)
+{
+	struct fettle *f = fettle_new();
+	char *text = NULL;
+	enum fettle_status st = plugin ? fettle_load_plugin(f, plugin) : FETTLE_OK;
+	int code = 0;
+
+	if (!st)
+		st = fettle_print_config(f, o, &text);
+	if (st)
+		code = library_error(f, st);
+	else
+		fputs(text, stdout);
+	free(text);
+	fettle_free(f);
+	return code;
+}
+
+static int run_one(const struct tuner *u, const struct fettle_options *o)
+{
+	struct fettle *f = fettle_new();
+	struct fettle_tuned *t = NULL;
+	struct progress p;
+	enum fettle_status st;
+	int code;
+
+	progress_begin(&p, f, u->quiet);
+	fettle_on_trial(f, show_trial, &p);
+	st = u->plugin ? fettle_load_plugin(f, u->plugin) : FETTLE_OK;
+	if (!st)
+		st = u->run(f, o, &t);
+	progress_end(&p);
+	if (st) {
+		code = library_error(f, st);
+	} else {
+		if (u->json)
+			print_json(tuned_json(t, u->add_json));
+		else
+			u->show(t, o->model);
+		code = t->met ? EXIT_MET : EXIT_NOT_MET;
+		fettle_tuned_free(t);
+	}
+	fettle_free(f);
+	return code;
+}
+
+static size_t flags_given(const struct flag *v, size_t n, struct fettle_setting *out)
+{
+	size_t i, given = 0;
+
+	for (i = 0; i < n; i++)
+		if (v[i].value)
+			out[given++] = (struct fettle_setting){ v[i].key, v[i].value, v[i].name };
+	return given;
+}
+
+int tuner_main(const struct tuner *u, struct fettle_options *o, int argc, char **argv)
+{
+	struct fettle_setting settings[FLAGS_MAX];
+	const char *rest[128];
+	int n;
+
+	if (argc > 128)
+		return usage_error(u->command, "too many arguments");
+	n = args_read(u->command, u->options, u->n_options, u->details, argc, argv, rest);
+	if (n < 0)
+		return args_exit(n);
+	if (n > 1 || (!n && !u->print_config))
+		return usage_error(u->command, n ? "one model at a time" : "which model?");
+	o->settings = settings;
+	o->n_settings = flags_given(u->flags, u->n_flags, settings);
+	o->model = n ? rest[0] : NULL;
+	o->recipes = u->recipes.v;
+	o->n_recipes = u->recipes.n;
+	o->helper = "/proc/self/exe";
+	return u->print_config ? print_config(o, u->plugin) : run_one(u, o);
+}
