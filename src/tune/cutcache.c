@@ -205,39 +205,37 @@ static bool can_cut(const struct model *m, const struct node *n, struct value *o
 
 /* The graph of one model, and what is known of its values. */
 struct survey {
-	struct graph_index g;
-	uint64_t *prints;
+	const struct graph_index *g;
+	const uint64_t *prints;
 	struct value *at; /* those that can be cut; the others have no name */
 	bool *known, *nodes, *values;
 };
 
-static void survey_init(struct survey *s, struct model *m)
+static void survey_init(struct survey *s, const struct graph_index *g, const uint64_t *prints)
 {
+	const struct model *m = g->m;
 	size_t i;
 
-	graph_index_init(&s->g, m);
-	s->prints = xcalloc(s->g.n, sizeof(*s->prints));
-	s->at = xcalloc(s->g.n, sizeof(*s->at));
-	s->known = xcalloc(s->g.n, sizeof(*s->known));
-	s->values = xcalloc(s->g.n, sizeof(*s->values));
+	s->g = g;
+	s->prints = prints;
+	s->at = xcalloc(g->n, sizeof(*s->at));
+	s->known = xcalloc(g->n, sizeof(*s->known));
+	s->values = xcalloc(g->n, sizeof(*s->values));
 	s->nodes = xcalloc(m->nodes.n, sizeof(*s->nodes));
-	graph_fingerprints(&s->g, s->prints);
 	for (i = 0; i < m->nodes.n; i++) {
 		struct value v;
 
 		if (can_cut(m, m->nodes.v[i], &v))
-			s->at[graph_value(&s->g, v.name)] = v;
+			s->at[graph_value(g, v.name)] = v;
 	}
 }
 
 static void survey_release(struct survey *s)
 {
-	free(s->prints);
 	free(s->at);
 	free(s->known);
 	free(s->values);
 	free(s->nodes);
-	graph_index_release(&s->g);
 }
 
 static void key_of(const struct survey *s, size_t value, char key[KEY_LEN])
@@ -251,9 +249,9 @@ static double cut_saves(struct survey *s, const struct cut_options *o)
 	double all = 0, behind = 0;
 	size_t i;
 
-	graph_behind(&s->g, s->known, s->nodes, s->values);
-	for (i = 0; i < s->g.m->nodes.n; i++) {
-		double cost = o->cost(o->self, s->g.m->nodes.v[i]);
+	graph_behind(s->g, s->known, s->nodes, s->values);
+	for (i = 0; i < s->g->m->nodes.n; i++) {
+		double cost = o->cost(o->self, s->g->m->nodes.v[i]);
 
 		all += cost;
 		behind += s->nodes[i] ? cost : 0;
@@ -277,7 +275,7 @@ static void list_cut(struct cut_run *r, struct survey *s, struct cut_list *list,
 	size_t i;
 	char key[KEY_LEN];
 
-	for (i = 0; i < s->g.n; i++) {
+	for (i = 0; i < s->g->n; i++) {
 		struct entry *e;
 
 		if (!s->known[i] || !s->values[i])
@@ -300,7 +298,7 @@ static void choose(struct cut_run *r, struct survey *s)
 	char key[KEY_LEN];
 	size_t i;
 
-	for (i = 0; i < s->g.n; i++) {
+	for (i = 0; i < s->g->n; i++) {
 		const struct entry *e;
 
 		key_of(s, i, key);
@@ -312,7 +310,7 @@ static void choose(struct cut_run *r, struct survey *s)
 		list_cut(r, s, &r->start, saves);
 		r->start_saves = saves;
 	}
-	for (i = 0; i < s->g.n; i++) {
+	for (i = 0; i < s->g->n; i++) {
 		key_of(s, i, key);
 		s->known[i] = s->at[i].name && map_get(&c->seen, key) != MAP_NONE &&
 			      !(find(c, key) && find(c, key)->unfit);
@@ -320,21 +318,22 @@ static void choose(struct cut_run *r, struct survey *s)
 	saves = cut_saves(s, &r->o);
 	if (saves >= r->start_saves + WORTH_IT)
 		list_cut(r, s, &r->capture, saves);
-	for (i = 0; i < s->g.n; i++) {
+	for (i = 0; i < s->g->n; i++) {
 		key_of(s, i, key);
 		if (s->at[i].name && map_get(&c->seen, key) == MAP_NONE)
 			map_set(&c->seen, arena_strdup(&c->keys, key), 1);
 	}
 }
 
-void cut_begin(struct cutcache *c, struct model *m, const struct cut_options *o, struct cut_run **out)
+void cut_begin(struct cutcache *c, struct model *m, const struct graph_index *g, const uint64_t *prints,
+	       const struct cut_options *o, struct cut_run **out)
 {
 	struct cut_run *r = xcalloc(1, sizeof(*r));
 	struct survey s;
 
 	*out = NULL;
 	*r = (struct cut_run){ .c = c, .o = *o, .m = m };
-	survey_init(&s, m);
+	survey_init(&s, g, prints);
 	pthread_mutex_lock(&c->lock);
 	c->tick++;
 	choose(r, &s);

@@ -30,8 +30,10 @@ struct cut_options {
 	void *self;
 };
 
-/* For one model and one thread. *out is NULL when the model has nothing in common with earlier ones. */
-void cut_begin(struct cutcache *c, struct model *m, const struct cut_options *o, struct cut_run **out);
+/* For one model, with its graph's fingerprints, and one thread. *out is NULL when it has nothing in common with earlier
+ * ones. */
+void cut_begin(struct cutcache *c, struct model *m, const struct graph_index *g, const uint64_t *prints,
+	       const struct cut_options *o, struct cut_run **out);
 struct network cut_network(struct cut_run *r);
 /* The share of the network's cost that was not run, times the samples it was not run for; and the time of sessions. */
 double cut_end(struct cut_run *r, double *session_seconds);

@@ -242,20 +242,14 @@ static double node_cost(void *lab, const struct node *n)
 }
 
 /* Plans may come out as the same model: options without effect here. What one scored, so does the other. */
-static void model_key(struct model *m, char key[32])
+static void model_key(const struct graph_index *g, const uint64_t *prints, char key[32])
 {
-	struct graph_index g;
-	uint64_t *prints, all = 0;
+	uint64_t all = 0;
 	size_t i;
 
-	graph_index_init(&g, m);
-	prints = xcalloc(g.n, sizeof(*prints));
-	graph_fingerprints(&g, prints);
-	for (i = 0; i < m->n_outputs; i++)
-		all = all * 31 + prints[graph_value(&g, m->outputs[i].name)];
+	for (i = 0; i < g->m->n_outputs; i++)
+		all = all * 31 + prints[graph_value(g, g->m->outputs[i].name)];
 	snprintf(key, 32, "%016" PRIx64, all);
-	free(prints);
-	graph_index_release(&g);
 }
 
 static bool same_as_before(struct lab *l, const char *key, const struct trial *t, struct accuracy *a)
@@ -283,8 +277,9 @@ static void remember(struct lab *l, const char *key, const struct accuracy *a)
 	pthread_mutex_unlock(&l->lock);
 }
 
-static enum fettle_status evaluate(struct lab *l, struct stand *d, struct trial *t, struct accuracy *a,
-				   struct err *err)
+static enum fettle_status evaluate_graph(struct lab *l, struct stand *d, const struct graph_index *g,
+					 const uint64_t *prints, struct trial *t, struct accuracy *a,
+					 struct err *err)
 {
 	const struct metric_type *type = metric_type(l->metric);
 	struct session_options so = { .threads = lab_threads(l), .level = l->o.level };
@@ -296,7 +291,7 @@ static enum fettle_status evaluate(struct lab *l, struct stand *d, struct trial 
 	enum fettle_status st = FETTLE_OK;
 	char key[32];
 
-	model_key(d->model, key);
+	model_key(g, prints, key);
 	if (same_as_before(l, key, t, a)) {
 		t->repeated = true;
 		return FETTLE_OK;
@@ -316,7 +311,7 @@ static enum fettle_status evaluate(struct lab *l, struct stand *d, struct trial 
 		}
 	}
 	if (l->cuts && !depends_on_batches(l, &t->plan))
-		cut_begin(l->cuts, d->model, &co, &cut);
+		cut_begin(l->cuts, d->model, g, prints, &co, &cut);
 	if (!cut)
 		st = make_session(l, d, &t->session_s, err);
 	e.net = cut ? cut_network(cut) : network_of(d->session);
@@ -326,6 +321,22 @@ static enum fettle_status evaluate(struct lab *l, struct stand *d, struct trial 
 		t->cut_share = cut_end(cut, &t->session_s) / (double)l->order->n;
 	if (!st)
 		remember(l, key, a);
+	return st;
+}
+
+static enum fettle_status evaluate(struct lab *l, struct stand *d, struct trial *t, struct accuracy *a,
+				   struct err *err)
+{
+	struct graph_index g;
+	uint64_t *prints;
+	enum fettle_status st;
+
+	graph_index_init(&g, d->model);
+	prints = xcalloc(g.n, sizeof(*prints));
+	graph_fingerprints(&g, prints);
+	st = evaluate_graph(l, d, &g, prints, t, a, err);
+	free(prints);
+	graph_index_release(&g);
 	return st;
 }
 

@@ -209,11 +209,18 @@ static enum fettle_status cut_answers(struct bed *b, struct cutcache *c, struct 
 	struct cut_options o = { rt, &b->so, &b->order, cost_of, b };
 	struct cut_run *run = NULL;
 	struct session *whole = NULL;
+	struct graph_index g;
+	uint64_t *prints;
 	double seconds = 0;
 	enum fettle_status st = FETTLE_OK;
 
 	*saved = 0;
-	cut_begin(c, m, &o, &run);
+	graph_index_init(&g, m);
+	prints = xcalloc(g.n, sizeof(*prints));
+	graph_fingerprints(&g, prints);
+	cut_begin(c, m, &g, prints, &o, &run);
+	free(prints);
+	graph_index_release(&g);
 	if (!run)
 		st = session_new(&whole, rt, m, &b->so, err);
 	if (!st)
