@@ -50,12 +50,15 @@ static enum fettle_status bisect(struct search *s, struct plan *plan, const stru
 	return st;
 }
 
-/* For use while the search is held, until the fewest ops are found. */
-static enum fettle_status widen(struct search *s, struct plan *plan, bool then_fp32, struct score *score)
+/* The plan with as few ops in 16 bits, or then in fp32, as it takes; the plan and the score become those. */
+static enum fettle_status mix(struct search *s, struct plan *plan, bool then_fp32, struct score *score)
 {
 	struct op_order order = OP_ORDER_INIT;
-	enum fettle_status st;
+	struct plan base = PLAN_INIT;
+	enum fettle_status st, end;
 
+	plan_copy(&base, plan);
+	search_hold(s); /* until the fewest are found */
 	st = search_try(s, plan, score);
 	if (!st && !score->met && !score->failed) {
 		st = search_rank_ops(s, plan, RANK_IMPACT, &order);
@@ -63,46 +66,42 @@ static enum fettle_status widen(struct search *s, struct plan *plan, bool then_f
 			st = bisect(s, plan, &order, OPTION_WIDE, score);
 		if (!st && order.n && then_fp32 && !score->met)
 			st = bisect(s, plan, &order, OPTION_FP32, score);
+		if (!st && score->met)
+			st = push(s, plan, &base, 0);
+		if (!st)
+			st = search_try(s, plan, score); /* known */
 	}
+	end = search_release(s);
 	op_order_release(&order);
-	return st;
+	plan_release(&base);
+	return st ? st : end;
 }
 
 enum fettle_status mixed_precision(struct search *s, const struct plan *start, struct score *score)
 {
 	struct plan plan = PLAN_INIT;
-	enum fettle_status st, end;
+	enum fettle_status st;
 
 	plan_copy(&plan, start);
-	search_hold(s);
-	st = widen(s, &plan, true, score);
-	end = search_release(s);
+	st = mix(s, &plan, true, score);
 	plan_release(&plan);
-	return st ? st : end;
+	return st;
 }
 
 enum fettle_status stage_mixed(struct search *s)
 {
 	const struct space *space = search_space(s);
-	struct plan base = PLAN_INIT, plan = PLAN_INIT;
-	enum fettle_status st = FETTLE_OK, end;
+	struct plan base = PLAN_INIT;
+	enum fettle_status st = FETTLE_OK;
 	struct score score;
 	size_t i;
 
 	for (i = 0; i < space->n_ops && param_option_in(&space->v[i], OPTION_WIDE) == NO_OPTION;)
 		i++;
-	if (i == space->n_ops || fallback_base(s, &base))
-		goto out;
-	search_stage(s, "16 bits");
-	search_hold(s);
-	plan_copy(&plan, &base);
-	st = widen(s, &plan, false, &score);
-	if (!st && score.met)
-		st = push(s, &plan, &base, 0);
-	end = search_release(s);
-	st = st ? st : end;
-out:
+	if (i < space->n_ops && !fallback_base(s, &base)) {
+		search_stage(s, "16 bits");
+		st = mix(s, &base, false, &score);
+	}
 	plan_release(&base);
-	plan_release(&plan);
 	return st;
 }
