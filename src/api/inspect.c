@@ -204,13 +204,12 @@ void fettle_inspection_free(struct fettle_inspection *pub)
 
 bool fettle_recipe(size_t i, struct fettle_recipe *out)
 {
-	const struct recipe_info *info = &recipe_infos[i];
-
 	static const char *const values[] = {
 		[RECIPE_SWITCH] = "on, off",
 		[RECIPE_ALPHA] = "on (0.5), off, 0 to 1, auto",
 		[RECIPE_FINETUNE] = "on (gram), off, gram, adaround, adaquant; each also with :block"
 	};
+	const struct recipe_info *info = &recipe_infos[i];
 
 	if (i == n_recipe_infos) { /* what a search does, not what a plan has */
 		*out = (struct fettle_recipe){

@@ -201,18 +201,30 @@ static enum fettle_status read_side(const struct reader *r, const json_t *j, str
 	return FETTLE_OK;
 }
 
+static enum fettle_status check_mode(const struct reader *r, const struct op *op, enum op_mode mode)
+{
+	static const unsigned need[] = {
+		[OP_FP32] = 0, [OP_STATIC] = MODE_STATIC, [OP_DYNAMIC] = MODE_DYNAMIC
+	};
+
+	if (!(need[mode] & ~op->modes))
+		return FETTLE_OK;
+	return fail(r->err, FETTLE_INVALID, "cannot read plan %s: op '%s' cannot be %s: %s", r->where, r->op,
+		    modes[mode], op->why ? op->why : "the runtime has no such kernel");
+}
+
 static enum fettle_status read_op(const struct reader *r, const json_t *j, const struct op *op,
 				  struct op_choice *c)
 {
-	unsigned need[] = { [OP_FP32] = 0, [OP_STATIC] = MODE_STATIC, [OP_DYNAMIC] = MODE_DYNAMIC };
 	const json_t *before = json_object_get(j, "before");
 	int mode = OP_FP32;
 	enum fettle_status st;
 
 	st = read_word(r, j, "mode", modes, 3, &mode);
-	if (!st && need[mode] & ~op->modes)
-		st = fail(r->err, FETTLE_INVALID, "cannot read plan %s: op '%s' cannot be %s: %s", r->where,
-			  r->op, modes[mode], op->why ? op->why : "the runtime has no such kernel");
+	if (!st)
+		st = check_mode(r, op, (enum op_mode)mode);
+	if (!st && before)
+		st = check_mode(r, op, OP_STATIC);
 	c->mode = (enum op_mode)mode;
 	st = st ? st : read_side(r, json_object_get(j, "activation"), &c->act);
 	st = st ? st : read_side(r, json_object_get(j, "weight"), &c->weight);

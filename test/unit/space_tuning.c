@@ -293,6 +293,9 @@ static void bad_plans_are_refused(void **state)
 		{ "{\"fettle_plan\": 1, \"ops\": {\"Relu_1\": {\"mode\": \"static\"}}}",
 		  "cannot read plan p.json: op 'Relu_1' cannot be static: it becomes part of the op before "
 		  "it" },
+		{ "{\"fettle_plan\": 1, \"ops\": {\"Relu_1\": {\"mode\": \"fp32\", \"before\": {}}}}",
+		  "cannot read plan p.json: op 'Relu_1' cannot be static: it becomes part of the op before "
+		  "it" },
 		{ "{\"fettle_plan\": 1, \"ops\": {\"Conv_0\": {\"mode\": \"static\", \"activation\": "
 		  "{\"algorithm\": \"kll\"}}}}",
 		  "cannot read plan p.json: op 'Conv_0': " },
