@@ -258,13 +258,17 @@ enum fettle_status capture_residuals(struct capture *c, struct layer_math *m, si
 	for (k = first; k < end; k++) {
 		st = capture_get(c, k, &u, err);
 		for (at = 0; !st && at < u->n; at += m->n) {
+			struct math_units some = { u->x + at * xs, u->y + at * ys };
 			size_t n = u->n - at < m->n ? u->n - at : m->n;
 
-			memcpy(m->x, u->x + at * xs, n * xs * sizeof(float));
-			memcpy(m->y, u->y + at * ys, n * ys * sizeof(float));
 			for (i = 0; i < n * ys; i++)
-				out->signal += (double)m->y[i] * m->y[i];
-			st = math_residual(m, err);
+				out->signal += (double)some.target[i] * (double)some.target[i];
+			if (n < m->n) {
+				memcpy(m->x, some.x, n * xs * sizeof(float));
+				memcpy(m->target, some.target, n * ys * sizeof(float));
+				some = (struct math_units){ m->x, m->target };
+			}
+			st = math_residual(m, &some, err);
 			for (i = 0; i < n * ys && !st; i += outputs)
 				for (o = 0; o < outputs; o++) {
 					double r = m->y[i + o];

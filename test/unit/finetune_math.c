@@ -56,14 +56,49 @@ static const struct sizes cases[] = {
 	{ "one dimension", false, 1, 8, 3, { 1, 20 }, { 1, 5 }, { 1, 2 }, { 1, 1 }, { 0, 2 }, { 0, 2 } },
 };
 
+static void check_gradients(const char *why, const struct layer *l, const struct layer_math *m,
+			    const double *dw, const double *db)
+{
+	size_t k;
+
+	for (k = 0; k < layer_weights(l); k++)
+		if (fabs(dw[k] - m->dw[k]) > 1e-3)
+			fail_msg("%s: gradient %zu is %g, need %g", why, k, (double)m->dw[k], dw[k]);
+	for (k = 0; k < layer_outputs(l); k++)
+		if (fabs(db[k] - m->db[k]) > 1e-3)
+			fail_msg("%s: bias gradient %zu is %g, need %g", why, k, (double)m->db[k], db[k]);
+}
+
+/* the same units where they lie, in a pass each: the gradients are those of all */
+static void learn_one_by_one(const char *why, const struct layer *l, const struct layer_math *all, size_t n,
+			     const double *dw, const double *db)
+{
+	struct math_units *u = xcalloc(n, sizeof(*u));
+	struct layer_math *m = NULL;
+	struct err err = ERR_INIT;
+	size_t i;
+
+	assert_ok(math_new(&m, l, 1, &err), err);
+	for (i = 0; i < n; i++)
+		u[i] = (struct math_units){ all->x + i * layer_x_size(l), all->target + i * layer_y_size(l) };
+	memcpy(m->w, all->w, layer_weights(l) * sizeof(float));
+	memcpy(m->b, all->b, layer_outputs(l) * sizeof(float));
+	for (i = 0; i < 2; i++) { /* nothing is left from the first time */
+		assert_ok(math_learn(m, u, n, &err), err);
+		check_gradients(why, l, m, dw, db);
+	}
+	math_free(m);
+	free(u);
+}
+
 static void try_case(const struct sizes *s)
 {
 	enum { UNITS = 3 };
 	struct layer l = { .name = s->why, .is_matrix = s->is_matrix, .groups = s->groups, .outs = s->outs };
 	struct layer_math *m = NULL;
+	struct math_units all;
 	struct err err = ERR_INIT;
 	size_t k, u, oy, ox, o, p, outputs;
-	float *target;
 	double *dw, *db;
 
 	l.ins = s->ins;
@@ -82,21 +117,20 @@ static void try_case(const struct sizes *s)
 	outputs = layer_outputs(&l);
 	assert_ok(math_new(&m, &l, UNITS, &err), err);
 	randomise(m->x, UNITS * layer_x_size(&l));
-	randomise(m->y, UNITS * layer_y_size(&l));
+	randomise(m->target, UNITS * layer_y_size(&l));
 	randomise(m->w, layer_weights(&l));
 	randomise(m->b, outputs);
-	target = xcalloc(UNITS * layer_y_size(&l), sizeof(float));
-	memcpy(target, m->y, UNITS * layer_y_size(&l) * sizeof(float));
+	all = (struct math_units){ m->x, m->target };
 	dw = xcalloc(layer_weights(&l), sizeof(double));
 	db = xcalloc(outputs, sizeof(double));
-	assert_ok(math_residual(m, &err), err);
+	assert_ok(math_residual(m, &all, &err), err);
 	assert_ok(math_gradient(m, &err), err);
 	for (u = 0; u < UNITS; u++)
 		for (oy = 0; oy < l.out[0]; oy++)
 			for (ox = 0; ox < l.out[1]; ox++)
 				for (o = 0; o < outputs; o++) {
 					size_t at = ((u * l.out[0] + oy) * l.out[1] + ox) * outputs + o;
-					double r = m->b[o] - target[at];
+					double r = m->b[o] - m->target[at];
 
 					for (p = 0; p < l.patch; p++)
 						r += m->w[o * l.patch + p] *
@@ -109,15 +143,10 @@ static void try_case(const struct sizes *s)
 						dw[o * l.patch + p] +=
 							r * input_at(&l, m->x, u, oy, ox, o, p);
 				}
-	for (k = 0; k < layer_weights(&l); k++)
-		if (fabs(dw[k] - m->dw[k]) > 1e-3)
-			fail_msg("%s: gradient %zu is %g, need %g", s->why, k, (double)m->dw[k], dw[k]);
-	for (o = 0; o < outputs; o++)
-		if (fabs(db[o] - m->db[o]) > 1e-3)
-			fail_msg("%s: bias gradient %zu is %g, need %g", s->why, o, (double)m->db[o], db[o]);
+	check_gradients(s->why, &l, m, dw, db);
 	assert_true(m->seconds > 0);
+	learn_one_by_one(s->why, &l, m, UNITS, dw, db);
 	math_free(m);
-	free(target);
 	free(dw);
 	free(db);
 }
