@@ -102,12 +102,12 @@ static enum fettle_status tune_layer(struct work *w, struct finetune_op *r, stru
 
 /*
  * Images can be passed where they lie, one by one. That saves copying them together and keeps them in the cache
- * between passes, but it costs adding up the gradients.
+ * between passes, but it costs adding up the gradients: little, where these are few.
  */
 static bool one_by_one(const struct work *w)
 {
 	return !w->l->is_matrix && w->o->drop_ratio >= 1 &&
-	       layer_x_size(w->l) + layer_y_size(w->l) >= 2 * layer_weights(w->l);
+	       layer_x_size(w->l) + layer_y_size(w->l) >= 4 * layer_weights(w->l);
 }
 
 /* what a layer is looked at with */

@@ -10,8 +10,8 @@
  *
  * With Granularity "block" ops then choose again, by what their block puts out; see block.h.
  *
- * Left alone are ops that share their weight with another, convolutions in three dimensions, ConvTranspose, and
- * (by gram) those whose Gram matrix is larger than both the cache and 64 MB.
+ * Left alone are ops that share their weight with another, a ConvTranspose that crops its output, and (by gram)
+ * those whose Gram matrix is larger than both the cache and 64 MB.
  *
  * A layer's samples are kept under the cache's bytes. Where they do not fit, batches are run again: gram needs
  * one pass; adaround and adaquant learn on one window of batches after the other, in up to eight rounds.
