@@ -287,7 +287,7 @@ static enum fettle_status tune_ops(struct tuner *t, const struct block *b, struc
 	size_t i;
 
 	for (i = (size_t)b->first; i <= (size_t)b->last && !st; i++) {
-		struct finetune_op op = { .name = s->s->ops.v[i].name };
+		struct finetune_op op = { .name = s->s->ops.v[i].name, .node = i };
 
 		if (s->progress && !s->progress(s->self, i, t->r->n))
 			return fail(err, FETTLE_STOP, "fine-tuning was stopped");
@@ -343,6 +343,15 @@ static enum fettle_status tune_blocks(struct tuner *t, struct err *err)
 	return st;
 }
 
+/* blocks may have changed what their ops had */
+static void report_kept(const struct rounding *r, struct finetune_report *report)
+{
+	size_t i;
+
+	for (i = 0; report && i < report->ops.n; i++)
+		report->ops.v[i].kept = !report->ops.v[i].left && !r->v[report->ops.v[i].node];
+}
+
 static enum fettle_status check_options(const struct finetune *o, struct err *err)
 {
 	if (o->algorithm == FINETUNE_GRAM && o->drop_ratio < 1)
@@ -380,6 +389,7 @@ enum fettle_status finetune(struct quantizer *q, const struct qplan *asked, cons
 	math_threads(threads);
 	model_free(t.m);
 	free(t.traces);
+	report_kept(t.r, report);
 	if (st)
 		rounding_free(t.r);
 	else

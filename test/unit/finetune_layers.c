@@ -4,6 +4,7 @@
  */
 #include "unit/finetune_bed.h"
 
+#include "fettle.h"
 #include "finetune/layer.h"
 #include "finetune/part.h"
 
@@ -89,6 +90,46 @@ static void test_shapes(void **state)
 	}
 }
 
+/* what the public interface says of the bed's model, the last op of which is left alone */
+static void check_public(const struct finetune_report *report)
+{
+	static const char *const recipes[] = { "finetune=gram" };
+	char *model = xstrfmt("%s/m.onnx", dir), *data = xstrfmt("%s/x.npz", dir),
+	     *out = xstrfmt("%s/out.onnx", dir);
+	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	struct fettle *f = fettle_new();
+	struct fettle_finetuned op;
+	struct fettle_quantized q;
+	size_t i;
+
+	o.model = model;
+	o.calib = data;
+	o.output = out;
+	o.quantize = "/Conv.*/";
+	o.threads = 1;
+	o.recipes = recipes;
+	o.n_recipes = 1;
+	assert_false(fettle_finetuned(f, 0, &op));
+	if (fettle_quantize(f, &o, &q))
+		fail_msg("%s", fettle_message(f));
+	for (i = 0; i < report->ops.n; i++) {
+		assert_true(fettle_finetuned(f, i, &op));
+		assert_string_equal(op.name, report->ops.v[i].name);
+		assert_string_equal(op.left ? op.left : "",
+				    report->ops.v[i].left ? report->ops.v[i].left : "");
+		assert_true(op.before == report->ops.v[i].before && op.after == report->ops.v[i].after);
+		assert_int_equal(op.kept, report->ops.v[i].kept);
+	}
+	assert_false(fettle_finetuned(f, i, &op));
+	o.n_recipes = 0;
+	assert_int_equal(fettle_quantize(f, &o, &q), FETTLE_OK);
+	assert_false(fettle_finetuned(f, 0, &op));
+	fettle_free(f);
+	free(model);
+	free(data);
+	free(out);
+}
+
 /* what cannot be looked at is left alone, and said to be */
 static void test_left(void **state)
 {
@@ -118,6 +159,7 @@ static void test_left(void **state)
 			assert_non_null(strstr(report.ops.v[k].left, cases[i].why));
 		}
 		assert_true(report.ops.n > 1);
+		check_public(&report);
 		rounding_free(r);
 		VEC_RELEASE(&report.ops);
 		bed_close(&b);
