@@ -187,6 +187,14 @@ struct fettle_quantized {
 };
 FETTLE_API enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options *o,
 					      struct fettle_quantized *out);
+/* What its recipe finetune did to each op. False past the end; valid until the next call. */
+struct fettle_finetuned {
+	const char *name;
+	const char *left;     /* why it was left at nearest rounding; NULL: it was not */
+	double before, after; /* squared error of its output, relative to fp32, on samples held out */
+	bool kept;            /* what was found was no better: its weights are the nearest, too */
+};
+FETTLE_API bool fettle_finetuned(const struct fettle *f, size_t i, struct fettle_finetuned *out);
 
 /* The score of options->model on options->eval (or of eval_cmd). */
 struct fettle_score {

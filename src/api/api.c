@@ -10,10 +10,21 @@ struct fettle *fettle_new(void)
 	return xcalloc(1, sizeof(struct fettle));
 }
 
-static void clear_notes(struct fettle *f)
+/* what the last call left to be asked for */
+static void clear_answers(struct fettle *f)
 {
 	while (f->notes.n)
 		free(f->notes.v[--f->notes.n]);
+	while (f->finetuned.n)
+		free((char *)f->finetuned.v[--f->finetuned.n].name);
+}
+
+bool fettle_finetuned(const struct fettle *f, size_t i, struct fettle_finetuned *out)
+{
+	if (i >= f->finetuned.n)
+		return false;
+	*out = f->finetuned.v[i];
+	return true;
 }
 
 const char *fettle_note(const struct fettle *f, size_t i)
@@ -37,8 +48,9 @@ void fettle_free(struct fettle *f)
 	if (!f)
 		return;
 	runtime_free(f->rt);
-	clear_notes(f);
+	clear_answers(f);
 	free(f->notes.v);
+	free(f->finetuned.v);
 	own_release(f);
 	free(f);
 }
@@ -136,7 +148,7 @@ const char *fettle_algorithm_name(size_t i, const char **summary)
 enum fettle_status api_begin(struct fettle *f, const struct fettle_options *in, struct fettle_options *out)
 {
 	f->err.msg[0] = '\0';
-	clear_notes(f);
+	clear_answers(f);
 	memset(out, 0, sizeof(*out));
 	if (!in || !in->size || in->size > sizeof(*out))
 		return fail(&f->err, FETTLE_INVALID,
@@ -196,7 +208,7 @@ static enum fettle_status get_rounding(void *self, struct quantizer *z, const st
 	enum fettle_status st = FETTLE_OK;
 
 	if (!a->rounding)
-		st = finetune(z, plan, a->tune, &a->rounding, NULL, err);
+		st = finetune(z, plan, a->tune, &a->rounding, a->report, err);
 	*out = a->rounding;
 	return st;
 }

@@ -15,6 +15,7 @@ struct fettle {
 	fettle_on_trial_fn on_trial;
 	void *on_trial_self;
 	VEC(char *) notes;
+	VEC(struct fettle_finetuned) finetuned; /* names are its own */
 	VEC(struct own_strategy *) strategies; /* registered by the caller or a plug-in, as are those below */
 	VEC(struct own_metric *) metrics;
 	VEC(void *) plugins; /* of dlopen() */
@@ -40,12 +41,14 @@ enum {
 };
 
 struct finetune_source;
+struct finetune_report;
 
 /* What calibration found out, as a quantizer asks for it. Without means, recipes that need them fail. */
 struct activations {
 	struct calibration *c;
 	struct channel_means *means;
 	const struct finetune_source *tune; /* for the recipe finetune; NULL: it fails */
+	struct finetune_report *report;     /* for that, may be NULL */
 	struct rounding *rounding;          /* what it gave */
 };
 struct range_source activations_source(struct activations *a);

@@ -101,6 +101,20 @@ static void summarise(const struct qplan *p, const struct subject *s, struct fet
 	out->int8_share = sum.int8_share;
 }
 
+/* for fettle_finetuned() */
+static void keep_report(struct fettle *f, const struct finetune_report *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->ops.n; i++) {
+		const struct finetune_op *op = &r->ops.v[i];
+		struct fettle_finetuned out = { xstrdup(op->name), op->left, op->before, op->after,
+						op->kept };
+
+		VEC_PUSH(&f->finetuned, out);
+	}
+}
+
 enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options *in,
 				   struct fettle_quantized *out)
 {
@@ -108,6 +122,7 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 	struct subject *s = NULL;
 	struct activations known = { .c = NULL };
 	struct finetune_source tune;
+	struct finetune_report report = { .ops = { NULL, 0, 0 } };
 	struct source data = { NULL, NULL };
 	struct variant *v = NULL;
 	struct quantizer *z = NULL;
@@ -153,6 +168,7 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 		if (st)
 			goto out;
 		known.tune = &tune;
+		known.report = &report;
 		ranges = activations_source(&known);
 		out->calib_samples = calibration_samples(known.c);
 		out->seconds_calibrate = clock_now() - t;
@@ -171,9 +187,12 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 	if (st)
 		goto out;
 	summarise(&plan, s, out);
+	keep_report(f, &report);
 	out->size_before = model_file_size(r.o.model);
 	out->size_after = model_file_size(r.o.output);
 out:
+	VEC_RELEASE(&report.ops);
+	VEC_RELEASE(&report.blocks);
 	model_free(q);
 	quantizer_free(z);
 	activations_release(&known);

@@ -1,5 +1,7 @@
 #include "cli/cli.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int run(int argc, char **argv);
@@ -18,20 +20,135 @@ static const char details[] =
 	"OPS is a comma-separated list of op names, op types or /regular expressions/;\n"
 	"'fettle inspect MODEL' lists them.\n";
 
-static int report(const struct fettle_options *o, const struct fettle_quantized *q, bool json)
+/* What the recipe finetune did, in all. */
+struct tuned {
+	size_t tuned, kept, left;
+	double before, after; /* errors of those tuned: the mean */
+};
+
+static struct tuned sum_up(const struct fettle *f)
+{
+	struct tuned t = { .tuned = 0 };
+	struct fettle_finetuned op;
+	size_t i;
+
+	for (i = 0; fettle_finetuned(f, i, &op); i++) {
+		t.left += op.left != NULL;
+		t.kept += op.kept;
+		if (op.left || op.kept)
+			continue;
+		t.before = (t.before * (double)t.tuned + op.before) / (double)(t.tuned + 1);
+		t.after = (t.after * (double)t.tuned + op.after) / (double)(t.tuned + 1);
+		t.tuned++;
+	}
+	return t;
+}
+
+static json_t *number(double x)
+{
+	return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *tuned_as_json(const struct fettle *f)
+{
+	const struct tuned t = sum_up(f);
+	json_t *ops = json_array();
+	struct fettle_finetuned op;
+	size_t i;
+
+	for (i = 0; fettle_finetuned(f, i, &op); i++)
+		json_array_append_new(ops, op.left ? json_pack("{s:s, s:s}", "name", op.name, "left", op.left)
+						   : json_pack("{s:s, s:o, s:o, s:b}", "name", op.name,
+							       "before", number(op.before), "after",
+							       number(op.after), "kept", op.kept));
+	return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o}", "tuned", (json_int_t)t.tuned, "kept",
+			 (json_int_t)t.kept, "left", (json_int_t)t.left, "error_before", number(t.before),
+			 "error_after", number(t.after), "ops", ops);
+}
+
+static int larger_first(const void *a, const void *b)
+{
+	const struct fettle_finetuned *x = a, *y = b;
+
+	return x->after > y->after ? -1 : x->after < y->after;
+}
+
+/* the tuned ops whose outputs are still furthest off */
+static void show_worst(const struct fettle *f, size_t n)
+{
+	enum { WORST = 5 };
+	static const char *const head[] = { "largest errors", "was", "is" };
+	struct fettle_finetuned *v = calloc(n, sizeof(*v)), op;
+	struct table t;
+	size_t i, k = 0;
+
+	if (!v)
+		abort();
+	for (i = 0; fettle_finetuned(f, i, &op); i++)
+		if (!op.left && !op.kept)
+			v[k++] = op;
+	qsort(v, k, sizeof(*v), larger_first);
+	table_begin(&t, head, 3, 6);
+	for (i = 0; i < k && i < WORST; i++) {
+		table_cell(&t, "%s", v[i].name);
+		table_cell(&t, "%.2e", v[i].before);
+		table_cell(&t, "%.2e", v[i].after);
+	}
+	table_print(&t);
+	free(v);
+}
+
+static void show_left(const struct fettle *f)
+{
+	static const char *const head[] = { "left at nearest rounding", "because" };
+	struct fettle_finetuned op;
+	struct table t;
+	size_t i;
+
+	table_begin(&t, head, 2, 0);
+	for (i = 0; fettle_finetuned(f, i, &op); i++)
+		if (op.left) {
+			table_cell(&t, "%s", op.name);
+			table_cell(&t, "%s", op.left);
+		}
+	table_print(&t);
+}
+
+static void show_tuned(const struct fettle *f)
+{
+	const struct tuned t = sum_up(f);
+
+	printf("fine-tuned %zu ops", t.tuned);
+	if (t.tuned)
+		printf(": squared error of their outputs on samples held out %.2e, was %.2e (mean)", t.after,
+		       t.before);
+	if (t.kept)
+		printf("; for %zu nothing better was found", t.kept);
+	printf("\n");
+	if (t.tuned)
+		show_worst(f, t.tuned);
+	if (t.left)
+		show_left(f);
+}
+
+static int report(const struct fettle *f, const struct fettle_options *o, const struct fettle_quantized *q,
+		  bool json)
 {
 	char before[32], after[32];
 	double total = q->seconds_prepare + q->seconds_calibrate + q->seconds_quantize;
+	struct fettle_finetuned op;
+	const bool tuned = fettle_finetuned(f, 0, &op);
 
 	if (json)
 		return print_json(json_pack(
-			"{s:s, s:{s:I, s:I, s:I, s:I}, s:f, s:I, s:I, s:I, s:{s:f, s:f, s:f, s:f}}", "output",
-			o->output, "ops", "int8", (json_int_t)q->ops_int8, "int16", (json_int_t)q->ops_int16,
-			"dynamic", (json_int_t)q->ops_dynamic, "fp32", (json_int_t)q->ops_fp32, "int8_share",
-			q->int8_share, "calib_samples", (json_int_t)q->calib_samples, "size_before_bytes",
-			(json_int_t)q->size_before, "size_bytes", (json_int_t)q->size_after, "seconds",
-			"total", total, "prepare", q->seconds_prepare, "calibrate", q->seconds_calibrate,
-			"quantize", q->seconds_quantize));
+			"{s:s, s:{s:I, s:I, s:I, s:I}, s:f, s:I, s:I, s:I, s:{s:f, s:f, s:f, s:f}, s:o*}",
+			"output", o->output, "ops", "int8", (json_int_t)q->ops_int8, "int16",
+			(json_int_t)q->ops_int16, "dynamic", (json_int_t)q->ops_dynamic, "fp32",
+			(json_int_t)q->ops_fp32, "int8_share", q->int8_share, "calib_samples",
+			(json_int_t)q->calib_samples, "size_before_bytes", (json_int_t)q->size_before,
+			"size_bytes", (json_int_t)q->size_after, "seconds", "total", total, "prepare",
+			q->seconds_prepare, "calibrate", q->seconds_calibrate, "quantize",
+			q->seconds_quantize, "finetune", tuned ? tuned_as_json(f) : NULL));
 	printf("wrote %s: %s, was %s\n", o->output, human_bytes((double)q->size_after, after, sizeof(after)),
 	       human_bytes((double)q->size_before, before, sizeof(before)));
 	printf("%zu ops in int8", q->ops_int8);
@@ -43,6 +160,8 @@ static int report(const struct fettle_options *o, const struct fettle_quantized 
 	       100 * q->int8_share);
 	if (q->calib_samples)
 		printf("calibrated on %zu samples in %.1f s\n", q->calib_samples, q->seconds_calibrate);
+	if (tuned)
+		show_tuned(f);
 	printf("next: fettle eval %s --data DATA; fettle bench %s %s\n", o->output, o->model, o->output);
 	return 0;
 }
@@ -113,7 +232,7 @@ static int run(int argc, char **argv)
 	progress_begin(&p, f, quiet);
 	st = fettle_quantize(f, &o, &q);
 	progress_end(&p);
-	code = st ? library_error(f, st) : report(&o, &q, json);
+	code = st ? library_error(f, st) : report(f, &o, &q, json);
 	fettle_free(f);
 	return code;
 }

@@ -68,9 +68,12 @@ static size_t count_units(const struct layer *l, const struct tensor *t, size_t 
 	return t->rank > 1 ? rows : 1;
 }
 
-/* [channel][place] to [place][channel], for each unit; x0 is taken off and the rest multiplied */
-static void arrange(const struct tensor *t, size_t units, size_t channels, size_t places, double x0,
-		    float scale, float *out)
+/*
+ * [channel][place] to [place][channel], for each unit; x0 is taken off and the rest multiplied. With `to`, place p
+ * goes to to[p] of `room`.
+ */
+static void arrange(const struct tensor *t, size_t units, size_t channels, size_t places, const size_t *to,
+		    size_t room, double x0, float scale, float *out)
 {
 	size_t u, c, p, at = 0;
 
@@ -78,7 +81,7 @@ static void arrange(const struct tensor *t, size_t units, size_t channels, size_
 	for (u = 0; u < units; u++)                                                                          \
 		for (c = 0; c < channels; c++)                                                               \
 			for (p = 0; p < places; p++)                                                         \
-				out[(u * places + p) * channels + c] =                                       \
+				out[(u * room + (to ? to[p] : p)) * channels + c] =                          \
 					((float)((const type *)t->data)[at++] - (float)x0) * scale;
 	if (t->dtype == DT_U8)
 		LOOP(uint8_t)
@@ -91,6 +94,25 @@ static void arrange(const struct tensor *t, size_t units, size_t channels, size_
 	else
 		LOOP(float)
 #undef LOOP
+}
+
+static void arrange_outputs(const struct layer *l, const struct tensor *t, size_t units, float *out)
+{
+	const size_t places = layer_positions(l);
+
+	arrange(t, units, layer_outputs(l), places, NULL, places, 0, 1, out);
+}
+
+static void arrange_inputs(const struct layer *l, const struct tensor *t, size_t units, double x0,
+			   float scale, float *out)
+{
+	const size_t room = layer_product(l->in);
+	size_t *to, places = layer_inputs(l, &to);
+
+	if (places < room)
+		memset(out, 0, units * layer_x_size(l) * sizeof(float));
+	arrange(t, units, l->groups * l->ins, places, places < room ? to : NULL, room, x0, scale, out);
+	free(to);
 }
 
 static size_t unit_bytes(const struct capture *c)
@@ -123,10 +145,10 @@ static void add_aside(const struct capture *c, const struct tensor *q, const str
 	float *t = xcalloc(n, sizeof(*t));
 	size_t i;
 
-	arrange(f, u->n, layer_outputs(c->l), layer_positions(c->l), 0, 1, t);
+	arrange_outputs(c->l, f, u->n, t);
 	for (i = 0; i < n; i++)
 		u->y[i] += t[i];
-	arrange(q, u->n, layer_outputs(c->l), layer_positions(c->l), 0, 1, t);
+	arrange_outputs(c->l, q, u->n, t);
 	for (i = 0; i < n; i++)
 		u->y[i] -= t[i];
 	free(t);
@@ -137,7 +159,7 @@ static enum fettle_status take(struct capture *c, struct units *u, const struct 
 			       const struct tensor *f, size_t rows, struct err *err)
 {
 	const struct layer *l = c->l;
-	const size_t inputs = l->groups * l->ins, outputs = layer_outputs(l);
+	const size_t outputs = layer_outputs(l);
 	enum fettle_status st;
 	size_t i, o, n = count_units(l, &f[0], rows);
 
@@ -149,10 +171,10 @@ static enum fettle_status take(struct capture *c, struct units *u, const struct 
 		st = mem_try(&u->fp32, n * layer_x_size(l), sizeof(float), "inputs of an op", err);
 	if (st)
 		return st;
-	arrange(&q[0], n, inputs, l->in[0] * l->in[1], l->input.zero, l->input.scale, u->x);
-	arrange(&f[0], n, outputs, layer_positions(l), 0, 1, u->y);
+	arrange_inputs(l, &q[0], n, l->input.zero, l->input.scale, u->x);
+	arrange_outputs(l, &f[0], n, u->y);
 	if (c->wants_fp32)
-		arrange(&f[1], n, inputs, l->in[0] * l->in[1], 0, 1, u->fp32);
+		arrange_inputs(l, &f[1], n, 0, 1, u->fp32);
 	for (i = 0; i < n * layer_positions(l); i++)
 		for (o = 0; o < outputs; o++)
 			u->y[i * outputs + o] -= l->bias[o];
@@ -169,8 +191,8 @@ static bool same_shape(const struct layer *l, const struct tensor *x, const stru
 	if (l->is_matrix)
 		return true;
 	for (k = 0; k < x->rank - 2; k++)
-		if ((size_t)x->dims[x->rank - 1 - k] != l->in[1 - k] ||
-		    (size_t)y->dims[y->rank - 1 - k] != l->out[1 - k])
+		if ((size_t)(x->dims[x->rank - 1 - k] - 1) * l->spread[2 - k] + 1 != l->in[2 - k] ||
+		    (size_t)y->dims[y->rank - 1 - k] != l->out[2 - k])
 			return false;
 	return true;
 }
@@ -258,13 +280,17 @@ enum fettle_status capture_residuals(struct capture *c, struct layer_math *m, si
 	for (k = first; k < end; k++) {
 		st = capture_get(c, k, &u, err);
 		for (at = 0; !st && at < u->n; at += m->n) {
+			struct math_units some = { u->x + at * xs, u->y + at * ys };
 			size_t n = u->n - at < m->n ? u->n - at : m->n;
 
-			memcpy(m->x, u->x + at * xs, n * xs * sizeof(float));
-			memcpy(m->y, u->y + at * ys, n * ys * sizeof(float));
 			for (i = 0; i < n * ys; i++)
-				out->signal += (double)m->y[i] * m->y[i];
-			st = math_residual(m, err);
+				out->signal += (double)some.target[i] * (double)some.target[i];
+			if (n < m->n) {
+				memcpy(m->x, some.x, n * xs * sizeof(float));
+				memcpy(m->target, some.target, n * ys * sizeof(float));
+				some = (struct math_units){ m->x, m->target };
+			}
+			st = math_residual(m, &some, err);
 			for (i = 0; i < n * ys && !st; i += outputs)
 				for (o = 0; o < outputs; o++) {
 					double r = m->y[i + o];

@@ -11,9 +11,6 @@
 /* what gram may have, however small the cache */
 static const size_t least_memory = (size_t)64 << 20;
 
-/* samples at a time for passes that only look */
-enum { LOOK = 32 };
-
 static double cpu_now(void)
 {
 	return (double)clock() / CLOCKS_PER_SEC;
@@ -103,6 +100,16 @@ static enum fettle_status tune_layer(struct work *w, struct finetune_op *r, stru
 	return st;
 }
 
+/*
+ * Images can be passed where they lie, one by one. That saves copying them together and keeps them in the cache
+ * between passes, but it costs adding up the gradients: little, where these are few.
+ */
+static bool one_by_one(const struct work *w)
+{
+	return !w->l->is_matrix && w->o->drop_ratio >= 1 &&
+	       layer_x_size(w->l) + layer_y_size(w->l) >= 4 * layer_weights(w->l);
+}
+
 /* what a layer is looked at with */
 static enum fettle_status work_open(struct work *w, const struct finetune_source *s, size_t node,
 				    struct model *quantized, const char *input, const struct aside *aside,
@@ -110,12 +117,15 @@ static enum fettle_status work_open(struct work *w, const struct finetune_source
 {
 	enum fettle_status st =
 		capture_open(w->c, s, w->l, s->s->m->nodes.v[node], quantized, input, aside, w->o, err);
+	const bool learns = w->o->algorithm != FINETUNE_GRAM; /* or else passes only look */
+	size_t units;
 
 	if (st)
 		return st;
 	w->run = units_per_sample(w->c);
-	return math_new(&w->m, w->l, w->run * (w->o->algorithm == FINETUNE_GRAM ? LOOK : w->o->batch_size),
-			err);
+	units = learns ? w->run * w->o->batch_size : w->c->v[0].n;
+	w->passes = learns && one_by_one(w) ? units : 1;
+	return math_new(&w->m, w->l, units / w->passes, err);
 }
 
 enum fettle_status finetune_error(struct quantizer *q, const struct qplan *plan,
@@ -129,6 +139,7 @@ enum fettle_status finetune_error(struct quantizer *q, const struct qplan *plan,
 	struct work w = { .c = &c, .l = &l, .o = &o };
 	const struct rounded *own = r->v[node];
 	struct model *m = NULL;
+	int threads = math_threads(1);
 	enum fettle_status st;
 
 	st = quantize_rounded(q, plan, NULL, traces, &m, err);
@@ -149,6 +160,7 @@ out:
 	layer_release(&l);
 	model_free(m);
 	free(traces);
+	math_threads(threads);
 	return st;
 }
 
@@ -275,7 +287,7 @@ static enum fettle_status tune_ops(struct tuner *t, const struct block *b, struc
 	size_t i;
 
 	for (i = (size_t)b->first; i <= (size_t)b->last && !st; i++) {
-		struct finetune_op op = { .name = s->s->ops.v[i].name };
+		struct finetune_op op = { .name = s->s->ops.v[i].name, .node = i };
 
 		if (s->progress && !s->progress(s->self, i, t->r->n))
 			return fail(err, FETTLE_STOP, "fine-tuning was stopped");
@@ -331,6 +343,15 @@ static enum fettle_status tune_blocks(struct tuner *t, struct err *err)
 	return st;
 }
 
+/* blocks may have changed what their ops had */
+static void report_kept(const struct rounding *r, struct finetune_report *report)
+{
+	size_t i;
+
+	for (i = 0; report && i < report->ops.n; i++)
+		report->ops.v[i].kept = !report->ops.v[i].left && !r->v[report->ops.v[i].node];
+}
+
 static enum fettle_status check_options(const struct finetune *o, struct err *err)
 {
 	if (o->algorithm == FINETUNE_GRAM && o->drop_ratio < 1)
@@ -368,6 +389,7 @@ enum fettle_status finetune(struct quantizer *q, const struct qplan *asked, cons
 	math_threads(threads);
 	model_free(t.m);
 	free(t.traces);
+	report_kept(t.r, report);
 	if (st)
 		rounding_free(t.r);
 	else

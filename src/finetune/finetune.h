@@ -10,8 +10,8 @@
  *
  * With Granularity "block" ops then choose again, by what their block puts out; see block.h.
  *
- * Left alone are ops that share their weight with another, convolutions in three dimensions, ConvTranspose, and
- * (by gram) those whose Gram matrix is larger than both the cache and 64 MB.
+ * Left alone are ops that share their weight with another, a ConvTranspose that crops its output, and (by gram)
+ * those whose Gram matrix is larger than both the cache and 64 MB.
  *
  * A layer's samples are kept under the cache's bytes. Where they do not fit, batches are run again: gram needs
  * one pass; adaround and adaquant learn on one window of batches after the other, in up to eight rounds.
@@ -35,9 +35,10 @@ struct finetune_source {
 /* What became of one op. Errors are squared, relative to the fp32 output's squares, on samples held out. */
 struct finetune_op {
 	const char *name;
+	size_t node;
 	const char *left;     /* why it was left alone; NULL: it was not */
 	double before, after; /* if it was not */
-	bool kept;            /* it got no better, or a bias would not fit: its weights are the old ones */
+	bool kept;            /* it got no better, or a bias would not fit: its weights are the nearest */
 	double capture_s, solve_s, primitives_s; /* CPU seconds; the last are oneDNN's of solve_s */
 	double train_before, train_after;        /* the same errors on the samples learned from */
 };

@@ -47,34 +47,61 @@ struct rows {
 	float *x, *h, *c;
 };
 
-/* the patches of group g at n positions from `at` on, counted over all units; zero where there is padding */
+/* one row of a patch; zero where there is padding, or everywhere (NULL) */
+static float *gather_row(const struct layer *l, const float *row, size_t column, float *out)
+{
+	const size_t channels = l->groups * l->ins, ins = l->ins;
+	size_t k;
+
+	for (k = 0; k < l->kernel[2]; k++, out += ins) {
+		/* what would be negative is very large */
+		const size_t i = column * l->stride[2] + k * l->dilation[2] - l->pad[2];
+
+		if (!row || i >= l->in[2])
+			memset(out, 0, ins * sizeof(float));
+		else if (ins == 1)
+			*out = row[i * channels];
+		else
+			memcpy(out, row + i * channels, ins * sizeof(float));
+	}
+	return out;
+}
+
+/* the patch of one position, from the group's first channel on */
+static float *gather_patch(const struct layer *l, const float *x, const size_t at[LAYER_DIMS], float *out)
+{
+	const size_t row = l->in[2] * l->groups * l->ins;
+	size_t kz, ky;
+
+	for (kz = 0; kz < l->kernel[0]; kz++)
+		for (ky = 0; ky < l->kernel[1]; ky++) {
+			const size_t z = at[0] * l->stride[0] + kz * l->dilation[0] - l->pad[0],
+				     y = at[1] * l->stride[1] + ky * l->dilation[1] - l->pad[1];
+			const bool inside = z < l->in[0] && y < l->in[1];
+
+			out = gather_row(l, inside ? x + (z * l->in[1] + y) * row : NULL, at[2], out);
+		}
+	return out;
+}
+
+/* the patches of group g at n positions from `at` on, counted over all units */
 static void gather_patches(const struct layer *l, const float *x, size_t g, size_t at, size_t n, float *out)
 {
-	const size_t channels = l->groups * l->ins, row = l->in[1] * channels;
-	size_t oy = at % layer_positions(l) / l->out[1], ox = at % l->out[1], ky, kx;
+	const size_t plane = l->out[1] * l->out[2];
+	size_t o[LAYER_DIMS] = { at % layer_positions(l) / plane, at % plane / l->out[2], at % l->out[2] };
 
 	for (x += at / layer_positions(l) * layer_x_size(l) + g * l->ins; n--;) {
-		for (ky = 0; ky < l->kernel[0]; ky++)
-			for (kx = 0; kx < l->kernel[1]; kx++, out += l->ins) {
-				const size_t iy = oy * l->stride[0] + ky * l->dilation[0] - l->pad[0],
-					     ix = ox * l->stride[1] + kx * l->dilation[1] - l->pad[1];
-
-				/* what would be negative is very large */
-				if (iy >= l->in[0] || ix >= l->in[1])
-					memset(out, 0, l->ins * sizeof(float));
-				else if (l->ins == 1)
-					*out = x[iy * row + ix * channels];
-				else
-					memcpy(out, x + iy * row + ix * channels, l->ins * sizeof(float));
-			}
-		if (++ox == l->out[1]) {
-			ox = 0;
-			oy++;
-		}
-		if (oy == l->out[0]) {
-			oy = 0;
-			x += layer_x_size(l);
-		}
+		out = gather_patch(l, x, o, out);
+		if (++o[2] < l->out[2])
+			continue;
+		o[2] = 0;
+		if (++o[1] < l->out[1])
+			continue;
+		o[1] = 0;
+		if (++o[0] < l->out[0])
+			continue;
+		o[0] = 0;
+		x += layer_x_size(l);
 	}
 }
 

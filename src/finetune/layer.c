@@ -4,6 +4,41 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* the attribute's value for planes (0), rows (1) or columns (2) of what has `dims` of these, the last ones */
+static size_t attribute(const struct node *n, const char *name, int dims, int k, int offset, size_t otherwise)
+{
+	size_t count = 0;
+	const int64_t *v = node_ints(n, name, &count);
+	int i = k - (LAYER_DIMS - dims);
+
+	return v && i >= 0 && (size_t)(i + offset) < count ? (size_t)v[i + offset] : otherwise;
+}
+
+static bool is_convolution(const struct node *n)
+{
+	return node_is(n, "Conv") || node_is(n, "ConvTranspose");
+}
+
+/* does a ConvTranspose take more off its output's edges than its kernel reaches? */
+static bool crops(const struct node *n, const struct tensor *w)
+{
+	const int dims = w->rank - 2;
+	size_t count;
+	int d;
+
+	if (node_ints(n, "output_shape", &count))
+		return true; /* it can */
+	for (d = 0; d < dims; d++) {
+		const int k = d + LAYER_DIMS - dims;
+		const size_t reach = ((size_t)w->dims[2 + d] - 1) * attribute(n, "dilations", dims, k, 0, 1);
+
+		if (attribute(n, "pads", dims, k, 0, 0) > reach ||
+		    attribute(n, "pads", dims, k, dims, 0) > reach)
+			return true;
+	}
+	return false;
+}
+
 bool layer_possible(const struct subject *s, size_t node, const char **why)
 {
 	const struct node *n = s->m->nodes.v[node];
@@ -13,9 +48,11 @@ bool layer_possible(const struct subject *s, size_t node, const char **why)
 	*why = NULL;
 	if (!w)
 		*why = "it has no constant weight";
-	else if (node_is(n, "Conv") ? w->t.rank != 3 && w->t.rank != 4
-				    : !(node_is(n, "Gemm") || node_is(n, "MatMul")) || w->t.rank != 2)
-		*why = "it is no convolution in one or two dimensions and no product with a matrix";
+	else if (is_convolution(n) ? w->t.rank < 3 || w->t.rank > 2 + LAYER_DIMS
+				   : !(node_is(n, "Gemm") || node_is(n, "MatMul")) || w->t.rank != 2)
+		*why = "it is no convolution in up to three dimensions and no product with a matrix";
+	else if (node_is(n, "ConvTranspose") && crops(n, &w->t))
+		*why = "it crops its output";
 	else if (node_is(n, "Gemm") && node_int(n, "transA", 0))
 		*why = "its input is transposed";
 	else if (graph_n_uses(&s->g, graph_value(&s->g, n->in[1])) != 1)
@@ -27,21 +64,23 @@ bool layer_possible(const struct subject *s, size_t node, const char **why)
 static void find_layout(struct layer *l, const struct node *n, const struct tensor *w)
 {
 	size_t d0 = (size_t)w->dims[0], d1 = (size_t)w->dims[1];
+	size_t size;
 	int k;
 
 	l->groups = 1;
-	for (k = 0; k < 2; k++)
+	for (k = 0; k < LAYER_DIMS; k++)
 		l->kernel[k] = 1;
-	if (node_is(n, "Conv")) {
+	if (is_convolution(n)) {
+		l->turned = node_is(n, "ConvTranspose");
 		l->groups = (size_t)node_int(n, "group", 1);
-		l->outs = d0 / l->groups;
-		l->ins = d1;
+		l->outs = l->turned ? d1 : d0 / l->groups;
+		l->ins = l->turned ? d0 / l->groups : d1;
 		for (k = 2; k < w->rank; k++)
-			l->kernel[k - w->rank + 2] = (size_t)w->dims[k];
-		l->step_kernel[1] = 1;
-		l->step_kernel[0] = l->kernel[1];
-		l->step_channel = l->kernel[0] * l->kernel[1];
-		l->step_output = l->step_channel * l->ins;
+			l->kernel[k - w->rank + LAYER_DIMS] = (size_t)w->dims[k];
+		size = layer_product(l->kernel);
+		l->step_channel = l->turned ? l->outs * size : size;
+		l->step_output = l->turned ? size : l->ins * size;
+		l->step_group = l->outs * l->ins * size;
 	} else {
 		bool outputs_first = node_is(n, "Gemm") && node_int(n, "transB", 0);
 
@@ -51,15 +90,16 @@ static void find_layout(struct layer *l, const struct node *n, const struct tens
 		l->step_output = outputs_first ? d1 : 1;
 		l->step_channel = outputs_first ? 1 : d1;
 	}
-	l->patch = l->kernel[0] * l->kernel[1] * l->ins;
+	l->patch = layer_product(l->kernel) * l->ins;
 }
 
 /* where the model has weight p of output o */
 static size_t place(const struct layer *l, size_t o, size_t p)
 {
-	size_t c = p % l->ins, x = p / l->ins % l->kernel[1], y = p / l->ins / l->kernel[1];
+	const size_t c = p % l->ins, k = p / l->ins;
 
-	return o * l->step_output + c * l->step_channel + y * l->step_kernel[0] + x * l->step_kernel[1];
+	return o / l->outs * l->step_group + o % l->outs * l->step_output + c * l->step_channel +
+	       (l->turned ? layer_product(l->kernel) - 1 - k : k);
 }
 
 void layer_reset(struct layer *l)
@@ -134,51 +174,80 @@ void layer_release(struct layer *l)
 	*l = (struct layer){ .name = NULL };
 }
 
-/* the attribute's value for rows (0) or columns (1) of what may have columns only */
-static size_t attribute(const struct node *n, const char *name, int dims, int k, int offset, size_t otherwise)
+static size_t over(size_t a, size_t b)
 {
-	size_t count = 0;
-	const int64_t *v = node_ints(n, name, &count);
-	int i = k - (2 - dims);
+	return a > b ? a - b : 0;
+}
 
-	return v && i >= 0 && (size_t)(i + offset) < count ? (size_t)v[i + offset] : otherwise;
+/* What is read of the input is what there is, and padding. For a Conv: */
+static void pad_conv(struct layer *l, const struct node *n, int dims, int k)
+{
+	const char *same = node_str(n, "auto_pad");
+	const size_t need = (l->out[k] - 1) * l->stride[k] + (l->kernel[k] - 1) * l->dilation[k] + 1;
+
+	l->pad[k] = attribute(n, "pads", dims, k, 0, 0);
+	if (same && strncmp(same, "SAME", 4) == 0)
+		l->pad[k] = (over(need, l->in[k]) + (strcmp(same, "SAME_LOWER") == 0)) / 2;
+	l->pad_end[k] = over(need, l->in[k] + l->pad[k]);
+}
+
+/* A ConvTranspose's pads are what it takes off the convolution's output where only the kernel's edge reaches. */
+static void pad_transposed(struct layer *l, const struct node *n, int dims, int k)
+{
+	const char *same = node_str(n, "auto_pad");
+	const size_t reach = (l->kernel[k] - 1) * l->dilation[k];
+	size_t pad = attribute(n, "pads", dims, k, 0, 0), all;
+
+	if (same && strncmp(same, "SAME", 4) == 0) {
+		all = over(l->in[k] + attribute(n, "output_padding", dims, k, 0, 0) + reach, l->out[k]);
+		pad = strcmp(same, "SAME_UPPER") == 0 ? all / 2 : all - all / 2;
+	}
+	l->pad[k] = over(reach, pad);
+	l->pad_end[k] = over(l->out[k] + reach, l->in[k] + l->pad[k]);
 }
 
 enum fettle_status layer_shape(struct layer *l, const struct node *n, const struct tensor *x,
 			       const struct tensor *y, struct err *err)
 {
-	const char *same = node_str(n, "auto_pad");
 	const int dims = x->rank - 2;
 	int k;
 
-	for (k = 0; k < 2; k++) {
-		l->in[k] = l->out[k] = l->stride[k] = l->dilation[k] = 1;
+	for (k = 0; k < LAYER_DIMS; k++) {
+		l->in[k] = l->out[k] = l->stride[k] = l->dilation[k] = l->spread[k] = 1;
 		l->pad[k] = l->pad_end[k] = 0;
 	}
 	if (l->is_matrix && x->rank > 0 && y->rank > 0 && (size_t)x->dims[x->rank - 1] == l->ins &&
 	    (size_t)y->dims[y->rank - 1] == l->outs)
 		return FETTLE_OK;
-	if (l->is_matrix || dims < 1 || dims > 2 || y->rank != x->rank ||
+	if (l->is_matrix || dims < 1 || dims > LAYER_DIMS || y->rank != x->rank ||
 	    (size_t)x->dims[1] != l->groups * l->ins || (size_t)y->dims[1] != layer_outputs(l))
 		return fail(err, FETTLE_INVALID,
 			    "cannot fine-tune op '%s': its input has an unexpected shape", l->name);
-	for (k = 2 - dims; k < 2; k++) {
-		size_t span, need;
-
-		l->in[k] = (size_t)x->dims[k + x->rank - 2];
-		l->out[k] = (size_t)y->dims[k + x->rank - 2];
-		l->stride[k] = attribute(n, "strides", dims, k, 0, 1);
+	for (k = LAYER_DIMS - dims; k < LAYER_DIMS; k++) {
+		l->in[k] = (size_t)x->dims[k + x->rank - LAYER_DIMS];
+		l->out[k] = (size_t)y->dims[k + x->rank - LAYER_DIMS];
+		*(l->turned ? &l->spread[k] : &l->stride[k]) = attribute(n, "strides", dims, k, 0, 1);
 		l->dilation[k] = attribute(n, "dilations", dims, k, 0, 1);
-		l->pad[k] = attribute(n, "pads", dims, k, 0, 0);
-		span = (l->kernel[k] - 1) * l->dilation[k] + 1;
-		need = (l->out[k] - 1) * l->stride[k] + span; /* padded input that is read */
-		if (same && strncmp(same, "SAME", 4) == 0) {
-			l->pad[k] = need > l->in[k] ? need - l->in[k] : 0;
-			l->pad[k] = (l->pad[k] + (strcmp(same, "SAME_LOWER") == 0)) / 2;
-		}
-		l->pad_end[k] = need > l->in[k] + l->pad[k] ? need - l->in[k] - l->pad[k] : 0;
+		l->in[k] = (l->in[k] - 1) * l->spread[k] + 1;
+		(l->turned ? pad_transposed : pad_conv)(l, n, dims, k);
 	}
 	return FETTLE_OK;
+}
+
+size_t layer_inputs(const struct layer *l, size_t **out)
+{
+	size_t n[LAYER_DIMS], z, y, x, at = 0;
+	int k;
+
+	for (k = 0; k < LAYER_DIMS; k++)
+		n[k] = (l->in[k] - 1) / l->spread[k] + 1;
+	*out = xcalloc(layer_product(n), sizeof(size_t));
+	for (z = 0; z < n[0]; z++)
+		for (y = 0; y < n[1]; y++)
+			for (x = 0; x < n[2]; x++)
+				(*out)[at++] = (z * l->spread[0] * l->in[1] + y * l->spread[1]) * l->in[2] +
+					       x * l->spread[2];
+	return at;
 }
 
 void layer_store(const struct layer *l, struct rounding *r, size_t node)

@@ -1,7 +1,8 @@
 /*
  * An op with a constant weight as rounding sees it: a convolution or a product of matrices in one layout, whatever
- * the model's. Values are [unit][row][column][channel] (a unit is an image, or one row of a matrix), weights
- * [output][patch], where a patch is [kernel row][kernel column][channel of the group].
+ * the model's. Values are [unit][plane][row][column][channel] (a unit is an image, or one row of a matrix), weights
+ * [output][patch], where a patch is [kernel's plane][row][column][channel of the group]. A ConvTranspose is the
+ * convolution it amounts to: of inputs spread out, with zeros between them, and with its kernel turned round.
  *
  * What the op computes is scale * level * input + shift, to come as near as can be to the fp32 op's output
  * without its bias. A level is an integer of the weight minus its zero point.
@@ -11,13 +12,16 @@
 
 #include "quantize/subject.h"
 
+enum { LAYER_DIMS = 3 }; /* planes, rows, columns; all sizes are 1 for a matrix */
+
 struct layer {
 	const char *name;
 	bool is_matrix;
 	size_t groups, outs, ins; /* outputs and inputs of each group */
 	size_t patch;             /* weights of one output */
-	/* rows, columns; all sizes 1 for a matrix */
-	size_t in[2], out[2], kernel[2], stride[2], dilation[2], pad[2], pad_end[2];
+	size_t in[LAYER_DIMS], out[LAYER_DIMS], kernel[LAYER_DIMS], stride[LAYER_DIMS], dilation[LAYER_DIMS],
+		pad[LAYER_DIMS], pad_end[LAYER_DIMS];
+	size_t spread[LAYER_DIMS]; /* from one of the model's inputs to the next */
 	struct qparams input;
 	bool takes_shift;
 
@@ -31,7 +35,8 @@ struct layer {
 	struct arena arena;
 
 	/* where weights lie in the model */
-	size_t step_output, step_channel, step_kernel[2];
+	size_t step_group, step_output, step_channel;
+	bool turned; /* the kernel's last comes first */
 	const struct qweight *start;
 };
 
@@ -57,18 +62,25 @@ static inline size_t layer_weights(const struct layer *l)
 {
 	return layer_outputs(l) * l->patch;
 }
+static inline size_t layer_product(const size_t v[LAYER_DIMS])
+{
+	return v[0] * v[1] * v[2];
+}
 static inline size_t layer_positions(const struct layer *l) /* of one unit's output */
 {
-	return l->out[0] * l->out[1];
+	return layer_product(l->out);
 }
 static inline size_t layer_x_size(const struct layer *l)
 {
-	return l->in[0] * l->in[1] * l->groups * l->ins;
+	return layer_product(l->in) * l->groups * l->ins;
 }
 static inline size_t layer_y_size(const struct layer *l)
 {
 	return layer_positions(l) * layer_outputs(l);
 }
+
+/* How many places the model has for inputs of a channel, and where each of them is in our layout; free the array. */
+size_t layer_inputs(const struct layer *l, size_t **out);
 
 /* Levels, scales and shifts as they are now, for quantize_rounded(). */
 void layer_store(const struct layer *l, struct rounding *r, size_t node);

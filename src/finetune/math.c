@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { MAX_ARGS = 4, MAX_STEPS = 4 };
+enum { MAX_ARGS = 5, MAX_STEPS = 4 };
 
 /* One execution: a primitive with its arguments. */
 struct step {
@@ -24,8 +24,13 @@ struct sequence {
 struct math_primitives {
 	dnnl_engine_t engine;
 	dnnl_stream_t stream;
-	struct sequence residual, gradient;
+	struct sequence residual; /* weights in oneDNN's order, the pass */
+	struct sequence gradient; /* the pass, gradients in ours */
+	struct sequence more;     /* another pass, its gradients added to those in oneDNN's order; its db: */
+	float *more_db;
 	struct step maps[N_MATH_MAPS];
+	dnnl_memory_t x, target; /* their data are given with each call */
+	size_t outputs;
 	VEC(dnnl_memory_t) memories;
 	VEC(void *) buffers;
 };
@@ -88,7 +93,7 @@ static enum fettle_status add_step(struct sequence *s, const_dnnl_primitive_desc
 }
 
 static enum fettle_status add_reorder(struct math_primitives *p, struct sequence *s, dnnl_memory_t from,
-				      dnnl_memory_t to, struct err *err)
+				      dnnl_memory_t to, const_dnnl_primitive_attr_t attr, struct err *err)
 {
 	const dnnl_memory_desc_t *a, *b;
 	dnnl_primitive_desc_t pd = NULL;
@@ -96,7 +101,7 @@ static enum fettle_status add_reorder(struct math_primitives *p, struct sequence
 
 	dnnl_memory_get_memory_desc(from, &a);
 	dnnl_memory_get_memory_desc(to, &b);
-	st = check(dnnl_reorder_primitive_desc_create(&pd, a, p->engine, b, p->engine, NULL), "reorder", err);
+	st = check(dnnl_reorder_primitive_desc_create(&pd, a, p->engine, b, p->engine, attr), "reorder", err);
 	if (!st)
 		st = add_step(s, pd, err);
 	if (!st) {
@@ -114,12 +119,23 @@ struct geometry {
 	dnnl_memory_desc_t plain_x, plain_w, plain_y, plain_b, any_x, any_w, any_y;
 };
 
-static void channels_last(const dnnl_dims_t dims, dnnl_dims_t strides)
+static void channels_last(const dnnl_dims_t dims, int rank, dnnl_dims_t strides)
 {
+	int64_t step = dims[1];
+	int k;
+
 	strides[1] = 1;
-	strides[3] = dims[1];
-	strides[2] = dims[3] * strides[3];
-	strides[0] = dims[2] * strides[2];
+	for (k = rank - 1; k > 1; k--) {
+		strides[k] = step;
+		step *= dims[k];
+	}
+	strides[0] = step;
+}
+
+/* in how many dimensions the layer really is */
+static int count_dims(const struct layer *l)
+{
+	return l->in[0] * l->out[0] * l->kernel[0] > 1 ? 3 : 2;
 }
 
 static enum fettle_status describe(const struct layer *l, size_t n, struct geometry *s, struct err *err)
@@ -128,7 +144,7 @@ static enum fettle_status describe(const struct layer *l, size_t n, struct geome
 	dnnl_dims_t sx = { inputs, 1 }, sy = { outputs, 1 }, sw = { (int64_t)l->patch, 1 }, sb = { 1 };
 	const dnnl_data_type_t f = dnnl_f32;
 	dnnl_status_t st;
-	int k, g = l->groups > 1;
+	int k, g = l->groups > 1, dims = count_dims(l);
 
 	*s = (struct geometry){ .rank = 2, .rank_w = 2 };
 	s->x[0] = s->y[0] = (int64_t)n;
@@ -137,23 +153,25 @@ static enum fettle_status describe(const struct layer *l, size_t n, struct geome
 	s->w[0] = outputs;
 	s->w[1] = inputs;
 	if (!l->is_matrix) {
-		s->rank = 4;
-		s->rank_w = 4 + g;
-		for (k = 0; k < 2; k++) {
-			s->x[2 + k] = (int64_t)l->in[k];
-			s->y[2 + k] = (int64_t)l->out[k];
-			s->stride[k] = (int64_t)l->stride[k];
-			s->dilate[k] = (int64_t)l->dilation[k] - 1;
-			s->pad[k] = (int64_t)l->pad[k];
-			s->pad_end[k] = (int64_t)l->pad_end[k];
-			s->w[g + 2 + k] = (int64_t)l->kernel[k];
+		s->rank = 2 + dims;
+		s->rank_w = 2 + dims + g;
+		for (k = 0; k < dims; k++) {
+			const int from = LAYER_DIMS - dims + k;
+
+			s->x[2 + k] = (int64_t)l->in[from];
+			s->y[2 + k] = (int64_t)l->out[from];
+			s->stride[k] = (int64_t)l->stride[from];
+			s->dilate[k] = (int64_t)l->dilation[from] - 1;
+			s->pad[k] = (int64_t)l->pad[from];
+			s->pad_end[k] = (int64_t)l->pad_end[from];
+			s->w[g + 2 + k] = (int64_t)l->kernel[from];
 		}
-		channels_last(s->x, sx);
-		channels_last(s->y, sy);
+		channels_last(s->x, s->rank, sx);
+		channels_last(s->y, s->rank, sy);
 		s->w[0] = (int64_t)l->groups;
 		s->w[g] = (int64_t)l->outs;
 		s->w[g + 1] = (int64_t)l->ins;
-		channels_last(s->w + g, sw + g);
+		channels_last(s->w + g, s->rank, sw + g);
 		if (g)
 			sw[0] = (int64_t)(l->outs * l->patch);
 	}
@@ -195,47 +213,120 @@ static dnnl_status_t backward_desc(const struct layer *l, const struct geometry 
 
 /* what the layer's buffers are as memories */
 struct plain {
-	dnnl_memory_t x, y, w, b, dw, db;
+	dnnl_memory_t x, y, target, w, b, dw, db;
 };
 
-/* y = w * x + b - y: the targets wait where the results go, and are summed up with sign reversed */
+/* y -= target */
+static enum fettle_status add_difference(struct math_primitives *p, const struct geometry *s,
+					 const struct plain *m, struct err *err)
+{
+	dnnl_primitive_desc_t pd = NULL;
+	struct step *run = &p->residual.v[p->residual.n];
+	dnnl_binary_desc_t d;
+	enum fettle_status st;
+
+	st = check(dnnl_binary_desc_init(&d, dnnl_binary_sub, &s->plain_y, &s->plain_y, &s->plain_y),
+		   "make a layer", err);
+	if (!st)
+		st = check(dnnl_primitive_desc_create(&pd, &d, NULL, p->engine, NULL), "make a layer", err);
+	if (!st)
+		st = add_step(&p->residual, pd, err);
+	add_arg(run, DNNL_ARG_SRC_0, m->y);
+	add_arg(run, DNNL_ARG_SRC_1, m->target);
+	add_arg(run, DNNL_ARG_DST, m->y);
+	dnnl_primitive_desc_destroy(pd);
+	return st;
+}
+
+/* what is done to results where they are made: the target is taken off, or (NULL) they are added to what is there */
+static enum fettle_status make_attr(const dnnl_memory_desc_t *target, dnnl_primitive_attr_t *out,
+				    struct err *err)
+{
+	dnnl_post_ops_t post = NULL;
+	enum fettle_status st;
+
+	st = check(dnnl_primitive_attr_create(out), "make a layer", err);
+	if (!st)
+		st = check(dnnl_post_ops_create(&post), "make a layer", err);
+	if (!st)
+		st = check(target ? dnnl_post_ops_append_binary(post, dnnl_binary_sub, target)
+				  : dnnl_post_ops_append_sum(post, 1),
+			   "make a layer", err);
+	if (!st)
+		st = check(dnnl_primitive_attr_set_post_ops(*out, post), "make a layer", err);
+	dnnl_post_ops_destroy(post);
+	return st;
+}
+
+/*
+ * The product, minus the target if *fused. oneDNN (2.6) does that for nothing where it compiles code for the shape; else
+ * it takes code that is many times slower than for the product alone.
+ */
+static enum fettle_status choose_forward(struct math_primitives *p, const struct layer *l,
+					 const struct geometry *s, dnnl_primitive_desc_t *out, bool *fused,
+					 struct err *err)
+{
+	dnnl_primitive_attr_t attr = NULL;
+	const char *name = "";
+	union descriptor d;
+	enum fettle_status st;
+
+	st = check(forward_desc(l, s, &d), "make a layer", err);
+	if (!st)
+		st = make_attr(&s->plain_y, &attr, err);
+	*fused = !st && !dnnl_primitive_desc_create(out, &d, attr, p->engine, NULL) &&
+		 !dnnl_primitive_desc_query(*out, dnnl_query_impl_info_str, 0, &name) &&
+		 strncmp(name, "jit", 3) == 0;
+	if (!st && !*fused) {
+		dnnl_primitive_desc_destroy(*out);
+		*out = NULL;
+		st = check(dnnl_primitive_desc_create(out, &d, NULL, p->engine, NULL), "make a layer", err);
+	}
+	dnnl_primitive_attr_destroy(attr);
+	return st;
+}
+
+/* y = w * x + b - target */
 static enum fettle_status make_residual(struct math_primitives *p, const struct layer *l,
 					const struct geometry *s, const struct plain *m,
 					dnnl_primitive_desc_t *out, struct err *err)
 {
-	dnnl_primitive_attr_t attr = NULL;
-	dnnl_post_ops_t post = NULL;
 	dnnl_memory_t w = NULL;
-	union descriptor d;
 	struct step *run;
 	enum fettle_status st;
+	bool fused;
 
-	st = check(dnnl_primitive_attr_create(&attr), "make a layer", err);
-	if (!st)
-		st = check(dnnl_post_ops_create(&post), "make a layer", err);
-	if (!st)
-		st = check(dnnl_post_ops_append_sum(post, -1), "make a layer", err);
-	if (!st)
-		st = check(dnnl_primitive_attr_set_post_ops(attr, post), "make a layer", err);
-	if (!st)
-		st = check(forward_desc(l, s, &d), "make a layer", err);
-	if (!st)
-		st = check(dnnl_primitive_desc_create(out, &d, attr, p->engine, NULL), "make a layer", err);
+	st = choose_forward(p, l, s, out, &fused, err);
 	if (!st)
 		st = memory(p, dnnl_primitive_desc_query_md(*out, dnnl_query_weights_md, 0), NULL, &w, err);
 	if (!st)
-		st = add_reorder(p, &p->residual, m->w, w, err);
+		st = add_reorder(p, &p->residual, m->w, w, NULL, err);
 	if (!st)
 		st = add_step(&p->residual, *out, err);
-	if (!st) {
-		run = &p->residual.v[p->residual.n - 1];
-		add_arg(run, DNNL_ARG_SRC, m->x);
-		add_arg(run, DNNL_ARG_WEIGHTS, w);
-		add_arg(run, DNNL_ARG_BIAS, m->b);
-		add_arg(run, DNNL_ARG_DST, m->y);
-	}
-	dnnl_post_ops_destroy(post);
-	dnnl_primitive_attr_destroy(attr);
+	if (st)
+		return st;
+	run = &p->residual.v[p->residual.n - 1];
+	add_arg(run, DNNL_ARG_SRC, m->x);
+	add_arg(run, DNNL_ARG_WEIGHTS, w);
+	add_arg(run, DNNL_ARG_BIAS, m->b);
+	add_arg(run, DNNL_ARG_DST, m->y);
+	if (!fused)
+		return add_difference(p, s, m, err);
+	add_arg(run, DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, m->target);
+	return FETTLE_OK;
+}
+
+static enum fettle_status add_backward(struct sequence *s, const_dnnl_primitive_desc_t pd,
+				       const struct plain *m, dnnl_memory_t dw, dnnl_memory_t db,
+				       struct err *err)
+{
+	enum fettle_status st = add_step(s, pd, err);
+	struct step *run = &s->v[s->n - 1];
+
+	add_arg(run, DNNL_ARG_SRC, m->x);
+	add_arg(run, DNNL_ARG_DIFF_DST, m->y);
+	add_arg(run, DNNL_ARG_DIFF_WEIGHTS, dw);
+	add_arg(run, DNNL_ARG_DIFF_BIAS, db);
 	return st;
 }
 
@@ -244,9 +335,9 @@ static enum fettle_status make_gradient(struct math_primitives *p, const struct 
 					const_dnnl_primitive_desc_t forward, struct err *err)
 {
 	dnnl_primitive_desc_t pd = NULL;
-	dnnl_memory_t dw = NULL;
+	dnnl_primitive_attr_t add = NULL;
+	dnnl_memory_t dw = NULL, more_dw = NULL, more_db = NULL;
 	union descriptor d;
-	struct step *run;
 	enum fettle_status st;
 
 	st = check(backward_desc(l, s, &d), "make a layer", err);
@@ -257,15 +348,21 @@ static enum fettle_status make_gradient(struct math_primitives *p, const struct 
 		st = memory(p, dnnl_primitive_desc_query_md(pd, dnnl_query_diff_weights_md, 0), NULL, &dw,
 			    err);
 	if (!st)
-		st = add_step(&p->gradient, pd, err);
-	if (!st) {
-		run = &p->gradient.v[p->gradient.n - 1];
-		add_arg(run, DNNL_ARG_SRC, m->x);
-		add_arg(run, DNNL_ARG_DIFF_DST, m->y);
-		add_arg(run, DNNL_ARG_DIFF_WEIGHTS, dw);
-		add_arg(run, DNNL_ARG_DIFF_BIAS, m->db);
-		st = add_reorder(p, &p->gradient, dw, m->dw, err);
-	}
+		st = memory(p, dnnl_primitive_desc_query_md(pd, dnnl_query_diff_weights_md, 0), NULL,
+			    &more_dw, err);
+	if (!st)
+		st = memory(p, &s->plain_b, p->more_db, &more_db, err);
+	if (!st)
+		st = make_attr(NULL, &add, err);
+	if (!st)
+		st = add_backward(&p->gradient, pd, m, dw, m->db, err);
+	if (!st)
+		st = add_reorder(p, &p->gradient, dw, m->dw, NULL, err);
+	if (!st)
+		st = add_backward(&p->more, pd, m, more_dw, more_db, err);
+	if (!st)
+		st = add_reorder(p, &p->more, more_dw, dw, add, err);
+	dnnl_primitive_attr_destroy(add);
 	dnnl_primitive_desc_destroy(pd);
 	return st;
 }
@@ -321,6 +418,7 @@ static enum fettle_status make_plain(struct layer_math *m, const struct layer *l
 	} all[] = {
 		{ &m->x, m->n * layer_x_size(l) * sizeof(float), &s->plain_x, &out->x },
 		{ &m->y, m->n * layer_y_size(l) * sizeof(float), &s->plain_y, &out->y },
+		{ &m->target, m->n * layer_y_size(l) * sizeof(float), &s->plain_y, &out->target },
 		{ &m->w, weights, &s->plain_w, &out->w },
 		{ &m->dw, weights, &s->plain_w, &out->dw },
 		{ &m->b, outputs, &s->plain_b, &out->b },
@@ -334,7 +432,10 @@ static enum fettle_status make_plain(struct layer_math *m, const struct layer *l
 		if (!st)
 			st = memory(m->p, all[i].d, *all[i].buffer, all[i].memory, err);
 	}
-	return st;
+	m->p->x = out->x;
+	m->p->target = out->target;
+	m->p->outputs = layer_outputs(l);
+	return st ? st : buffer(m->p, outputs, &m->p->more_db, err);
 }
 
 enum fettle_status math_new(struct layer_math **out, const struct layer *l, size_t n, struct err *err)
@@ -342,7 +443,7 @@ enum fettle_status math_new(struct layer_math **out, const struct layer *l, size
 	struct layer_math *m = xcalloc(1, sizeof(*m));
 	struct math_primitives *p = m->p = xcalloc(1, sizeof(*p));
 	dnnl_primitive_desc_t forward = NULL;
-	struct plain plain;
+	struct plain plain = { .x = NULL };
 	struct geometry s;
 	enum fettle_status st;
 
@@ -386,6 +487,7 @@ void math_free(struct layer_math *m)
 		return;
 	release_sequence(&p->residual);
 	release_sequence(&p->gradient);
+	release_sequence(&p->more);
 	for (i = 0; i < N_MATH_MAPS; i++)
 		dnnl_primitive_destroy(p->maps[i].primitive);
 	for (i = 0; i < p->memories.n; i++)
@@ -408,29 +510,79 @@ static double cpu_now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static enum fettle_status run(struct layer_math *m, const struct step *s, int n, struct err *err)
+/* waits for their end */
+static enum fettle_status execute(struct layer_math *m, const struct step *s, int n, struct err *err)
 {
-	double start = cpu_now();
 	enum fettle_status st = FETTLE_OK;
 	int i;
 
 	for (i = 0; i < n && !st; i++)
 		st = check(dnnl_primitive_execute(s[i].primitive, m->p->stream, s[i].n, s[i].args),
 			   "run a layer", err);
-	if (!st)
-		st = check(dnnl_stream_wait(m->p->stream), "run a layer", err);
+	return st ? st : check(dnnl_stream_wait(m->p->stream), "run a layer", err);
+}
+
+/* and takes the time */
+static enum fettle_status run(struct layer_math *m, const struct step *s, int n, struct err *err)
+{
+	double start = cpu_now();
+	enum fettle_status st = execute(m, s, n, err);
+
 	m->seconds += cpu_now() - start;
 	return st;
 }
 
-enum fettle_status math_residual(struct layer_math *m, struct err *err)
+/* passes from now on read these; nothing writes them */
+static void take(struct layer_math *m, const struct math_units *u)
 {
+	dnnl_memory_set_data_handle(m->p->x, (void *)u->x);
+	dnnl_memory_set_data_handle(m->p->target, (void *)u->target);
+}
+
+enum fettle_status math_residual(struct layer_math *m, const struct math_units *u, struct err *err)
+{
+	take(m, u);
 	return run(m, m->p->residual.v, m->p->residual.n, err);
 }
 
 enum fettle_status math_gradient(struct layer_math *m, struct err *err)
 {
 	return run(m, m->p->gradient.v, m->p->gradient.n, err);
+}
+
+static enum fettle_status learn_more(struct layer_math *m, struct err *err)
+{
+	struct math_primitives *p = m->p;
+	enum fettle_status st;
+	size_t o;
+
+	st = execute(m, p->residual.v + 1, p->residual.n - 1, err); /* the weights are the same */
+	if (!st)
+		st = execute(m, p->more.v, p->more.n, err);
+	for (o = 0; o < p->outputs; o++)
+		m->db[o] += p->more_db[o];
+	return st;
+}
+
+enum fettle_status math_learn(struct layer_math *m, const struct math_units *u, size_t n, struct err *err)
+{
+	struct math_primitives *p = m->p;
+	double start = cpu_now(); /* once for all passes: it takes as long as a small one */
+	enum fettle_status st;
+	size_t i;
+
+	take(m, &u[0]);
+	st = execute(m, p->residual.v, p->residual.n, err);
+	if (!st)
+		st = execute(m, p->gradient.v, 1, err);
+	for (i = 1; i < n && !st; i++) {
+		take(m, &u[i]);
+		st = learn_more(m, err);
+	}
+	if (!st)
+		st = execute(m, p->gradient.v + 1, 1, err);
+	m->seconds += cpu_now() - start;
+	return st;
 }
 
 enum fettle_status math_map(struct layer_math *m, enum math_map f, float *in, float *out, struct err *err)

@@ -4,11 +4,17 @@
 
 #include "finetune/layer.h"
 
+/* What a pass reads, wherever it lies. */
+struct math_units {
+	const float *x, *target; /* inputs, outputs as they should be: n units of each */
+};
+
 /* Plain buffers in the layer's layout, to be filled and read by the caller. */
 struct layer_math {
 	size_t n;       /* units per pass */
-	float *x;       /* inputs */
-	float *y;       /* targets before math_residual(), residuals after */
+	float *x;       /* room for inputs and */
+	float *target;  /* targets that do not lie together */
+	float *y;       /* residuals */
 	float *w, *b;   /* weights and biases, real numbers */
 	float *dw, *db; /* gradients of half the sum of squared residuals */
 	double seconds; /* spent in oneDNN's primitives */
@@ -18,8 +24,11 @@ struct layer_math {
 enum fettle_status math_new(struct layer_math **out, const struct layer *l, size_t n, struct err *err);
 void math_free(struct layer_math *m);
 
-enum fettle_status math_residual(struct layer_math *m, struct err *err); /* y = w * x + b - y */
+/* y = w * x + b - target */
+enum fettle_status math_residual(struct layer_math *m, const struct math_units *u, struct err *err);
 enum fettle_status math_gradient(struct layer_math *m, struct err *err); /* after that: dw and db */
+/* both n times over, with the same w and b: dw and db in all */
+enum fettle_status math_learn(struct layer_math *m, const struct math_units *u, size_t n, struct err *err);
 
 /* out = f(in), for as many numbers as there are weights */
 enum math_map { MAP_LOGISTIC, MAP_LOG, MAP_EXP, N_MATH_MAPS };

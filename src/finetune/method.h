@@ -26,6 +26,7 @@ struct work {
 	const struct finetune *o;
 	uint64_t seed; /* of this layer */
 	size_t run;    /* units that make up a sample */
+	size_t passes; /* of m, for an iteration's samples */
 };
 
 enum fettle_status adaround(struct work *w, struct err *err);

@@ -45,8 +45,9 @@ struct stretch {
 	struct work *w;
 	const struct learner *f;
 	struct rng rng;
-	size_t first, n; /* the window */
-	size_t done;     /* iterations in all */
+	size_t first, n;          /* the window */
+	size_t done;              /* iterations in all */
+	struct math_units *units; /* for each pass of an iteration */
 };
 
 /* a mixture of both inputs: each number is the quantized model's with probability drop_ratio */
@@ -58,8 +59,11 @@ static void mix(struct rng *r, const float *q, const float *f, size_t n, double 
 		out[i] = rng_unit(r) < ratio ? q[i] : f[i];
 }
 
-/* samples of the window at random; the rows of a matrix come in runs, as many as there are to a sample */
-static void gather(struct stretch *s)
+/*
+ * Samples of the window for one pass, at random; the rows of a matrix come in runs, as many as there are to a sample.
+ * They are copied together only where need be.
+ */
+static struct math_units gather(struct stretch *s)
 {
 	struct work *w = s->w;
 	const size_t xs = layer_x_size(w->l), ys = layer_y_size(w->l);
@@ -75,13 +79,16 @@ static void gather(struct stretch *s)
 		n = w->run < u->n ? w->run : u->n;
 		n = n < w->m->n - i ? n : w->m->n - i;
 		at = rng_below(&s->rng, u->n - n + 1);
+		if (n == w->m->n && !u->fp32)
+			return (struct math_units){ u->x + at * xs, u->y + at * ys };
 		if (u->fp32)
 			mix(&s->rng, u->x + at * xs, u->fp32 + at * xs, n * xs, w->o->drop_ratio,
 			    w->m->x + i * xs);
 		else
 			memcpy(w->m->x + i * xs, u->x + at * xs, n * xs * sizeof(float));
-		memcpy(w->m->y + i * ys, u->y + at * ys, n * ys * sizeof(float));
+		memcpy(w->m->target + i * ys, u->y + at * ys, n * ys * sizeof(float));
 	}
+	return (struct math_units){ w->m->x, w->m->target };
 }
 
 static enum fettle_status iterate(struct stretch *s, struct err *err)
@@ -89,7 +96,7 @@ static enum fettle_status iterate(struct stretch *s, struct err *err)
 	struct work *w = s->w;
 	struct layer_math *m = w->m;
 	const size_t outputs = layer_outputs(w->l);
-	const float scale = (float)(1 / ((double)m->n * (double)layer_positions(w->l)));
+	const float scale = (float)(1 / ((double)(m->n * w->passes) * (double)layer_positions(w->l)));
 	const bool bias = w->o->update_bias && w->l->takes_shift;
 	enum fettle_status st;
 	size_t i;
@@ -97,12 +104,11 @@ static enum fettle_status iterate(struct stretch *s, struct err *err)
 	st = s->f->weights(s->f->self, s->done, m->w, err);
 	if (st)
 		return st;
-	gather(s);
+	for (i = 0; i < w->passes; i++)
+		s->units[i] = gather(s);
 	for (i = 0; i < outputs; i++)
 		m->b[i] = (float)w->l->shift[i];
-	st = math_residual(m, err);
-	if (!st)
-		st = math_gradient(m, err);
+	st = math_learn(m, s->units, w->passes, err);
 	if (st)
 		return st;
 	/* db is the sum of residuals: what the bias should take off, were these all samples */
@@ -191,6 +197,7 @@ enum fettle_status train(struct work *w, const struct learner *f, struct err *er
 	unsigned before = flush_tiny();
 	enum fettle_status st = FETTLE_OK;
 
+	s.units = xcalloc(w->passes, sizeof(*s.units));
 	rng_seed(&s.rng, w->seed);
 	while (s.done < all && !st && !stop) {
 		size_t i, length;
@@ -213,6 +220,7 @@ enum fettle_status train(struct work *w, const struct learner *f, struct err *er
 		memcpy(w->l->level, v.level, layer_weights(w->l) * sizeof(float));
 		memcpy(w->l->scale, v.scale, layer_outputs(w->l) * sizeof(float));
 	}
+	free(s.units);
 	free(v.level);
 	free(v.scale);
 	flush_as(before);

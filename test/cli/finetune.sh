@@ -24,6 +24,23 @@ for a in off gram adaround adaquant; do
 	is "$(json value "$dir/$a.json") > 0.7" "top1 with $a"
 done
 is "$(json value "$dir/gram.json") > $(json value "$dir/off.json") + 0.02" "top1 that gram gives back"
+
+# what was done is said: by a table that lines up, in JSON, and not at all without the recipe
+q="quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --samples 64 --quiet"
+expect 0 '^fine-tuned [1-7] ops: squared error .* [0-9.]+e-[0-9]+, was [0-9.]+e-[0-9]+ \(mean\)' $q --recipe finetune -o "$dir/x.onnx"
+is "$(sed -n '/^largest errors/,/^next/p' "$dir/out" | sed '$d' | awk '{ print length($0) }' | sort -u | wc -l) == 1" "widths of the table"
+order=$(sed -n '/^largest errors/,/^next/p' "$dir/out" | sed '1d;$d' |
+	awk 'NR > 1 && $3 > last || $3 >= $2 { bad = 1 } { last = $3 } END { print NR, bad + 0 }')
+[ "$order" = "5 0" ] || bad "want five ops, the worst first, each better than before: $(cat "$dir/out")"
+grep -q '^left at nearest' "$dir/out" && bad "nothing was left, but a table says so"
+expect 0 '"tuned": [1-7],' $q --recipe finetune -o "$dir/x.onnx" --json
+is "$(json tuned "$dir/out") + $(json kept "$dir/out") + $(json left "$dir/out") == $(grep -c '"before"' "$dir/out") && $(json error_after "$dir/out") < $(json error_before "$dir/out")" "what JSON says of fine-tuning"
+expect 0 'wrote' $q -o "$dir/x.onnx"
+grep -q 'fine-tuned' "$dir/out" && bad "fine-tuning that was not asked for"
+expect 0 '"output"' $q -o "$dir/x.onnx" --json
+grep -q 'finetune' "$dir/out" && bad "fine-tuning that was not asked for, in JSON"
+conf adaquant 'LearningRate: 100'
+expect 0 '^fine-tuned 0 ops; for 7 nothing better was found$' $q -c "$dir/c.yaml" -o "$dir/x.onnx"
 cmp -s "$dir/off.onnx" "$dir/gram.onnx" && bad "gram changed nothing"
 expect 0 '' quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --samples 64 --recipe finetune --cache 1M -o "$dir/again.onnx"
 # block by block: the same from the YAML and from the command line, and not what op by op gives

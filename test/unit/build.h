@@ -144,7 +144,7 @@ static inline void build_attr(struct build *b, Onnx__NodeProto *n, char *text)
 		a->ints = arena_alloc(&b->a, 16 * sizeof(*a->ints));
 		for (; *p; p += *p == ',')
 			a->ints[a->n_ints++] = strtoll(p, &p, 10);
-	} else if (*p >= 'a' && *p <= 'z') {
+	} else if (*p >= 'A' && *p <= 'z') {
 		a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING;
 		a->has_s = 1;
 		a->s.data = (uint8_t *)arena_strdup(&b->a, p);

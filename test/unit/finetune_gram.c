@@ -28,11 +28,11 @@ static void toy_init(struct toy *t, size_t groups, size_t outs, size_t ins, bool
 			     .outs = outs,
 			     .ins = ins,
 			     .patch = ins,
-			     .in = { 1, 1 },
-			     .out = { 1, 1 },
-			     .kernel = { 1, 1 },
-			     .stride = { 1, 1 },
-			     .dilation = { 1, 1 },
+			     .in = { 1, 1, 1 },
+			     .out = { 1, 1, 1 },
+			     .kernel = { 1, 1, 1 },
+			     .stride = { 1, 1, 1 },
+			     .dilation = { 1, 1, 1 },
 			     .takes_shift = takes_shift };
 	n = layer_outputs(l);
 	l->w = xcalloc(layer_weights(l), sizeof(float));

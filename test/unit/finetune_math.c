@@ -15,60 +15,202 @@ static void randomise(float *x, size_t n)
 }
 
 /* input of the layer at an output's position and place in the patch; 0 outside */
-static double input_at(const struct layer *l, const float *x, size_t unit, size_t oy, size_t ox, size_t out,
-		       size_t place)
+static double input_at(const struct layer *l, const float *x, size_t unit, const size_t at[LAYER_DIMS],
+		       size_t out, size_t place)
 {
-	const long c = (long)(place % l->ins + out / l->outs * l->ins);
-	const long kx = (long)(place / l->ins % l->kernel[1]), ky = (long)(place / l->ins / l->kernel[1]);
-	const long iy = (long)(oy * l->stride[0]) + ky * (long)l->dilation[0] - (long)l->pad[0];
-	const long ix = (long)(ox * l->stride[1]) + kx * (long)l->dilation[1] - (long)l->pad[1];
+	size_t k = place / l->ins, where = unit;
+	int d;
 
-	if (iy < 0 || ix < 0 || iy >= (long)l->in[0] || ix >= (long)l->in[1])
-		return 0;
-	return x[unit * layer_x_size(l) + ((size_t)iy * l->in[1] + (size_t)ix) * l->groups * l->ins +
-		 (size_t)c];
+	for (d = 0; d < LAYER_DIMS; d++) {
+		size_t inner = d < 2 ? l->kernel[2] * (d < 1 ? l->kernel[1] : 1) : 1;
+		long i = (long)(at[d] * l->stride[d] + k / inner * l->dilation[d]) - (long)l->pad[d];
+
+		k %= inner;
+		if (i < 0 || i >= (long)l->in[d])
+			return 0;
+		where = where * l->in[d] + (size_t)i;
+	}
+	return x[where * l->groups * l->ins + place % l->ins + out / l->outs * l->ins];
 }
 
 struct sizes {
 	const char *why;
 	bool is_matrix;
-	size_t groups, outs, ins, in[2], kernel[2], stride[2], dilation[2], pad[2], pad_end[2];
+	size_t groups, outs, ins, in[3], kernel[3], stride[3], dilation[3], pad[3], pad_end[3];
 };
 
 static const struct sizes cases[] = {
-	{ "a matrix", true, 1, 5, 7, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 0, 0 } },
-	{ "pointwise", false, 1, 6, 4, { 5, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 0, 0 }, { 0, 0 } },
-	{ "padded 3x3", false, 1, 6, 4, { 8, 8 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 1, 1 } },
+	{ "a matrix",
+	  true,
+	  1,
+	  5,
+	  7,
+	  { 1, 1, 1 },
+	  { 1, 1, 1 },
+	  { 1, 1, 1 },
+	  { 1, 1, 1 },
+	  { 0, 0, 0 },
+	  { 0, 0, 0 } },
+	{ "pointwise",
+	  false,
+	  1,
+	  6,
+	  4,
+	  { 1, 5, 3 },
+	  { 1, 1, 1 },
+	  { 1, 1, 1 },
+	  { 1, 1, 1 },
+	  { 0, 0, 0 },
+	  { 0, 0, 0 } },
+	{ "padded 3x3",
+	  false,
+	  1,
+	  6,
+	  4,
+	  { 1, 8, 8 },
+	  { 1, 3, 3 },
+	  { 1, 1, 1 },
+	  { 1, 1, 1 },
+	  { 0, 1, 1 },
+	  { 0, 1, 1 } },
 	{ "strides, uneven pads",
 	  false,
 	  1,
 	  16,
 	  16,
-	  { 9, 7 },
-	  { 3, 2 },
-	  { 2, 3 },
-	  { 1, 1 },
-	  { 0, 1 },
-	  { 1, 0 } },
-	{ "dilated", false, 1, 3, 2, { 9, 9 }, { 3, 3 }, { 1, 1 }, { 2, 1 }, { 2, 1 }, { 2, 1 } },
-	{ "groups", false, 3, 2, 4, { 6, 6 }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 1, 1 } },
-	{ "depthwise", false, 16, 1, 1, { 6, 6 }, { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1 }, { 1, 1 } },
-	{ "one dimension", false, 1, 8, 3, { 1, 20 }, { 1, 5 }, { 1, 2 }, { 1, 1 }, { 0, 2 }, { 0, 2 } },
+	  { 1, 9, 7 },
+	  { 1, 3, 2 },
+	  { 1, 2, 3 },
+	  { 1, 1, 1 },
+	  { 0, 0, 1 },
+	  { 0, 1, 0 } },
+	{ "dilated",
+	  false,
+	  1,
+	  3,
+	  2,
+	  { 1, 9, 9 },
+	  { 1, 3, 3 },
+	  { 1, 1, 1 },
+	  { 1, 2, 1 },
+	  { 0, 2, 1 },
+	  { 0, 2, 1 } },
+	{ "groups",
+	  false,
+	  3,
+	  2,
+	  4,
+	  { 1, 6, 6 },
+	  { 1, 3, 3 },
+	  { 1, 1, 1 },
+	  { 1, 1, 1 },
+	  { 0, 1, 1 },
+	  { 0, 1, 1 } },
+	{ "depthwise",
+	  false,
+	  16,
+	  1,
+	  1,
+	  { 1, 6, 6 },
+	  { 1, 3, 3 },
+	  { 1, 2, 2 },
+	  { 1, 1, 1 },
+	  { 0, 1, 1 },
+	  { 0, 1, 1 } },
+	{ "one dimension",
+	  false,
+	  1,
+	  8,
+	  3,
+	  { 1, 1, 20 },
+	  { 1, 1, 5 },
+	  { 1, 1, 2 },
+	  { 1, 1, 1 },
+	  { 0, 0, 2 },
+	  { 0, 0, 2 } },
+	{ "three dimensions",
+	  false,
+	  1,
+	  4,
+	  3,
+	  { 4, 6, 5 },
+	  { 2, 3, 2 },
+	  { 1, 2, 1 },
+	  { 2, 1, 3 },
+	  { 1, 0, 2 },
+	  { 0, 1, 1 } },
+	{ "three dimensions, groups",
+	  false,
+	  2,
+	  3,
+	  2,
+	  { 3, 4, 5 },
+	  { 3, 1, 2 },
+	  { 2, 1, 1 },
+	  { 1, 1, 1 },
+	  { 1, 0, 0 },
+	  { 1, 0, 1 } },
+	{ "three dimensions, depthwise",
+	  false,
+	  16,
+	  1,
+	  1,
+	  { 3, 4, 5 },
+	  { 3, 3, 3 },
+	  { 1, 1, 1 },
+	  { 1, 1, 1 },
+	  { 1, 1, 1 },
+	  { 1, 1, 1 } },
 };
+
+static void check_gradients(const char *why, const struct layer *l, const struct layer_math *m,
+			    const double *dw, const double *db)
+{
+	size_t k;
+
+	for (k = 0; k < layer_weights(l); k++)
+		if (fabs(dw[k] - m->dw[k]) > 1e-3)
+			fail_msg("%s: gradient %zu is %g, need %g", why, k, (double)m->dw[k], dw[k]);
+	for (k = 0; k < layer_outputs(l); k++)
+		if (fabs(db[k] - m->db[k]) > 1e-3)
+			fail_msg("%s: bias gradient %zu is %g, need %g", why, k, (double)m->db[k], db[k]);
+}
+
+/* the same units where they lie, in a pass each: the gradients are those of all */
+static void learn_one_by_one(const char *why, const struct layer *l, const struct layer_math *all, size_t n,
+			     const double *dw, const double *db)
+{
+	struct math_units *u = xcalloc(n, sizeof(*u));
+	struct layer_math *m = NULL;
+	struct err err = ERR_INIT;
+	size_t i;
+
+	assert_ok(math_new(&m, l, 1, &err), err);
+	for (i = 0; i < n; i++)
+		u[i] = (struct math_units){ all->x + i * layer_x_size(l), all->target + i * layer_y_size(l) };
+	memcpy(m->w, all->w, layer_weights(l) * sizeof(float));
+	memcpy(m->b, all->b, layer_outputs(l) * sizeof(float));
+	for (i = 0; i < 2; i++) { /* nothing is left from the first time */
+		assert_ok(math_learn(m, u, n, &err), err);
+		check_gradients(why, l, m, dw, db);
+	}
+	math_free(m);
+	free(u);
+}
 
 static void try_case(const struct sizes *s)
 {
 	enum { UNITS = 3 };
 	struct layer l = { .name = s->why, .is_matrix = s->is_matrix, .groups = s->groups, .outs = s->outs };
 	struct layer_math *m = NULL;
+	struct math_units all;
 	struct err err = ERR_INIT;
-	size_t k, u, oy, ox, o, p, outputs;
-	float *target;
+	size_t k, u, i, at, o, p, outputs;
 	double *dw, *db;
 
 	l.ins = s->ins;
-	l.patch = s->ins * s->kernel[0] * s->kernel[1];
-	for (k = 0; k < 2; k++) {
+	l.patch = s->ins * layer_product(s->kernel);
+	for (k = 0; k < LAYER_DIMS; k++) {
 		l.in[k] = s->in[k];
 		l.kernel[k] = s->kernel[k];
 		l.stride[k] = s->stride[k];
@@ -82,42 +224,35 @@ static void try_case(const struct sizes *s)
 	outputs = layer_outputs(&l);
 	assert_ok(math_new(&m, &l, UNITS, &err), err);
 	randomise(m->x, UNITS * layer_x_size(&l));
-	randomise(m->y, UNITS * layer_y_size(&l));
+	randomise(m->target, UNITS * layer_y_size(&l));
 	randomise(m->w, layer_weights(&l));
 	randomise(m->b, outputs);
-	target = xcalloc(UNITS * layer_y_size(&l), sizeof(float));
-	memcpy(target, m->y, UNITS * layer_y_size(&l) * sizeof(float));
+	all = (struct math_units){ m->x, m->target };
 	dw = xcalloc(layer_weights(&l), sizeof(double));
 	db = xcalloc(outputs, sizeof(double));
-	assert_ok(math_residual(m, &err), err);
+	assert_ok(math_residual(m, &all, &err), err);
 	assert_ok(math_gradient(m, &err), err);
 	for (u = 0; u < UNITS; u++)
-		for (oy = 0; oy < l.out[0]; oy++)
-			for (ox = 0; ox < l.out[1]; ox++)
-				for (o = 0; o < outputs; o++) {
-					size_t at = ((u * l.out[0] + oy) * l.out[1] + ox) * outputs + o;
-					double r = m->b[o] - target[at];
+		for (i = 0; i < layer_positions(&l); i++)
+			for (o = 0; o < outputs; o++) {
+				const size_t place[] = { i / l.out[2] / l.out[1], i / l.out[2] % l.out[1],
+							 i % l.out[2] };
+				double r;
 
-					for (p = 0; p < l.patch; p++)
-						r += m->w[o * l.patch + p] *
-						     input_at(&l, m->x, u, oy, ox, o, p);
-					if (fabs(r - m->y[at]) > 1e-4)
-						fail_msg("%s: residual %g, need %g", s->why, (double)m->y[at],
-							 r);
-					db[o] += r;
-					for (p = 0; p < l.patch; p++)
-						dw[o * l.patch + p] +=
-							r * input_at(&l, m->x, u, oy, ox, o, p);
-				}
-	for (k = 0; k < layer_weights(&l); k++)
-		if (fabs(dw[k] - m->dw[k]) > 1e-3)
-			fail_msg("%s: gradient %zu is %g, need %g", s->why, k, (double)m->dw[k], dw[k]);
-	for (o = 0; o < outputs; o++)
-		if (fabs(db[o] - m->db[o]) > 1e-3)
-			fail_msg("%s: bias gradient %zu is %g, need %g", s->why, o, (double)m->db[o], db[o]);
+				at = (u * layer_positions(&l) + i) * outputs + o;
+				r = m->b[o] - m->target[at];
+				for (p = 0; p < l.patch; p++)
+					r += m->w[o * l.patch + p] * input_at(&l, m->x, u, place, o, p);
+				if (fabs(r - m->y[at]) > 1e-4)
+					fail_msg("%s: residual %g, need %g", s->why, (double)m->y[at], r);
+				db[o] += r;
+				for (p = 0; p < l.patch; p++)
+					dw[o * l.patch + p] += r * input_at(&l, m->x, u, place, o, p);
+			}
+	check_gradients(s->why, &l, m, dw, db);
 	assert_true(m->seconds > 0);
+	learn_one_by_one(s->why, &l, m, UNITS, dw, db);
 	math_free(m);
-	free(target);
 	free(dw);
 	free(db);
 }
@@ -138,11 +273,11 @@ static void test_maps(void **state)
 			   .outs = 3,
 			   .ins = 11,
 			   .patch = 11,
-			   .in = { 1, 1 },
-			   .out = { 1, 1 },
-			   .kernel = { 1, 1 },
-			   .stride = { 1, 1 },
-			   .dilation = { 1, 1 } };
+			   .in = { 1, 1, 1 },
+			   .out = { 1, 1, 1 },
+			   .kernel = { 1, 1, 1 },
+			   .stride = { 1, 1, 1 },
+			   .dilation = { 1, 1, 1 } };
 	struct layer_math *m = NULL;
 	struct err err = ERR_INIT;
 	float x[33], y[33];
