@@ -45,7 +45,7 @@ static enum fettle_status run_calibration(struct fettle *f, const struct request
 		st = request_source(data, r, &r->c->calibration.dataloader, "calibration", shape, &fo,
 				    &f->err);
 	if (!st)
-		st = variant_new(v, f->rt, base, &plan->recipes, data->feed, &co, &f->err);
+		st = variant_new(v, f->rt, base, plan, data->feed, &co, &f->err);
 	if (!st) {
 		qplan_averages(plan, co.averaging);
 		s = (*v)->s;

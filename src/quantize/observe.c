@@ -6,18 +6,20 @@
 #include "quantize/internal.h"
 #include "quantize/rewrite.h"
 
+enum { ROWS = 64 }; /* that alpha auto measures with */
+
 struct wanted {
 	VEC(struct channel_axis) v;
 };
 
-static void want(struct wanted *l, const char *value, int axis, size_t channels)
+static void want(struct wanted *l, const char *value, int axis, size_t channels, size_t rows)
 {
 	size_t i;
 
 	for (i = 0; i < l->v.n; i++)
 		if (strcmp(l->v.v[i].value, value) == 0 && l->v.v[i].axis == axis)
 			return;
-	VEC_PUSH(&l->v, ((struct channel_axis){ value, axis, channels }));
+	VEC_PUSH(&l->v, ((struct channel_axis){ value, axis, channels, rows }));
 }
 
 /* of classes that might be scaled: what is quantized, read, and before a Relu that might let something pass always */
@@ -37,12 +39,12 @@ static void want_classes(const struct rewrite *w, struct wanted *list)
 		size_t class = channels_class(&w->c, i);
 
 		if (class != NO_CLASS && !w->c.pinned[class] && (take[i] || w->quantized[i]))
-			want(list, g->names[i], w->c.lanes[i].axis, rewrite_length(w, i));
+			want(list, g->names[i], w->c.lanes[i].axis, rewrite_length(w, i), 0);
 	}
 	free(take);
 }
 
-static void want_inputs(const struct rewrite *w, struct wanted *list)
+static void want_inputs(const struct rewrite *w, size_t rows, struct wanted *list)
 {
 	const struct graph_index *g = &w->base->g;
 	struct layout l;
@@ -54,7 +56,7 @@ static void want_inputs(const struct rewrite *w, struct wanted *list)
 		if (!is_matrix_op(g->m, n) || g->constant[graph_value(g, n->in[0])])
 			continue;
 		l = layout_of(n, &model_init(g->m, n->in[1])->t);
-		want(list, n->in[0], -1, layout_inputs(&l));
+		want(list, n->in[0], -1, layout_inputs(&l), rows);
 	}
 }
 
@@ -67,7 +69,7 @@ enum fettle_status rewrite_observe(struct rewrite *w, const struct recipes *r, s
 	if (r->cle)
 		want_classes(w, &list);
 	if (r->smooth_quant)
-		want_inputs(w, &list);
+		want_inputs(w, r->smooth_alpha == SMOOTH_AUTO ? ROWS : 0, &list);
 	st = calibrate_extremes(&w->seen, rt, w->base->m, list.v.v, list.v.n, feed, o, err);
 	VEC_RELEASE(&list.v);
 	return st;
@@ -116,6 +118,26 @@ enum fettle_status rewrite_input_spread(struct rewrite *w, size_t node, size_t r
 	struct layout l = layout_of(n, &model_init(w->base->m, n->in[1])->t);
 
 	return see_spread(w, graph_value(&w->base->g, n->in[0]), -1, layout_inputs(&l), repeat, out, err);
+}
+
+enum fettle_status rewrite_rows(struct rewrite *w, size_t node, float **out, size_t *n, struct err *err)
+{
+	const struct node *op = w->base->m->nodes.v[node];
+	const struct layout l = layout_of(op, &model_init(w->base->m, op->in[1])->t);
+	const size_t value = graph_value(&w->base->g, op->in[0]), inputs = layout_inputs(&l),
+		     class = channels_class(&w->c, value), repeat = w->c.lanes[value].repeat;
+	const double *factor = class == NO_CLASS ? NULL : w->factor[class];
+	struct channel_extremes x;
+	enum fettle_status st = channel_extremes_get(w->seen, op->in[0], -1, inputs, &x, err);
+	size_t i;
+
+	if (st)
+		return st;
+	*n = x.n_rows;
+	*out = xcalloc(x.n_rows * inputs, sizeof(**out));
+	for (i = 0; i < x.n_rows * inputs; i++)
+		(*out)[i] = (float)(x.rows[i] * (factor ? factor[i % inputs / repeat] : 1));
+	return st;
 }
 
 void spread_release(struct spread *s)

@@ -48,6 +48,9 @@ enum fettle_status rewrite_spread(struct rewrite *w, size_t value, struct spread
 enum fettle_status rewrite_input_spread(struct rewrite *w, size_t node, size_t repeat, struct spread *out,
 					struct err *err);
 void spread_release(struct spread *s); /* not after a failure */
+/* Some rows of what a matrix op reads, as things are now, [*n][inputs]; none, but for smooth_quant with alpha auto. free()
+ * them. */
+enum fettle_status rewrite_rows(struct rewrite *w, size_t node, float **out, size_t *n, struct err *err);
 /* Multiplies a class's channels by these factors; w->c.size[class] of them. */
 enum fettle_status rewrite_fold(struct rewrite *w, size_t class, const double *factors, struct err *err);
 /* The same for what the MatMul and Gemm that read a value see, by a Mul in front of them. */
@@ -67,8 +70,9 @@ bool is_matrix_op(const struct model *m, const struct node *n);
 /* A linear op's weight as it is now: floats in the layout of layout_of(). */
 enum fettle_status rewrite_weight(struct rewrite *w, size_t node, const struct tensor **out, struct err *err);
 
-/* equalise.c: recipe cle. smooth.c: recipe smooth_quant, alpha in 0..1 or SMOOTH_AUTO. */
+/* equalise.c: recipe cle. smooth.c: recipe smooth_quant, alpha in 0..1 or SMOOTH_AUTO: the best if matrix ops are
+ * quantized so. */
 enum fettle_status equalise(struct rewrite *w, struct err *err);
-enum fettle_status smooth(struct rewrite *w, double alpha, struct err *err);
+enum fettle_status smooth(struct rewrite *w, double alpha, const struct op_choice *q, struct err *err);
 
 #endif

@@ -10,16 +10,60 @@ bool recipes_rewrite(const struct recipes *r)
 	return r->cle || r->smooth_quant;
 }
 
-char *variant_key(const struct recipes *r)
+/* what tells one of alpha auto's choices from another */
+static void add_choice(struct str *s, const struct op_choice *c)
 {
+	const struct qsetting *both[] = { &c->act, &c->weight };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(both); i++)
+		str_addf(s, " %s %s%s%s%s", dtype_name(both[i]->dtype),
+			 both[i]->scheme == SCHEME_SYM ? "sym" : "asym",
+			 qsetting_is_pow2(both[i]) ? " pow2" : "", both[i]->per_channel ? " per_channel" : "",
+			 both[i]->narrow ? " narrow" : "");
+}
+
+/* How most matrix ops are quantized: one choice for all, or every trial of one op would be another variant. Those in
+ * 16 bits do not count where there are others: nothing need be done for them. */
+static struct op_choice usual_choice(const struct subject *base, const struct qplan *p)
+{
+	const struct qplan_defaults d = qplan_defaults(&base->cpu);
+	struct op_choice usual = { .act = d.act, .weight = d.weight };
+	size_t i, k, most = 0;
+
+	for (i = 0; i < p->n; i++) {
+		const struct op_choice *c = &p->ops[i];
+		size_t n = 1;
+
+		if (c->mode == OP_FP32 || !is_matrix_op(base->m, base->m->nodes.v[i]))
+			continue;
+		for (k = 0; k < p->n && dtype_size(c->act.dtype) == 1; k++)
+			n += p->ops[k].mode != OP_FP32 && is_matrix_op(base->m, base->m->nodes.v[k]) &&
+			     qsetting_equal(&p->ops[k].act, &c->act) &&
+			     qsetting_equal(&p->ops[k].weight, &c->weight);
+		if (n > most) {
+			most = n;
+			usual = *c;
+		}
+	}
+	return usual;
+}
+
+char *variant_key(const struct subject *base, const struct qplan *p)
+{
+	const struct recipes *r = &p->recipes;
 	struct str s = STR_INIT;
 
 	if (r->cle)
 		str_addf(&s, "cle");
-	if (r->smooth_quant && r->smooth_alpha == SMOOTH_AUTO)
+	if (r->smooth_quant && r->smooth_alpha == SMOOTH_AUTO) {
+		const struct op_choice c = usual_choice(base, p);
+
 		str_addf(&s, "%ssmooth_quant=auto", s.n ? " " : "");
-	else if (r->smooth_quant)
+		add_choice(&s, &c);
+	} else if (r->smooth_quant) {
 		str_addf(&s, "%ssmooth_quant=%.10g", s.n ? " " : "", r->smooth_alpha);
+	}
 	return s.s ? s.s : xstrdup("");
 }
 
@@ -62,9 +106,11 @@ static enum fettle_status deliver(struct variant *v, enum fettle_status st, stru
 }
 
 enum fettle_status variant_new(struct variant **out, struct runtime *rt, struct subject *base,
-			       const struct recipes *r, struct feed *feed, const struct calibrate_options *o,
+			       const struct qplan *p, struct feed *feed, const struct calibrate_options *o,
 			       struct err *err)
 {
+	const struct op_choice usual = usual_choice(base, p);
+	const struct recipes *r = &p->recipes;
 	struct variant *v = new_variant(base);
 	struct rewrite w;
 	enum fettle_status st = FETTLE_OK;
@@ -75,7 +121,7 @@ enum fettle_status variant_new(struct variant **out, struct runtime *rt, struct 
 		if (!st && r->cle)
 			st = equalise(&w, err);
 		if (!st && r->smooth_quant)
-			st = smooth(&w, r->smooth_alpha, err);
+			st = smooth(&w, r->smooth_alpha, &usual, err);
 		if (!st)
 			finish(v, &w);
 		rewrite_release(&w);

@@ -17,12 +17,13 @@ struct variant {
 
 /* Do these recipes rewrite the model? */
 bool recipes_rewrite(const struct recipes *r);
-/* Names the variant: "" for the base, or such as "cle smooth_quant=0.5"; free() it. */
-char *variant_key(const struct recipes *r);
+/* Names the variant that a plan of the base asks for: "" for the base, or such as "cle smooth_quant=0.5"; free() it. It
+ * depends on the plan's recipes only; but alpha auto looks at how most of its matrix ops are quantized. */
+char *variant_key(const struct subject *base, const struct qplan *p);
 
 /* The base must outlive it. The feed is only read if there is something to rewrite. */
 enum fettle_status variant_new(struct variant **out, struct runtime *rt, struct subject *base,
-			       const struct recipes *r, struct feed *feed, const struct calibrate_options *o,
+			       const struct qplan *p, struct feed *feed, const struct calibrate_options *o,
 			       struct err *err);
 /* The same again from its text, without data. */
 enum fettle_status variant_read(struct variant **out, struct subject *base, const char *text,

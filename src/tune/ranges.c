@@ -219,8 +219,7 @@ static void ranges_free(struct lab_ranges *r)
 }
 
 /* the variant of the model, and one pass over the first samples for its ranges: never those of another */
-static enum fettle_status calibrate_variant(struct lab_ranges *r, const struct recipes *recipes,
-					    struct err *err)
+static enum fettle_status calibrate_variant(struct lab_ranges *r, const struct qplan *plan, struct err *err)
 {
 	struct lab *l = r->lab;
 	struct calibrate_options o = { .threads = l->o.threads, .progress = lab_go_on, .self = l };
@@ -234,7 +233,7 @@ static enum fettle_status calibrate_variant(struct lab_ranges *r, const struct r
 	r->samples = r->asked > 0 && (size_t)r->asked < total ? (size_t)r->asked : total;
 	st = use_first(l->calib, r->samples, err);
 	if (!st)
-		st = variant_new(&r->v, l->rt, l->s, recipes, l->calib, &o, err);
+		st = variant_new(&r->v, l->rt, l->s, plan, l->calib, &o, err);
 	if (!st) {
 		n = quantizer_values(&r->v->s->g, &r->v->s->ops, NULL, &values);
 		st = calibrate(&r->c, l->rt, r->v->s->m, values, n, l->calib, &o, err);
@@ -244,7 +243,7 @@ static enum fettle_status calibrate_variant(struct lab_ranges *r, const struct r
 	return st;
 }
 
-static enum fettle_status ranges_new(struct lab *l, int64_t samples, const struct recipes *recipes,
+static enum fettle_status ranges_new(struct lab *l, int64_t samples, const struct qplan *plan,
 				     struct lab_ranges **out, struct err *err)
 {
 	struct lab_ranges *r = xcalloc(1, sizeof(*r));
@@ -255,13 +254,13 @@ static enum fettle_status ranges_new(struct lab *l, int64_t samples, const struc
 
 	r->lab = l;
 	r->asked = samples;
-	r->key = variant_key(recipes);
+	r->key = variant_key(l->s, plan);
 	if (l->calib)
-		st = calibrate_variant(r, recipes, err);
-	else if (recipes_rewrite(recipes))
+		st = calibrate_variant(r, plan, err);
+	else if (recipes_rewrite(&plan->recipes))
 		st = fail(err, FETTLE_INVALID, "cannot apply plan: %s needs calibration data", r->key);
 	else
-		st = variant_new(&r->v, l->rt, l->s, recipes, NULL, NULL, err);
+		st = variant_new(&r->v, l->rt, l->s, plan, NULL, NULL, err);
 	if (st) {
 		ranges_free(r);
 		return st;
@@ -271,10 +270,10 @@ static enum fettle_status ranges_new(struct lab *l, int64_t samples, const struc
 	return FETTLE_OK;
 }
 
-enum fettle_status lab_quantizer_for(struct lab *l, int64_t samples, const struct recipes *recipes,
-				     struct quantizer **out, struct err *err)
+enum fettle_status lab_quantizer(struct lab *l, int64_t samples, const struct qplan *plan,
+				 struct quantizer **out, struct err *err)
 {
-	char *key = variant_key(recipes);
+	char *key = variant_key(l->s, plan);
 	struct lab_ranges *r = NULL;
 	enum fettle_status st;
 	size_t i;
@@ -284,7 +283,7 @@ enum fettle_status lab_quantizer_for(struct lab *l, int64_t samples, const struc
 			r = l->ranges[i];
 	free(key);
 	if (!r) {
-		st = ranges_new(l, samples, recipes, &r, err);
+		st = ranges_new(l, samples, plan, &r, err);
 		if (st)
 			return st;
 		l->ranges = xrealloc(l->ranges, l->n_ranges + 1, sizeof(struct lab_ranges *));
@@ -292,13 +291,6 @@ enum fettle_status lab_quantizer_for(struct lab *l, int64_t samples, const struc
 	}
 	*out = r->z;
 	return FETTLE_OK;
-}
-
-enum fettle_status lab_quantizer(struct lab *l, const struct plan *p, struct quantizer **out, struct err *err)
-{
-	const struct recipes r = tuning_recipes(l->t, p);
-
-	return lab_quantizer_for(l, tuning_samples(l->t, p), &r, out, err);
 }
 
 /* before its trial: what was made of the model */
