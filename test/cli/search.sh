@@ -130,6 +130,26 @@ expect 0 'the model of trial 4' recover "$two" --trial 4 -o "$dir/ft.onnx"
 expect 0 '"value"' eval "$dir/ft.onnx" --data $e --samples 100 --threads 1 --metric l2 --reference $m --json
 py "$dir/h.json" "assert abs(d['trials'][3]['accuracy'] - $(json value "$dir/out")) < 1e-4 * $(json value "$dir/out"), d['trials'][3]['accuracy']"
 
+# an alpha for each layer, and weights judged by their block; what the space does not name is as configured
+yaml <<END
+quantization: {recipes: {smooth_quant_args: {alpha: auto}}}
+search_space:
+  include_sq: [true]
+  extra_options: {SmoothAlpha: [auto, 0.5]}
+search_space_1: {include_sq: [true], include_cle: [true]}
+search_space_2:
+  include_fast_ft: [true]
+  extra_options: {FastFinetune: {OptimAlgorithm: gram, Granularity: [layer, block], DataSize: 16}}
+END
+search 0 '5 candidates after 5 trials' $data
+"$fettle" history "$ws" --json >"$dir/h.json"
+py "$dir/h.json" "
+t = [x['stage'] for x in d['trials']]
+assert len(t) == 5 and not any(x['failed'] for x in d['trials']), d['trials']
+for words in ('SmoothAlpha: auto', 'include_cle: true, include_sq: true, SmoothAlpha: auto', 'SmoothAlpha: 0.5', 'Granularity: layer', 'Granularity: block'):
+    assert any(words in x for x in t), (words, t)"
+expect 0 'the model of trial 2' recover "$ws" --trial 2 -o "$dir/auto.onnx"
+
 yaml <<END
 advanced_fastft_search: true
 advanced_fastft_params: {sampler_algo: TPE, direction: minimize, n_trials: 6}
