@@ -70,9 +70,9 @@ bool can_smooth(const struct subject *s)
 	return false;
 }
 
-/* is the class free, and every op that reads it a matrix op, so that s can be chosen for those? */
-static bool can_fold(const struct rewrite *w, size_t class)
+bool smooth_can_fold(const struct rewrite *w, size_t class)
 {
+	bool found = false;
 	size_t i;
 
 	if (class == NO_CLASS || w->c.pinned[class])
@@ -80,13 +80,14 @@ static bool can_fold(const struct rewrite *w, size_t class)
 	for (i = 0; i < w->c.parts.n; i++) {
 		const struct part *p = &w->c.parts.v[i];
 		const struct node *n = w->m->nodes.v[p->node];
+		const bool matrix = is_matrix_op(w->m, n);
 
 		if (p->class == class &&
-		    (p->role == PART_CLIPS ||
-		     (p->role == PART_READS && is_linear(w->m, n) && !is_matrix_op(w->m, n))))
+		    (p->role == PART_CLIPS || (p->role == PART_READS && is_linear(w->m, n) && !matrix)))
 			return false;
+		found |= p->class == class && p->role == PART_READS && matrix;
 	}
-	return true;
+	return found;
 }
 
 static size_t find_groups(const struct rewrite *w, struct group **out)
@@ -102,7 +103,7 @@ static size_t find_groups(const struct rewrite *w, struct group **out)
 			continue;
 		value = input_of(w, i);
 		class = channels_class(&w->c, value);
-		if (!can_fold(w, class))
+		if (!smooth_can_fold(w, class))
 			class = NO_CLASS;
 		for (k = 0; k < n; k++)
 			if (class == NO_CLASS ? groups[k].class == NO_CLASS && groups[k].value == value

@@ -1,5 +1,6 @@
 #include "quantize/variant.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,6 +77,60 @@ static struct variant *new_variant(struct subject *base)
 	return v;
 }
 
+static void add_change(struct variant *v, const char *value, struct range r)
+{
+	map_set(&v->changed, value, v->ranges.n);
+	VEC_PUSH(&v->ranges, r);
+}
+
+/* A factor on a channel is one on its extremes: nobody need look at the data again for those. */
+static void find_changes(struct variant *v, struct rewrite *w)
+{
+	const struct graph_index *g = &w->base->g;
+	size_t i;
+
+	for (i = 0; i < g->n; i++) {
+		const size_t class = channels_class(&w->c, i);
+
+		if ((class != NO_CLASS && w->factor[class]) || w->shift[i])
+			add_change(v, g->names[i], rewrite_range(w, i, NULL));
+	}
+	for (i = 0; i < w->insertions.n; i++)
+		add_change(v, w->insertions.v[i].made,
+			   rewrite_range(w, w->insertions.v[i].value, &w->insertions.v[i]));
+}
+
+bool variant_changes(const struct variant *v, const char *value, struct range *out)
+{
+	const size_t i = map_get(&v->changed, value);
+
+	if (i != MAP_NONE)
+		*out = v->ranges.v[i];
+	return i != MAP_NONE;
+}
+
+bool variant_needs_own(const struct variant *v, const char *value, enum range_algorithm a)
+{
+	struct range r;
+
+	return !v->node || a != RANGE_MINMAX || (variant_changes(v, value, &r) && isnan(r.min));
+}
+
+enum fettle_status variant_range(const struct variant *v, const struct calibration *base,
+				 const struct calibration *own, const char *value,
+				 const struct range_options *o, struct range *out, struct err *err)
+{
+	const struct calibration *c = variant_needs_own(v, value, o->algorithm) ? own : base;
+	const struct observer *seen;
+
+	if (c != own && variant_changes(v, value, out))
+		return FETTLE_OK;
+	seen = c ? calibration_find(c, value) : NULL;
+	if (!seen)
+		return fail(err, FETTLE_INVALID, "cannot quantize value '%s': it was not calibrated", value);
+	return range_compute(seen, o, out, err);
+}
+
 /* a subject of the rewritten model */
 static void finish(struct variant *v, struct rewrite *w)
 {
@@ -83,6 +138,8 @@ static void finish(struct variant *v, struct rewrite *w)
 
 	v->node = xcalloc(v->n_base, sizeof(*v->node));
 	rewrite_end(w, v->node);
+	if (w->seen)
+		find_changes(v, w);
 	v->s = xcalloc(1, sizeof(*v->s));
 	v->s->m = w->m;
 	w->m = NULL;
@@ -150,6 +207,8 @@ void variant_free(struct variant *v)
 	if (v->node)
 		subject_free(v->s);
 	free(v->node);
+	map_release(&v->changed);
+	VEC_RELEASE(&v->ranges);
 	free(v->text);
 	free(v);
 }

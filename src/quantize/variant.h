@@ -12,7 +12,9 @@ struct variant {
 	struct subject *s; /* the base itself, if no recipe rewrites it */
 	size_t *node;      /* the base's nodes -> places in s->m; NULL: as they are */
 	size_t n_base;
-	char *text; /* all that variant_read() needs; "" for the base */
+	char *text;         /* all that variant_read() needs; "" for the base */
+	struct map changed; /* what the rewriting changed: value -> place in ranges; of variant_new() only */
+	VEC(struct range) ranges;
 };
 
 /* Do these recipes rewrite the model? */
@@ -29,6 +31,18 @@ enum fettle_status variant_new(struct variant **out, struct runtime *rt, struct 
 enum fettle_status variant_read(struct variant **out, struct subject *base, const char *text,
 				struct err *err);
 void variant_free(struct variant *v);
+/* Does a value of the variant hold something else than it does in the base? *out is then the smallest and the largest it
+ * had on the feed, as far as that was seen when the base was looked at; else NAN. */
+bool variant_changes(const struct variant *v, const char *value, struct range *out);
+/*
+ * The range of a value of the variant. Min-max has it from a calibration of the base: what the rewriting left alone is as it
+ * was there, and the extremes of the rest are known. Other algorithms have it from a calibration of the variant itself,
+ * `own`. So nobody need pay for both; and whichever is there, the answer is the same.
+ */
+bool variant_needs_own(const struct variant *v, const char *value, enum range_algorithm a);
+enum fettle_status variant_range(const struct variant *v, const struct calibration *base,
+				 const struct calibration *own, const char *value,
+				 const struct range_options *o, struct range *out, struct err *err);
 
 /* A plan of the base as one of the variant; qplan_release() it. */
 void variant_plan(const struct variant *v, const struct qplan *p, struct qplan *out);

@@ -117,6 +117,60 @@ static struct variant *make(struct subject *s, struct recipes r)
 	return make_for(s, r, &defaults);
 }
 
+/* the ranges of all values that might be quantized, in the base or a variant */
+static struct calibration *ranges_of(struct subject *s, const struct subject *base, const char ***values,
+				     size_t *n)
+{
+	struct calibration *c = NULL;
+	struct err err = ERR_INIT;
+	struct data d;
+
+	*n = quantizer_values(&s->g, &s->ops, NULL, values);
+	data_open(&d, base);
+	assert_ok(calibrate(&c, rt, s->m, *values, *n, d.feed, &one_thread, &err), err);
+	data_close(&d);
+	return c;
+}
+
+static void same_range(const char *why, const char *value, const struct observer *o, double min, double max)
+{
+	const double slack = 2e-5 * (fmax(o->max, 0) - fmin(o->min, 0));
+
+	if (!(fabs(fmin(o->min, 0) - min) <= slack && fabs(fmax(o->max, 0) - max) <= slack))
+		fail_msg("%s: '%s' has [%g, %g], calibrated [%g, %g]", why, value, min, max, (double)o->min,
+			 (double)o->max);
+}
+
+/* What a variant says of its values, or the base's calibration does where it changes nothing, against a calibration of
+ * the variant itself. Returns how many it changed. */
+static size_t check_ranges(const char *why, struct subject *s, struct variant *v)
+{
+	const char **values = NULL, **base_values = NULL;
+	size_t n, n_base, i, changed = 0;
+	struct calibration *base = ranges_of(s, s, &base_values, &n_base),
+			   *now = ranges_of(v->s, s, &values, &n);
+
+	for (i = 0; i < n; i++) {
+		const struct observer *o = calibration_find(now, values[i]), *was;
+		struct range r;
+
+		if (variant_changes(v, values[i], &r)) {
+			same_range(why, values[i], o, r.min, r.max);
+			changed++;
+			continue;
+		}
+		was = calibration_find(base, values[i]);
+		if (!was)
+			fail_msg("%s: nobody knows the range of '%s'", why, values[i]);
+		same_range(why, values[i], o, fmin(was->min, 0), fmax(was->max, 0));
+	}
+	calibration_free(base);
+	calibration_free(now);
+	free(values);
+	free(base_values);
+	return changed;
+}
+
 /* the same function; and its text makes the same model again, to the bit */
 static void check_variant(const char *why, struct subject *s, struct variant *v)
 {
@@ -320,6 +374,7 @@ static void equalising_undoes_it(void **state)
 		naive = make(hard, (struct recipes){ 0 });
 		cle = make(hard, (struct recipes){ .cle = true });
 		check_variant(g->why, hard, cle);
+		check_ranges(g->why, hard, cle);
 		before = int8_db(s, plain);
 		without = int8_db(hard, naive);
 		after = int8_db(hard, cle);
@@ -368,6 +423,7 @@ static void biases_are_absorbed(void **state)
 	(void)state;
 	assert_int_equal(count(v->text, "shift"), 1);
 	check_variant("absorbed", s, v);
+	check_ranges("absorbed", s, v);
 	padded = open_graph("padded", 13, X,
 			    "g = Sigmoid(x); w1 = 16x4x1x1; b1 = 16; a = Conv(g, w1, b1); r = Relu(a); "
 			    "w2 = 6x16x3x3; b2 = 6; y = Conv(r, w2, b2) pads=1,1,1,1",
@@ -419,6 +475,7 @@ static void smoothing_changes_nothing_in_fp32(void **state)
 				make(s, (struct recipes){ .smooth_quant = true, .smooth_alpha = alphas[k] });
 
 			check_variant(c->why, s, v);
+			assert_true(check_ranges(c->why, s, v) > 0 || alphas[k] == SMOOTH_AUTO);
 			if (alphas[k] != SMOOTH_AUTO &&
 			    (count(v->text, "fold") != c->folds || count(v->text, "insert") != c->inserts))
 				fail_msg("%s: %s", c->why, v->text);
@@ -727,6 +784,7 @@ static void shared_models_stay_what_they_are(void **state)
 		v = make(s, (struct recipes){ .cle = true, .smooth_quant = true, .smooth_alpha = 0.5 });
 		assert_true(count(v->text, "fold") > 0);
 		check_variant(names[i], s, v);
+		assert_true(check_ranges(names[i], s, v) > 0);
 		variant_free(v);
 		subject_free(s);
 		free(path);
