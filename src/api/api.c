@@ -4,6 +4,7 @@
 #include "api/own.h"
 #include "base/str.h"
 #include "finetune/finetune.h"
+#include "quantize/variant.h"
 
 struct fettle *fettle_new(void)
 {
@@ -187,12 +188,10 @@ void source_release(struct source *s)
 static enum fettle_status get_range(void *self, const char *value, const struct qsetting *s,
 				    struct range *out, struct err *err)
 {
-	const struct observer *o = calibration_find(((struct activations *)self)->c, value);
+	const struct activations *a = self;
 	struct range_options ro = { s->algorithm, s->percentile, s->averaging, s->dtype, s->scheme };
 
-	if (!o)
-		return fail(err, FETTLE_INVALID, "cannot quantize value '%s': it was not calibrated", value);
-	return range_compute(o, &ro, out, err);
+	return variant_range(a->v, a->base, a->c, value, &ro, out, err);
 }
 
 static enum fettle_status get_means(void *self, const char *value, int axis, size_t channels, double *out,
@@ -224,6 +223,7 @@ struct range_source activations_source(struct activations *a)
 void activations_release(struct activations *a)
 {
 	calibration_free(a->c);
+	calibration_free(a->base);
 	channel_means_free(a->means);
 	rounding_free(a->rounding);
 	*a = (struct activations){ .c = NULL };

@@ -195,15 +195,15 @@ static enum fettle_status stored_open(struct stored *r, struct history *h, size_
 }
 
 /* the model as the plan's recipes had rewritten it */
-static enum fettle_status stored_variant(struct stored *r, struct subject *s, const struct recipes *recipes,
+static enum fettle_status stored_variant(struct stored *r, struct subject *s, const struct qplan *plan,
 					 struct variant **out, struct err *err)
 {
 	char *key, *text = NULL;
 	enum fettle_status st;
 
-	r->variant = variant_key(recipes);
-	if (!recipes_rewrite(recipes))
-		return variant_new(out, NULL, s, recipes, NULL, NULL, err);
+	r->variant = variant_key(s, plan);
+	if (!recipes_rewrite(&plan->recipes))
+		return variant_new(out, NULL, s, plan, NULL, NULL, err);
 	key = rewrite_key(r->variant, r->samples);
 	st = history_meta(r->h, key, &text, err);
 	if (!st && !text)
@@ -260,7 +260,7 @@ enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options 
 	if (!st)
 		st = stored_open(&stored, h, (size_t)samples, &f->err);
 	if (!st)
-		st = stored_variant(&stored, s, &plan.recipes, &v, &f->err);
+		st = stored_variant(&stored, s, &plan, &v, &f->err);
 	if (st)
 		goto out;
 	stored.v = v;

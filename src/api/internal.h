@@ -42,10 +42,12 @@ enum {
 
 struct finetune_source;
 struct finetune_report;
+struct variant;
 
 /* What calibration found out, as a quantizer asks for it. Without means, recipes that need them fail. */
 struct activations {
-	struct calibration *c;
+	const struct variant *v;
+	struct calibration *c, *base; /* of the variant, of its base: see variant_range() */
 	struct channel_means *means;
 	const struct finetune_source *tune; /* for the recipe finetune; NULL: it fails */
 	struct finetune_report *report;     /* for that, may be NULL */

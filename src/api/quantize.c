@@ -18,6 +18,36 @@ static bool plan_is_static(const struct qplan *p, const struct op_list *ops)
 	return false;
 }
 
+/* The ranges that a plan of the variant needs: from the base, from the variant, or from each some (see variant_range()). */
+static enum fettle_status find_ranges(struct fettle *f, struct subject *base, const struct qplan *mapped,
+				      struct feed *feed, const struct calibrate_options *co,
+				      struct activations *out)
+{
+	const struct subject *s = out->v->s;
+	const char **values = NULL, **left_alone;
+	size_t n = quantizer_values(&s->g, &s->ops, mapped, &values), i, k, own = 0, others = 0;
+	enum fettle_status st = FETTLE_OK;
+	struct range r;
+
+	for (i = 0; i < mapped->n; i++)
+		for (k = 0; k < n && mapped->ops[i].mode == OP_STATIC; k++)
+			if (variant_needs_own(out->v, values[k], mapped->ops[i].act.algorithm))
+				own++;
+			else
+				others++;
+	if (own || !others)
+		st = calibrate(&out->c, f->rt, s->m, values, n, feed, co, &f->err);
+	left_alone = xcalloc(n, sizeof(*left_alone));
+	for (i = k = 0; i < n; i++)
+		if (!variant_changes(out->v, values[i], &r))
+			left_alone[k++] = values[i];
+	if (others && !st)
+		st = calibrate(&out->base, f->rt, base->m, left_alone, k, feed, co, &f->err);
+	free(left_alone);
+	free(values);
+	return st;
+}
+
 /* what a plan needs to know of the data. The base is rewritten where its recipes say so: *v is what it became. */
 static enum fettle_status run_calibration(struct fettle *f, const struct request *r, struct subject *base,
 					  const struct qplan *plan, struct variant **v, struct source *data,
@@ -30,7 +60,6 @@ static enum fettle_status run_calibration(struct fettle *f, const struct request
 						       : (size_t)r->c->calibration.sampling_size.v[0],
 				   .shuffle = r->o.seed || r->c->calibration.dataloader.shuffle,
 				   .seed = r->o.seed ? r->o.seed : (uint64_t)r->c->tuning.random_seed };
-	const char **values = NULL;
 	struct channel_axis *axes = NULL;
 	struct subject *s = base;
 	struct qplan mapped = QPLAN_INIT;
@@ -45,13 +74,13 @@ static enum fettle_status run_calibration(struct fettle *f, const struct request
 		st = request_source(data, r, &r->c->calibration.dataloader, "calibration", shape, &fo,
 				    &f->err);
 	if (!st)
-		st = variant_new(v, f->rt, base, &plan->recipes, data->feed, &co, &f->err);
+		st = variant_new(v, f->rt, base, plan, data->feed, &co, &f->err);
 	if (!st) {
 		qplan_averages(plan, co.averaging);
 		s = (*v)->s;
 		variant_plan(*v, plan, &mapped);
-		n = quantizer_values(&s->g, &s->ops, &mapped, &values);
-		st = calibrate(&out->c, f->rt, s->m, values, n, data->feed, &co, &f->err);
+		out->v = *v;
+		st = find_ranges(f, base, &mapped, data->feed, &co, out);
 	}
 	if (!st && (plan->recipes.fast_bias_correction || plan->recipes.weight_correction)) {
 		n = quantizer_means(&s->g, &s->ops, &mapped, &axes);
@@ -59,7 +88,6 @@ static enum fettle_status run_calibration(struct fettle *f, const struct request
 	}
 	qplan_release(&mapped);
 	free(axes);
-	free(values);
 	session_free(shape);
 	return st;
 }
@@ -170,7 +198,7 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 		known.tune = &tune;
 		known.report = &report;
 		ranges = activations_source(&known);
-		out->calib_samples = calibration_samples(known.c);
+		out->calib_samples = calibration_samples(known.c ? known.c : known.base);
 		out->seconds_calibrate = clock_now() - t;
 		t = clock_now();
 	}

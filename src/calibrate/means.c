@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rng.h"
+
 struct channels {
 	char *value;
 	int axis;
@@ -12,6 +14,10 @@ struct channels {
 	uint64_t count;   /* of values per channel */
 	float *min, *max; /* NULL: only the sums are wanted */
 	double *power;    /* with them: of x * x, the sum and then the mean */
+	float *rows;      /* and of all rows a few; every one has the same chance */
+	size_t room, n_rows;
+	uint64_t rows_seen;
+	struct rng rng;
 };
 
 struct channel_means {
@@ -90,6 +96,22 @@ static void add_rows(struct channels *c, const float *x, size_t outer, size_t in
 		}
 }
 
+static void keep_rows(struct channels *c, const float *x, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++, x += c->n) {
+		const uint64_t at =
+			c->rows_seen < c->room ? c->rows_seen : rng_below(&c->rng, c->rows_seen + 1);
+
+		c->rows_seen++;
+		if (at >= c->room)
+			continue;
+		memcpy(c->rows + at * c->n, x, c->n * sizeof(*x));
+		c->n_rows += c->n_rows < c->room;
+	}
+}
+
 static enum fettle_status add(struct channels *c, const struct tensor *t, const struct feed_batch *b,
 			      struct err *err)
 {
@@ -112,6 +134,8 @@ static enum fettle_status add(struct channels *c, const struct tensor *t, const 
 		add_columns(c, t->data, outer);
 	else
 		add_rows(c, t->data, outer, inner);
+	if (c->room && inner == 1)
+		keep_rows(c, t->data, outer);
 	c->count += (uint64_t)outer * inner;
 	return FETTLE_OK;
 }
@@ -186,6 +210,9 @@ static void channels_init(struct channels *c, const struct channel_axis *want, b
 	c->min = xcalloc(c->n, sizeof(*c->min));
 	c->max = xcalloc(c->n, sizeof(*c->max));
 	c->power = xcalloc(c->n, sizeof(*c->power));
+	c->room = want->rows;
+	c->rows = xcalloc(c->room * c->n, sizeof(*c->rows));
+	rng_seed(&c->rng, 1);
 	for (k = 0; k < c->n; k++) {
 		c->min[k] = INFINITY;
 		c->max[k] = -INFINITY;
@@ -258,6 +285,7 @@ void channel_means_free(struct channel_means *c)
 		free(c->v[i].min);
 		free(c->v[i].max);
 		free(c->v[i].power);
+		free(c->v[i].rows);
 	}
 	free(c->v);
 	free(c);
@@ -294,6 +322,12 @@ enum fettle_status channel_extremes_get(const struct channel_means *c, const cha
 	if (!v || !v->min)
 		return fail(err, FETTLE_INVALID,
 			    "cannot give the extremes of value '%s': it was not observed", value);
-	*out = (struct channel_extremes){ v->min, v->max, v->power, v->count, c->samples };
+	*out = (struct channel_extremes){ .min = v->min,
+					  .max = v->max,
+					  .power = v->power,
+					  .count = v->count,
+					  .samples = c->samples,
+					  .rows = v->rows,
+					  .n_rows = v->n_rows };
 	return FETTLE_OK;
 }

@@ -13,6 +13,7 @@ struct channel_axis {
 	const char *value;
 	int axis; /* -1: the last */
 	size_t channels;
+	size_t rows; /* along the last axis, for a sweep of extremes: keep at most so many as they are */
 };
 
 struct channel_means;
@@ -33,6 +34,8 @@ struct channel_extremes {
 	const double *power; /* mean square */
 	uint64_t count;      /* values seen of each channel */
 	size_t samples;      /* in so many samples */
+	const float *rows;   /* [n_rows][channels]: some of all rows seen, drawn by chance, always the same */
+	size_t n_rows;
 };
 enum fettle_status calibrate_extremes(struct channel_means **out, struct runtime *rt, struct model *m,
 				      const struct channel_axis *want, size_t n, struct feed *feed,

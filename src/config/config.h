@@ -227,8 +227,10 @@ struct config {
 			struct config_ints activation_type, weight_type; /* enum dtype */
 			struct config_ints include_cle, include_auto_mp, include_fast_ft, include_sq;
 			struct config_ints activation_symmetric, weight_symmetric, calib_moving_average;
-			struct config_numbers calib_moving_average_constant, percentile, smooth_alpha;
+			struct config_numbers calib_moving_average_constant, percentile;
+			struct config_numbers smooth_alpha; /* or SMOOTH_AUTO */
 			struct config_ints optim_algorithm; /* enum finetune_algorithm */
+			struct config_ints granularity;     /* enum finetune_granularity */
 			struct config_ints data_size, batch_size, num_iterations, fixed_seed;
 			struct config_ints early_stop, selective_update;
 			struct config_numbers learning_rate;

@@ -5,6 +5,7 @@
 
 #include "config/print.h"
 #include "config/read.h"
+#include "space/qplan.h"
 
 static const char *as_text(struct reader *r, const struct yaml *y)
 {
@@ -302,28 +303,70 @@ const struct custom custom_metric = { read_metric, print_metric };
 
 /* ---- smooth_quant's alpha ---- */
 
+static bool is_auto(const struct yaml *y)
+{
+	return yaml_is_text(y) && !strcasecmp(y->text, "auto");
+}
+
+/* each a number or auto */
+static enum fettle_status read_alphas(struct reader *r, const struct key *k, const struct yaml *y,
+				      void *field)
+{
+	struct config_numbers list = { NULL, 0 };
+	struct items items;
+	enum fettle_status st = read_items(r, y, &items);
+
+	if (!st && !items.n)
+		st = fail_value(r, y, "an empty list, need at least one number or auto");
+	if (st)
+		return st;
+	list.v = arena_alloc(&r->c->state->arena, items.n * sizeof(*list.v));
+	for (; list.n < items.n && !st; list.n++)
+		if (is_auto(items.v[list.n]))
+			list.v[list.n] = SMOOTH_AUTO;
+		else
+			st = read_number(r, k, items.v[list.n], false, &list.v[list.n]);
+	if (!st)
+		*(struct config_numbers *)field = list;
+	return st;
+}
+
+static void print_alphas(struct printer *p, const struct key *k, const void *field)
+{
+	const struct config_numbers *list = field;
+	struct str s = STR_INIT;
+	size_t i;
+
+	if (!list->n)
+		return;
+	for (i = 0; i < list->n; i++) {
+		str_addf(&s, "%s", i ? ", " : "[");
+		if (list->v[i] == SMOOTH_AUTO)
+			str_addf(&s, "auto");
+		else
+			str_addf(&s, "%.17g", list->v[i]);
+	}
+	str_addf(&s, "]");
+	print_line(p, k->name, s.s, config_origin(p->c, field));
+	str_release(&s);
+}
+
+const struct custom custom_alphas = { read_alphas, print_alphas };
+
+/* numbers, or auto alone */
 static enum fettle_status read_alpha(struct reader *r, const struct key *k, const struct yaml *y, void *field)
 {
 	struct config_numbers list = { NULL, 0 };
-	bool is_auto = yaml_is_text(y) && !strcasecmp(y->text, "auto");
-	struct items items;
-	enum fettle_status st;
+	enum fettle_status st = is_auto(y) ? FETTLE_OK : read_alphas(r, k, y, &list);
+	size_t i;
 
-	if (!is_auto) {
-		st = read_items(r, y, &items);
-		if (st)
-			return st;
-		if (!items.n)
-			return fail_value(r, y, "an empty list, need at least one number or auto");
-		list.v = arena_alloc(&r->c->state->arena, items.n * sizeof(*list.v));
-		for (; list.n < items.n; list.n++) {
-			st = read_number(r, k, items.v[list.n], false, &list.v[list.n]);
-			if (st)
-				return st;
-		}
-	}
+	for (i = 0; i < list.n && !st; i++)
+		if (list.v[i] == SMOOTH_AUTO)
+			st = fail_value(r, y, "auto in a list, it stands alone");
+	if (st)
+		return st;
 	*(struct config_numbers *)field = list;
-	r->c->recipes.alpha_auto = is_auto;
+	r->c->recipes.alpha_auto = is_auto(y);
 	return FETTLE_OK;
 }
 

@@ -383,6 +383,7 @@ static const struct key tuning_keys[] = {
 	}
 static const struct key fast_finetune_keys[] = {
 	SPACE_KEY("OptimAlgorithm", KEY_WORDS, IN(config_space, optim_algorithm), WORDS(optim_algorithms)),
+	SPACE_KEY("Granularity", KEY_WORDS, IN(config_space, granularity), WORDS(finetune_granularity)),
 	SPACE_KEY("DataSize", KEY_INTS, IN(config_space, data_size), LIMITS(1, 1 << 30)),
 	SPACE_KEY("BatchSize", KEY_INTS, IN(config_space, batch_size), LIMITS(1, 1 << 20)),
 	SPACE_KEY("NumIterations", KEY_INTS, IN(config_space, num_iterations), LIMITS(1, 1 << 30)),
@@ -400,7 +401,8 @@ static const struct key extra_option_keys[] = {
 	SPACE_KEY("CalibMovingAverageConstant", KEY_NUMBERS, IN(config_space, calib_moving_average_constant),
 		  LIMITS(1e-9, 1)),
 	SPACE_KEY("Percentile", KEY_NUMBERS, IN(config_space, percentile), LIMITS(50, 100)),
-	SPACE_KEY("SmoothAlpha", KEY_NUMBERS, IN(config_space, smooth_alpha), LIMITS(0, 1)),
+	SPACE_KEY("SmoothAlpha", KEY_CUSTOM, IN(config_space, smooth_alpha), .custom = &custom_alphas,
+		  LIMITS(0, 1)),
 	{ "FastFinetune", KEY_MAP, .keys = fast_finetune_keys },
 	END,
 };

@@ -68,7 +68,7 @@ struct key {
 extern const struct key config_keys[];     /* base: struct config */
 extern const struct key constraint_keys[]; /* base: struct config_constraint */
 extern const struct custom custom_dataset, custom_transforms, custom_metric, custom_alpha, custom_constraints,
-	custom_pairs;
+	custom_pairs, custom_alphas;
 
 void config_defaults(struct config *c, struct arena *arena);
 

@@ -63,9 +63,11 @@ struct channel_axis weighted_axis(const struct model *m, const struct op *op, co
 	struct layout l;
 
 	if (!w || w->t.rank < 2 || !is_activation_input(m, op->rule, n, 0))
-		return (struct channel_axis){ NULL, 0, 0 };
+		return (struct channel_axis){ .value = NULL };
 	l = layout_of(n, &w->t);
-	return (struct channel_axis){ n->in[0], w->t.rank > 2 ? 1 : -1, layout_inputs(&l) };
+	return (struct channel_axis){ .value = n->in[0],
+				      .axis = w->t.rank > 2 ? 1 : -1,
+				      .channels = layout_inputs(&l) };
 }
 
 /* shift[o] = sum of error[o,i,k] E[x_i] */

@@ -21,6 +21,7 @@ void rewrite_begin(struct rewrite *w, struct subject *base)
 	w->m = model_derive(base->m);
 	channels_find(&w->c, base);
 	w->factor = xcalloc(w->c.n, sizeof(*w->factor));
+	w->shift = xcalloc(base->g.n, sizeof(*w->shift));
 	w->quantized = xcalloc(base->g.n, sizeof(*w->quantized));
 	for (i = 0; i < n; i++)
 		w->quantized[graph_value(&base->g, values[i])] = true;
@@ -33,7 +34,10 @@ void rewrite_release(struct rewrite *w)
 
 	for (i = 0; i < w->c.n; i++)
 		free(w->factor[i]);
+	for (i = 0; i < w->base->g.n; i++)
+		free(w->shift[i]);
 	free(w->factor);
+	free(w->shift);
 	free(w->quantized);
 	channel_means_free(w->seen);
 	channels_release(&w->c);
@@ -220,6 +224,25 @@ static const struct part *maker_of(const struct rewrite *w, size_t class)
 	return NULL;
 }
 
+static void scale_shifts(struct rewrite *w, size_t class, const double *factors)
+{
+	size_t i, k;
+
+	for (i = 0; i < w->base->g.n; i++)
+		for (k = 0; w->shift[i] && channels_class(&w->c, i) == class && k < w->c.size[class]; k++)
+			w->shift[i][k] *= factors[k];
+}
+
+static void add_to_shift(struct rewrite *w, size_t value, const double *shift, size_t n)
+{
+	size_t i;
+
+	if (!w->shift[value])
+		w->shift[value] = xcalloc(n, sizeof(**w->shift));
+	for (i = 0; i < n; i++)
+		w->shift[value][i] += shift[i];
+}
+
 enum fettle_status rewrite_fold(struct rewrite *w, size_t class, const double *factors, struct err *err)
 {
 	const size_t n = w->c.size[class];
@@ -231,6 +254,7 @@ enum fettle_status rewrite_fold(struct rewrite *w, size_t class, const double *f
 			st = scale_part(w, &w->c.parts.v[i], factors, err);
 	if (st)
 		return st;
+	scale_shifts(w, class, factors);
 	note(w, "fold", factors, n, maker_of(w, class)->value);
 	if (!w->factor[class]) {
 		w->factor[class] = xcalloc(n, sizeof(double));
@@ -368,6 +392,8 @@ enum fettle_status rewrite_shift(struct rewrite *w, size_t value, const double *
 	out = graph_value(g, graph_only_user(g, g->names[value])->out[0]);
 	for (i = g->first[out]; i < g->first[out + 1] && !st; i++)
 		st = add_shift(w, g->uses[i], shift, err);
+	add_to_shift(w, value, shift, n);
+	add_to_shift(w, out, shift, n);
 	note(w, "shift", shift, n, value);
 	return st;
 }
@@ -401,6 +427,7 @@ void rewrite_end(struct rewrite *w, size_t *node)
 					     ->name;
 			mul->out[0] = model_fresh(w->m, arena_strfmt(&w->m->arena, "%s_smoothed", name));
 			nodes[n++] = mul;
+			in->made = mul->out[0];
 			for (u = g->first[in->value]; u < g->first[in->value + 1]; u++) {
 				struct node *reader = w->m->nodes.v[g->uses[u]];
 

@@ -15,6 +15,7 @@ struct rewrite {
 	bool *quantized;            /* per value: might be, by some plan */
 	struct channel_means *seen; /* extremes of channels in the base */
 	double **factor;            /* per class: what has been put in so far; NULL: nothing */
+	double **shift;             /* per value: what has then been taken out of it; NULL: nothing */
 	struct map owned;           /* constants that are m's own */
 	VEC(struct insertion) insertions;
 	struct str text;
@@ -24,6 +25,7 @@ struct rewrite {
 struct insertion {
 	size_t value;
 	struct tensor scale;
+	const char *made; /* what the Mul makes, from rewrite_end() on */
 };
 
 void rewrite_begin(struct rewrite *w, struct subject *base);
@@ -48,6 +50,12 @@ enum fettle_status rewrite_spread(struct rewrite *w, size_t value, struct spread
 enum fettle_status rewrite_input_spread(struct rewrite *w, size_t node, size_t repeat, struct spread *out,
 					struct err *err);
 void spread_release(struct spread *s); /* not after a failure */
+/* The smallest and the largest of a value as things are now, or (not NULL) of what an insertion makes of it; with 0. NAN if
+ * that value was not observed. */
+struct range rewrite_range(struct rewrite *w, size_t value, const struct insertion *in);
+/* Some rows of what a matrix op reads, as things are now, [*n][inputs]; none, but for smooth_quant with alpha auto. free()
+ * them. */
+enum fettle_status rewrite_rows(struct rewrite *w, size_t node, float **out, size_t *n, struct err *err);
 /* Multiplies a class's channels by these factors; w->c.size[class] of them. */
 enum fettle_status rewrite_fold(struct rewrite *w, size_t class, const double *factors, struct err *err);
 /* The same for what the MatMul and Gemm that read a value see, by a Mul in front of them. */
@@ -67,8 +75,11 @@ bool is_matrix_op(const struct model *m, const struct node *n);
 /* A linear op's weight as it is now: floats in the layout of layout_of(). */
 enum fettle_status rewrite_weight(struct rewrite *w, size_t node, const struct tensor **out, struct err *err);
 
-/* equalise.c: recipe cle. smooth.c: recipe smooth_quant, alpha in 0..1 or SMOOTH_AUTO. */
+/* equalise.c: recipe cle. smooth.c: recipe smooth_quant, alpha in 0..1 or SMOOTH_AUTO: the best if matrix ops are
+ * quantized so. */
 enum fettle_status equalise(struct rewrite *w, struct err *err);
-enum fettle_status smooth(struct rewrite *w, double alpha, struct err *err);
+enum fettle_status smooth(struct rewrite *w, double alpha, const struct op_choice *q, struct err *err);
+/* Is the class free, with matrix ops for all linear ops that read it, so that factors can be chosen for those? */
+bool smooth_can_fold(const struct rewrite *w, size_t class);
 
 #endif

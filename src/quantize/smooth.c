@@ -7,18 +7,21 @@
  * 1/s goes into the constants of what makes x (a normalisation, a Mul, a layer) where everything that reads x can
  * take s; otherwise a Mul is put in front. All MatMul and Gemm that read the same channels have the same s.
  *
- * With alpha auto, each such group has the alpha, of a grid, with which its ops' own outputs suffer least from int8 (as
- * noise.h has it); or none, if that is as good, or if a Mul would have to be put in for little.
+ * With alpha auto, each such group has the alpha, of a grid, with which its ops' own outputs suffer least from being
+ * quantized, as measured on rows of what they read (layer_error.h); or none, if that is as good, or if a Mul would have
+ * to be put in for little.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "quantize/internal.h"
-#include "quantize/noise.h"
+#include "quantize/layer_error.h"
 
-enum { STEPS = 10 };                                    /* of the grid of alpha */
-static const double worth_it = 0.95, worth_a_mul = 0.8; /* of the noise without */
+enum { STEPS = 10 }; /* of the grid of alpha */
+/* A Mul takes time, and data that is not between normalisations may have more outliers in use than it had here, which a
+ * range that all channels fill cuts off: what is left of the error must be a fraction of it. */
+static const double worth_a_mul = 0.25;
 
 /* What shares one s: the matrix ops that read the channels of a class, or (of a pinned class, or none) a value. */
 struct group {
@@ -67,9 +70,9 @@ bool can_smooth(const struct subject *s)
 	return false;
 }
 
-/* is the class free, and every op that reads it a matrix op, so that s can be chosen for those? */
-static bool can_fold(const struct rewrite *w, size_t class)
+bool smooth_can_fold(const struct rewrite *w, size_t class)
 {
+	bool found = false;
 	size_t i;
 
 	if (class == NO_CLASS || w->c.pinned[class])
@@ -77,13 +80,14 @@ static bool can_fold(const struct rewrite *w, size_t class)
 	for (i = 0; i < w->c.parts.n; i++) {
 		const struct part *p = &w->c.parts.v[i];
 		const struct node *n = w->m->nodes.v[p->node];
+		const bool matrix = is_matrix_op(w->m, n);
 
 		if (p->class == class &&
-		    (p->role == PART_CLIPS ||
-		     (p->role == PART_READS && is_linear(w->m, n) && !is_matrix_op(w->m, n))))
+		    (p->role == PART_CLIPS || (p->role == PART_READS && is_linear(w->m, n) && !matrix)))
 			return false;
+		found |= p->class == class && p->role == PART_READS && matrix;
 	}
-	return true;
+	return found;
 }
 
 static size_t find_groups(const struct rewrite *w, struct group **out)
@@ -99,7 +103,7 @@ static size_t find_groups(const struct rewrite *w, struct group **out)
 			continue;
 		value = input_of(w, i);
 		class = channels_class(&w->c, value);
-		if (!can_fold(w, class))
+		if (!smooth_can_fold(w, class))
 			class = NO_CLASS;
 		for (k = 0; k < n; k++)
 			if (class == NO_CLASS ? groups[k].class == NO_CLASS && groups[k].value == value
@@ -144,9 +148,9 @@ static enum fettle_status widen_weights(struct rewrite *w, size_t node, size_t r
 	return st;
 }
 
-/* the largest |x| and |w| of each channel of a group, and its noise */
+/* the largest |x| and |w| of each channel of a group */
 static enum fettle_status examine(struct rewrite *w, const struct group *g, double *x, double *y,
-				  struct noise *noise, struct err *err)
+				  struct err *err)
 {
 	enum fettle_status st = FETTLE_OK;
 	size_t r, i;
@@ -160,9 +164,8 @@ static enum fettle_status examine(struct rewrite *w, const struct group *g, doub
 			break;
 		for (i = 0; i < g->n; i++)
 			x[i] = fmax(x[i], fmax(seen.max[i], -seen.min[i]));
-		st = noise_add_op(noise, w, node, seen, repeat, err);
-		if (!st)
-			st = widen_weights(w, node, repeat, y, err);
+		spread_release(&seen);
+		st = widen_weights(w, node, repeat, y, err);
 	}
 	return st;
 }
@@ -178,67 +181,99 @@ static void smoothing(const double *x, const double *y, size_t n, double alpha, 
 	}
 }
 
-/* the alpha of least noise; false: none is better than nothing */
-static bool choose(const struct group *g, const double *x, const double *y, const struct noise *noise,
-		   double *best)
+/* What alpha auto has found so far. */
+struct choice {
+	const struct group *g;
+	const double *x, *y; /* the largest of each channel, of what is read and of weights */
+	const struct layer_error *e;
+	double *best, alpha, least; /* factors, and what gave them; SMOOTH_AUTO: nothing did */
+};
+
+static enum fettle_status try_alpha(struct choice *c, double alpha, struct err *err)
 {
-	double *f = xcalloc(g->n, sizeof(*f)), least;
-	bool found = false;
-	size_t i, k;
+	double *f = xcalloc(c->g->n, sizeof(*f)), now;
+	enum fettle_status st;
 
-	for (i = 0; i < g->n; i++)
-		f[i] = 1;
-	least = noise_total(noise, f) * (g->class == NO_CLASS ? worth_a_mul : worth_it);
-	for (k = 0; k <= STEPS; k++) {
-		double now;
-
-		smoothing(x, y, g->n, (double)k / STEPS, f);
-		now = noise_total(noise, f);
-		if (now >= least)
-			continue;
-		least = now;
-		found = true;
-		memcpy(best, f, g->n * sizeof(*best));
+	smoothing(c->x, c->y, c->g->n, alpha, f);
+	st = layer_error_of(c->e, f, &now, err);
+	if (!st && now < c->least) {
+		c->least = now;
+		c->alpha = alpha;
+		memcpy(c->best, f, c->g->n * sizeof(*f));
 	}
 	free(f);
-	return found;
+	return st;
+}
+
+/* the alpha of least error, on a grid that is finer around the best; not if none is as good */
+static enum fettle_status choose(struct choice *c, struct err *err)
+{
+	enum fettle_status st;
+	double middle;
+	size_t i;
+
+	for (i = 0; i < c->g->n; i++)
+		c->best[i] = 1;
+	st = layer_error_of(c->e, c->best, &c->least, err);
+	if (c->g->class == NO_CLASS)
+		c->least *= worth_a_mul;
+	for (i = 0; i <= STEPS && !st; i++)
+		st = try_alpha(c, (double)i / STEPS, err);
+	middle = c->alpha;
+	if (!st && middle > 0)
+		st = try_alpha(c, middle - 0.5 / STEPS, err);
+	if (!st && middle >= 0 && middle < 1)
+		st = try_alpha(c, middle + 0.5 / STEPS, err);
+	return st;
+}
+
+static enum fettle_status measure(struct rewrite *w, const struct group *g, struct layer_error *e,
+				  struct err *err)
+{
+	enum fettle_status st = FETTLE_OK;
+	size_t r;
+
+	for (r = 0; r < g->readers.n && !st; r++)
+		st = layer_error_add(e, w, g->readers.v[r], repeat_of(w, g, g->readers.v[r]), err);
+	return st;
 }
 
 static enum fettle_status smooth_group(struct rewrite *w, const struct group *g, double alpha,
-				       struct err *err)
+				       const struct op_choice *q, struct err *err)
 {
 	double *x = xcalloc(g->n, sizeof(*x)), *y = xcalloc(g->n, sizeof(*y)), *f = xcalloc(g->n, sizeof(*f));
-	struct noise noise;
+	struct layer_error e = { .q = q };
+	struct choice c = { .g = g, .x = x, .y = y, .e = &e, .best = f, .alpha = alpha };
 	enum fettle_status st;
-	bool found = true;
 
-	noise_init(&noise, w->base, g->n);
-	st = examine(w, g, x, y, &noise, err);
+	st = examine(w, g, x, y, err);
+	if (!st && alpha == SMOOTH_AUTO)
+		st = measure(w, g, &e, err);
 	if (st)
 		goto out;
 	if (alpha == SMOOTH_AUTO)
-		found = choose(g, x, y, &noise, f);
+		st = choose(&c, err);
 	else
 		smoothing(x, y, g->n, alpha, f);
-	if (found)
+	if (!st && c.alpha != SMOOTH_AUTO)
 		st = g->class == NO_CLASS ? rewrite_insert(w, g->value, f, g->n, err)
 					  : rewrite_fold(w, g->class, f, err);
 out:
-	noise_release(&noise);
+	layer_error_release(&e);
 	free(x);
 	free(y);
 	free(f);
 	return st;
 }
 
-enum fettle_status smooth(struct rewrite *w, double alpha, struct err *err)
+enum fettle_status smooth(struct rewrite *w, double alpha, const struct op_choice *q, struct err *err)
 {
 	struct group *groups;
 	size_t n = find_groups(w, &groups), i;
 	enum fettle_status st = FETTLE_OK;
 
 	for (i = 0; i < n && !st; i++)
-		st = smooth_group(w, &groups[i], alpha, err);
+		st = smooth_group(w, &groups[i], alpha, q, err);
 	groups_release(groups, n);
 	return st;
 }

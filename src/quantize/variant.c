@@ -1,5 +1,6 @@
 #include "quantize/variant.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,16 +11,60 @@ bool recipes_rewrite(const struct recipes *r)
 	return r->cle || r->smooth_quant;
 }
 
-char *variant_key(const struct recipes *r)
+/* what tells one of alpha auto's choices from another */
+static void add_choice(struct str *s, const struct op_choice *c)
 {
+	const struct qsetting *both[] = { &c->act, &c->weight };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(both); i++)
+		str_addf(s, " %s %s%s%s%s", dtype_name(both[i]->dtype),
+			 both[i]->scheme == SCHEME_SYM ? "sym" : "asym",
+			 qsetting_is_pow2(both[i]) ? " pow2" : "", both[i]->per_channel ? " per_channel" : "",
+			 both[i]->narrow ? " narrow" : "");
+}
+
+/* How most matrix ops are quantized: one choice for all, or every trial of one op would be another variant. Those in
+ * 16 bits do not count where there are others: nothing need be done for them. */
+static struct op_choice usual_choice(const struct subject *base, const struct qplan *p)
+{
+	const struct qplan_defaults d = qplan_defaults(&base->cpu);
+	struct op_choice usual = { .act = d.act, .weight = d.weight };
+	size_t i, k, most = 0;
+
+	for (i = 0; i < p->n; i++) {
+		const struct op_choice *c = &p->ops[i];
+		size_t n = 1;
+
+		if (c->mode == OP_FP32 || !is_matrix_op(base->m, base->m->nodes.v[i]))
+			continue;
+		for (k = 0; k < p->n && dtype_size(c->act.dtype) == 1; k++)
+			n += p->ops[k].mode != OP_FP32 && is_matrix_op(base->m, base->m->nodes.v[k]) &&
+			     qsetting_equal(&p->ops[k].act, &c->act) &&
+			     qsetting_equal(&p->ops[k].weight, &c->weight);
+		if (n > most) {
+			most = n;
+			usual = *c;
+		}
+	}
+	return usual;
+}
+
+char *variant_key(const struct subject *base, const struct qplan *p)
+{
+	const struct recipes *r = &p->recipes;
 	struct str s = STR_INIT;
 
 	if (r->cle)
 		str_addf(&s, "cle");
-	if (r->smooth_quant && r->smooth_alpha == SMOOTH_AUTO)
+	if (r->smooth_quant && r->smooth_alpha == SMOOTH_AUTO) {
+		const struct op_choice c = usual_choice(base, p);
+
 		str_addf(&s, "%ssmooth_quant=auto", s.n ? " " : "");
-	else if (r->smooth_quant)
+		add_choice(&s, &c);
+	} else if (r->smooth_quant) {
 		str_addf(&s, "%ssmooth_quant=%.10g", s.n ? " " : "", r->smooth_alpha);
+	}
 	return s.s ? s.s : xstrdup("");
 }
 
@@ -32,6 +77,60 @@ static struct variant *new_variant(struct subject *base)
 	return v;
 }
 
+static void add_change(struct variant *v, const char *value, struct range r)
+{
+	map_set(&v->changed, value, v->ranges.n);
+	VEC_PUSH(&v->ranges, r);
+}
+
+/* A factor on a channel is one on its extremes: nobody need look at the data again for those. */
+static void find_changes(struct variant *v, struct rewrite *w)
+{
+	const struct graph_index *g = &w->base->g;
+	size_t i;
+
+	for (i = 0; i < g->n; i++) {
+		const size_t class = channels_class(&w->c, i);
+
+		if ((class != NO_CLASS && w->factor[class]) || w->shift[i])
+			add_change(v, g->names[i], rewrite_range(w, i, NULL));
+	}
+	for (i = 0; i < w->insertions.n; i++)
+		add_change(v, w->insertions.v[i].made,
+			   rewrite_range(w, w->insertions.v[i].value, &w->insertions.v[i]));
+}
+
+bool variant_changes(const struct variant *v, const char *value, struct range *out)
+{
+	const size_t i = map_get(&v->changed, value);
+
+	if (i != MAP_NONE)
+		*out = v->ranges.v[i];
+	return i != MAP_NONE;
+}
+
+bool variant_needs_own(const struct variant *v, const char *value, enum range_algorithm a)
+{
+	struct range r;
+
+	return !v->node || a != RANGE_MINMAX || (variant_changes(v, value, &r) && isnan(r.min));
+}
+
+enum fettle_status variant_range(const struct variant *v, const struct calibration *base,
+				 const struct calibration *own, const char *value,
+				 const struct range_options *o, struct range *out, struct err *err)
+{
+	const struct calibration *c = variant_needs_own(v, value, o->algorithm) ? own : base;
+	const struct observer *seen;
+
+	if (c != own && variant_changes(v, value, out))
+		return FETTLE_OK;
+	seen = c ? calibration_find(c, value) : NULL;
+	if (!seen)
+		return fail(err, FETTLE_INVALID, "cannot quantize value '%s': it was not calibrated", value);
+	return range_compute(seen, o, out, err);
+}
+
 /* a subject of the rewritten model */
 static void finish(struct variant *v, struct rewrite *w)
 {
@@ -39,6 +138,8 @@ static void finish(struct variant *v, struct rewrite *w)
 
 	v->node = xcalloc(v->n_base, sizeof(*v->node));
 	rewrite_end(w, v->node);
+	if (w->seen)
+		find_changes(v, w);
 	v->s = xcalloc(1, sizeof(*v->s));
 	v->s->m = w->m;
 	w->m = NULL;
@@ -62,9 +163,11 @@ static enum fettle_status deliver(struct variant *v, enum fettle_status st, stru
 }
 
 enum fettle_status variant_new(struct variant **out, struct runtime *rt, struct subject *base,
-			       const struct recipes *r, struct feed *feed, const struct calibrate_options *o,
+			       const struct qplan *p, struct feed *feed, const struct calibrate_options *o,
 			       struct err *err)
 {
+	const struct op_choice usual = usual_choice(base, p);
+	const struct recipes *r = &p->recipes;
 	struct variant *v = new_variant(base);
 	struct rewrite w;
 	enum fettle_status st = FETTLE_OK;
@@ -75,7 +178,7 @@ enum fettle_status variant_new(struct variant **out, struct runtime *rt, struct 
 		if (!st && r->cle)
 			st = equalise(&w, err);
 		if (!st && r->smooth_quant)
-			st = smooth(&w, r->smooth_alpha, err);
+			st = smooth(&w, r->smooth_alpha, &usual, err);
 		if (!st)
 			finish(v, &w);
 		rewrite_release(&w);
@@ -104,6 +207,8 @@ void variant_free(struct variant *v)
 	if (v->node)
 		subject_free(v->s);
 	free(v->node);
+	map_release(&v->changed);
+	VEC_RELEASE(&v->ranges);
 	free(v->text);
 	free(v);
 }

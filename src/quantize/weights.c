@@ -225,13 +225,13 @@ static const float *transposed(struct arena *a, const struct tensor *t, struct t
 }
 
 /* typed loops, so that the compiler vectorises each */
-static void floats_of(const void *q, size_t n, enum dtype t, float scale, float zero, float *out)
+static void to_floats(const void *q, size_t n, enum dtype t, float *out)
 {
 	size_t i;
 
 #define LOOP(type)                                                                                           \
 	for (i = 0; i < n; i++)                                                                              \
-		out[i] = ((float)((const type *)q)[i] - zero) * scale;
+		out[i] = (float)((const type *)q)[i];
 	if (t == DT_S8)
 		LOOP(int8_t)
 	else if (t == DT_U8)
@@ -246,13 +246,20 @@ static void floats_of(const void *q, size_t n, enum dtype t, float scale, float 
 void qweight_floats(const struct qweight *w, float *out)
 {
 	const struct view v = make_view(&w->q, w->axis);
-	const size_t size = dtype_size(w->q.dtype);
-	size_t o, c, at = 0;
+	const float *scale = w->scale.data;
+	float *zero = xcalloc(v.channels, sizeof(*zero));
+	size_t o, c, i;
 
-	for (o = 0; o < v.outer; o++)
-		for (c = 0; c < v.channels; c++, at += v.inner)
-			floats_of((const char *)w->q.data + at * size, v.inner, w->q.dtype,
-				  (float)tensor_get(&w->scale, c), (float)tensor_get(&w->zero, c), out + at);
+	to_floats(w->q.data, v.outer * v.channels * v.inner, w->q.dtype, out);
+	to_floats(w->zero.data, v.channels, w->q.dtype, zero);
+	for (o = 0; o < v.outer && v.inner == 1; o++, out += v.channels)
+		for (c = 0; c < v.channels; c++)
+			out[c] = (out[c] - zero[c]) * scale[c];
+	for (o = 0; o < v.outer && v.inner != 1; o++)
+		for (c = 0; c < v.channels; c++, out += v.inner)
+			for (i = 0; i < v.inner; i++)
+				out[i] = (out[i] - zero[c]) * scale[c];
+	free(zero);
 }
 
 const struct qweight *qweight_transposed(struct arena *a, const struct qweight *w)
@@ -385,32 +392,38 @@ enum fettle_status quantize_tensor(const struct tensor *t, const struct qsetting
 	return st;
 }
 
-enum fettle_status quantization_error(const struct tensor *t, const struct qsetting *s, int axis, double *out,
-				      struct err *err)
+enum fettle_status quantized_floats(const struct tensor *t, const struct qsetting *s, int axis, float *out,
+				    struct err *err)
 {
 	struct qweight w = { .q = *t };
-	size_t channels = shape_channels(&w, s, axis), c, o, i;
-	struct view v = make_view(&w.q, w.axis);
-	const float *x = t->data;
+	size_t channels = shape_channels(&w, s, axis);
 	enum fettle_status st;
 
-	*out = 0;
 	w.q.data = xmalloc(tensor_bytes(&w.q) + 1);
 	w.scale.data = xcalloc(channels, sizeof(float));
 	w.zero.data = xcalloc(channels, sizeof(int32_t));
-	st = fill(&w, "tensor", x, s, &(struct weight_form){ .axis = axis }, err);
-	for (o = 0; o < v.outer && !st; o++)
-		for (c = 0; c < v.channels; c++)
-			for (i = 0; i < v.inner; i++) {
-				size_t at = (o * v.channels + c) * v.inner + i;
-				double back = (tensor_get(&w.q, at) - tensor_get(&w.zero, c)) *
-					      tensor_get(&w.scale, c);
-
-				*out += (back - x[at]) * (back - x[at]);
-			}
+	st = fill(&w, "tensor", t->data, s, &(struct weight_form){ .axis = axis }, err);
+	if (!st)
+		qweight_floats(&w, out);
 	free(w.q.data);
 	free(w.scale.data);
 	free(w.zero.data);
+	return st;
+}
+
+enum fettle_status quantization_error(const struct tensor *t, const struct qsetting *s, int axis, double *out,
+				      struct err *err)
+{
+	const size_t n = (size_t)tensor_count(t);
+	float *back = xcalloc(n, sizeof(*back));
+	const float *x = t->data;
+	enum fettle_status st = quantized_floats(t, s, axis, back, err);
+	size_t i;
+
+	*out = 0;
+	for (i = 0; i < n && !st; i++)
+		*out += ((double)back[i] - x[i]) * ((double)back[i] - x[i]);
+	free(back);
 	return st;
 }
 

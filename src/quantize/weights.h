@@ -34,6 +34,10 @@ void qweight_floats(const struct qweight *w, float *out);
 /* A matrix the other way round, in the arena. */
 const struct qweight *qweight_transposed(struct arena *a, const struct qweight *w);
 
+/* What a float tensor becomes, as floats again, channels along axis; nothing is kept. */
+enum fettle_status quantized_floats(const struct tensor *t, const struct qsetting *s, int axis, float *out,
+				    struct err *err);
+
 /* Quantizes a float tensor into `out` (as many elements of s->dtype), channels along axis; nothing is kept. */
 enum fettle_status quantize_tensor(const struct tensor *t, const struct qsetting *s, int axis, void *out,
 				   struct err *err);

@@ -149,6 +149,8 @@ double settings_cost(const struct settings *s)
 		cost += 0.5;
 	if (settings_on(s, SET_FAST_FT))
 		cost += isnan(s->v[SET_ITERATIONS]) ? 2 : 2 + 0.02 * s->v[SET_ITERATIONS];
+	if (s->v[SET_GRANULARITY] == GRANULARITY_BLOCK) /* each op chooses again, by its block */
+		cost += 2;
 	if (settings_on(s, SET_AUTO_MP)) /* bisects over the ops, twice at worst */
 		cost *= 10;
 	return cost;
@@ -258,6 +260,15 @@ static void add_value(struct str *out, enum setting_type type, double v)
 	case SETTING_FINETUNE:
 		str_addf(out, "%s", finetune_algorithms[(int)v]);
 		break;
+	case SETTING_GRANULARITY:
+		str_addf(out, "%s", finetune_granularities[(int)v]);
+		break;
+	case SETTING_ALPHA:
+		if (v == SMOOTH_AUTO) {
+			str_addf(out, "auto");
+			break;
+		}
+		/* fallthrough */
 	default:
 		str_addf(out, "%.10g", v);
 	}
@@ -289,7 +300,7 @@ static struct finetune finetune_of(const struct settings *s, const struct finetu
 	enum finetune_algorithm a = (enum finetune_algorithm)s->v[SET_OPTIM_ALGORITHM];
 	struct finetune f = base->algorithm == a ? *base : finetune_defaults(a);
 
-	f.granularity = base->granularity; /* whatever the algorithm */
+	f.granularity = (enum finetune_granularity)s->v[SET_GRANULARITY];
 	f.data_size = (size_t)s->v[SET_DATA_SIZE];
 	f.selective_update = settings_on(s, SET_SELECTIVE);
 	if (isnan(s->v[SET_ITERATIONS]))

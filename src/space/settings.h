@@ -27,7 +27,9 @@ enum setting_type {
 	SETTING_NUMBER,
 	SETTING_METHOD,
 	SETTING_DTYPE,
-	SETTING_FINETUNE
+	SETTING_ALPHA, /* a number, or SMOOTH_AUTO */
+	SETTING_FINETUNE,
+	SETTING_GRANULARITY
 };
 
 /* A row of settings_list.h. A setting has a meaning only where another has one of these values. */

@@ -32,7 +32,7 @@ enum fettle_status lab_quantize(struct lab *l, const struct qplan *q, struct mod
 
 	plan.recipes.finetune.algorithm = FINETUNE_OFF;
 	plan_init(&first, &l->t->space);
-	st = lab_quantizer_for(l, tuning_samples(l->t, &first), &q->recipes, &z, err);
+	st = lab_quantizer(l, tuning_samples(l->t, &first), q, &z, err);
 	plan_release(&first);
 	return st ? st : quantize(z, &plan, out, err);
 }

@@ -147,13 +147,10 @@ enum fettle_status lab_size(struct model *m, size_t *bytes, struct err *err);
 
 /* ranges.c: one calibration and one quantizer per number of calibration samples and per variant of the model (that is
  * what cle and smooth_quant make of it), made when a plan first asks */
-enum fettle_status lab_quantizer(struct lab *l, const struct plan *p, struct quantizer **out,
-				 struct err *err);
+enum fettle_status lab_quantizer(struct lab *l, int64_t samples, const struct qplan *plan,
+				 struct quantizer **out, struct err *err);
 void lab_flush_ranges(struct lab *l); /* to the history, before the trial: what is in it can be recovered */
 void lab_forget_ranges(struct lab *l);
-
-enum fettle_status lab_quantizer_for(struct lab *l, int64_t samples, const struct recipes *r,
-				     struct quantizer **out, struct err *err);
 
 /* What the history keeps of each variant of the model, by the names of these; free() them. */
 char *range_key(const struct qsetting *s, const char *variant); /* its ranges: value and this setting */

@@ -16,7 +16,8 @@ struct lab_ranges {
 	char *key;     /* of the variant */
 	struct variant *v;
 	struct quantizer *z;
-	struct calibration *c; /* NULL without calibration data */
+	struct calibration *c;          /* NULL without calibration data, or until it is asked for */
+	const struct calibration *base; /* for a variant: of the base; NULL until it is asked for */
 	struct arena arena;
 	struct map seen;
 	VEC(struct history_range) fresh;
@@ -42,18 +43,71 @@ char *rewrite_key(const char *variant, size_t samples)
 	return xstrfmt("rewrite\t%s\t%zu", variant, samples);
 }
 
+static enum fettle_status use_first(struct feed *feed, size_t n, struct err *err)
+{
+	size_t *order = xcalloc(n, sizeof(*order)), i;
+	enum fettle_status st;
+
+	for (i = 0; i < n; i++)
+		order[i] = i;
+	st = feed_set_order(feed, order, n, err);
+	free(order);
+	return st;
+}
+
+/* one pass over the first samples */
+static enum fettle_status calibrate_all(struct lab_ranges *r, struct err *err)
+{
+	struct lab *l = r->lab;
+	struct calibrate_options o = { .threads = l->o.threads, .progress = lab_go_on, .self = l };
+	const char **values = NULL;
+	size_t n = quantizer_values(&r->v->s->g, &r->v->s->ops, NULL, &values);
+	double start = clock_now();
+	enum fettle_status st;
+
+	memcpy(o.averaging, l->o.averaging, sizeof(o.averaging));
+	st = use_first(l->calib, r->samples, err);
+	if (!st)
+		st = calibrate(&r->c, l->rt, r->v->s->m, values, n, l->calib, &o, err);
+	free(values);
+	l->times.calibrate += clock_now() - start;
+	return st;
+}
+
+/* of the model as it is, over the same samples */
+static enum fettle_status calibrate_base(struct lab_ranges *r, struct err *err)
+{
+	struct quantizer *z = NULL;
+	struct qplan plain = QPLAN_INIT;
+	enum fettle_status st = lab_quantizer(r->lab, r->asked, &plain, &z, err);
+	size_t i;
+
+	for (i = 0; i < r->lab->n_ranges && !st; i++)
+		if (r->lab->ranges[i]->z == z)
+			r->base = r->lab->ranges[i]->c;
+	return st;
+}
+
+/* what a range is taken from, when one is first asked for */
+static enum fettle_status calibrate_for(struct lab_ranges *r, const char *value, enum range_algorithm a,
+					struct err *err)
+{
+	if (variant_needs_own(r->v, value, a))
+		return r->c ? FETTLE_OK : calibrate_all(r, err);
+	return r->base ? FETTLE_OK : calibrate_base(r, err);
+}
+
 static enum fettle_status get_range(void *self, const char *value, const struct qsetting *s,
 				    struct range *out, struct err *err)
 {
 	struct lab_ranges *r = self;
-	const struct observer *o = calibration_find(r->c, value);
 	struct range_options ro = { s->algorithm, s->percentile, s->averaging, s->dtype, s->scheme };
 	enum fettle_status st;
 	char *key, *both;
 
-	if (!o)
-		return fail(err, FETTLE_INVALID, "cannot quantize value '%s': it was not calibrated", value);
-	st = range_compute(o, &ro, out, err);
+	st = calibrate_for(r, value, s->algorithm, err);
+	if (!st)
+		st = variant_range(r->v, r->base, r->c, value, &ro, out, err);
 	if (st)
 		return st;
 	key = range_key(s, r->key);
@@ -66,18 +120,6 @@ static enum fettle_status get_range(void *self, const char *value, const struct 
 	}
 	free(key);
 	return FETTLE_OK;
-}
-
-static enum fettle_status use_first(struct feed *feed, size_t n, struct err *err)
-{
-	size_t *order = xcalloc(n, sizeof(*order)), i;
-	enum fettle_status st;
-
-	for (i = 0; i < n; i++)
-		order[i] = i;
-	st = feed_set_order(feed, order, n, err);
-	free(order);
-	return st;
 }
 
 static enum fettle_status sweep_means(struct lab_ranges *r, struct err *err)
@@ -218,33 +260,25 @@ static void ranges_free(struct lab_ranges *r)
 	free(r);
 }
 
-/* the variant of the model, and one pass over the first samples for its ranges: never those of another */
-static enum fettle_status calibrate_variant(struct lab_ranges *r, const struct recipes *recipes,
-					    struct err *err)
+/* the variant of the model; as it is, it is calibrated too */
+static enum fettle_status make_variant(struct lab_ranges *r, const struct qplan *plan, struct err *err)
 {
 	struct lab *l = r->lab;
 	struct calibrate_options o = { .threads = l->o.threads, .progress = lab_go_on, .self = l };
-	const char **values = NULL;
-	size_t n, total = l->calib_total ? l->calib_total : feed_samples(l->calib);
+	size_t total = l->calib_total ? l->calib_total : feed_samples(l->calib);
 	double start = clock_now();
 	enum fettle_status st;
 
-	memcpy(o.averaging, l->o.averaging, sizeof(o.averaging));
 	l->calib_total = total; /* before the feed is cut down to fewer */
 	r->samples = r->asked > 0 && (size_t)r->asked < total ? (size_t)r->asked : total;
 	st = use_first(l->calib, r->samples, err);
 	if (!st)
-		st = variant_new(&r->v, l->rt, l->s, recipes, l->calib, &o, err);
-	if (!st) {
-		n = quantizer_values(&r->v->s->g, &r->v->s->ops, NULL, &values);
-		st = calibrate(&r->c, l->rt, r->v->s->m, values, n, l->calib, &o, err);
-	}
-	free(values);
+		st = variant_new(&r->v, l->rt, l->s, plan, l->calib, &o, err);
 	l->times.calibrate += clock_now() - start;
-	return st;
+	return st || *r->key ? st : calibrate_all(r, err);
 }
 
-static enum fettle_status ranges_new(struct lab *l, int64_t samples, const struct recipes *recipes,
+static enum fettle_status ranges_new(struct lab *l, int64_t samples, const struct qplan *plan,
 				     struct lab_ranges **out, struct err *err)
 {
 	struct lab_ranges *r = xcalloc(1, sizeof(*r));
@@ -255,13 +289,13 @@ static enum fettle_status ranges_new(struct lab *l, int64_t samples, const struc
 
 	r->lab = l;
 	r->asked = samples;
-	r->key = variant_key(recipes);
+	r->key = variant_key(l->s, plan);
 	if (l->calib)
-		st = calibrate_variant(r, recipes, err);
-	else if (recipes_rewrite(recipes))
+		st = make_variant(r, plan, err);
+	else if (recipes_rewrite(&plan->recipes))
 		st = fail(err, FETTLE_INVALID, "cannot apply plan: %s needs calibration data", r->key);
 	else
-		st = variant_new(&r->v, l->rt, l->s, recipes, NULL, NULL, err);
+		st = variant_new(&r->v, l->rt, l->s, plan, NULL, NULL, err);
 	if (st) {
 		ranges_free(r);
 		return st;
@@ -271,10 +305,10 @@ static enum fettle_status ranges_new(struct lab *l, int64_t samples, const struc
 	return FETTLE_OK;
 }
 
-enum fettle_status lab_quantizer_for(struct lab *l, int64_t samples, const struct recipes *recipes,
-				     struct quantizer **out, struct err *err)
+enum fettle_status lab_quantizer(struct lab *l, int64_t samples, const struct qplan *plan,
+				 struct quantizer **out, struct err *err)
 {
-	char *key = variant_key(recipes);
+	char *key = variant_key(l->s, plan);
 	struct lab_ranges *r = NULL;
 	enum fettle_status st;
 	size_t i;
@@ -284,7 +318,7 @@ enum fettle_status lab_quantizer_for(struct lab *l, int64_t samples, const struc
 			r = l->ranges[i];
 	free(key);
 	if (!r) {
-		st = ranges_new(l, samples, recipes, &r, err);
+		st = ranges_new(l, samples, plan, &r, err);
 		if (st)
 			return st;
 		l->ranges = xrealloc(l->ranges, l->n_ranges + 1, sizeof(struct lab_ranges *));
@@ -292,13 +326,6 @@ enum fettle_status lab_quantizer_for(struct lab *l, int64_t samples, const struc
 	}
 	*out = r->z;
 	return FETTLE_OK;
-}
-
-enum fettle_status lab_quantizer(struct lab *l, const struct plan *p, struct quantizer **out, struct err *err)
-{
-	const struct recipes r = tuning_recipes(l->t, p);
-
-	return lab_quantizer_for(l, tuning_samples(l->t, p), &r, out, err);
 }
 
 /* before its trial: what was made of the model */
@@ -329,7 +356,13 @@ void lab_flush_ranges(struct lab *l)
 /* of the model as it is, or (when there is no such) as the first plan had it */
 const struct observer *lab_observer(const struct lab *l, const char *value)
 {
-	return l->n_ranges && l->ranges[0]->c ? calibration_find(l->ranges[0]->c, value) : NULL;
+	const struct calibration *found = NULL;
+	size_t i;
+
+	for (i = 0; i < l->n_ranges; i++)
+		if (l->ranges[i]->c && (!found || !*l->ranges[i]->key))
+			found = l->ranges[i]->c;
+	return found ? calibration_find(found, value) : NULL;
 }
 
 void lab_forget_ranges(struct lab *l)

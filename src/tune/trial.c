@@ -101,13 +101,12 @@ static enum fettle_status make_model(struct lab *l, struct stand *d, const struc
 		return FETTLE_OK;
 	stand_clear(d);
 	pthread_mutex_lock(&l->lock);
-	st = lab_quantizer(l, p, &z, err);
+	tuning_qplan(l->t, p, &q);
+	st = lab_quantizer(l, tuning_samples(l->t, p), &q, &z, err);
 	start = clock_now();
-	if (!st) {
-		tuning_qplan(l->t, p, &q);
+	if (!st)
 		st = quantize(z, &q, &d->model, err);
-		qplan_release(&q);
-	}
+	qplan_release(&q);
 	pthread_mutex_unlock(&l->lock);
 	*seconds += clock_now() - start;
 	if (!st)

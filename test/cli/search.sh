@@ -130,6 +130,51 @@ expect 0 'the model of trial 4' recover "$two" --trial 4 -o "$dir/ft.onnx"
 expect 0 '"value"' eval "$dir/ft.onnx" --data $e --samples 100 --threads 1 --metric l2 --reference $m --json
 py "$dir/h.json" "assert abs(d['trials'][3]['accuracy'] - $(json value "$dir/out")) < 1e-4 * $(json value "$dir/out"), d['trials'][3]['accuracy']"
 
+# an alpha for each layer, and weights judged by their block; what the space does not name is as configured
+yaml <<END
+quantization: {recipes: {smooth_quant_args: {alpha: auto}}}
+search_space:
+  include_sq: [true]
+  extra_options: {SmoothAlpha: [auto, 0.5]}
+search_space_1: {include_sq: [true], include_cle: [true]}
+search_space_2:
+  include_fast_ft: [true]
+  extra_options: {FastFinetune: {OptimAlgorithm: gram, Granularity: [layer, block], DataSize: 16}}
+END
+search 0 '5 candidates after 5 trials' $data
+"$fettle" history "$ws" --json >"$dir/h.json"
+py "$dir/h.json" "
+t = [x['stage'] for x in d['trials']]
+assert len(t) == 5 and not any(x['failed'] for x in d['trials']), d['trials']
+for words in ('SmoothAlpha: auto', 'include_cle: true, include_sq: true, SmoothAlpha: auto', 'SmoothAlpha: 0.5', 'Granularity: layer', 'Granularity: block'):
+    assert any(words in x for x in t), (words, t)"
+expect 0 'the model of trial 2' recover "$ws" --trial 2 -o "$dir/auto.onnx"
+
+# models with rewritten weights, whose min-max ranges come without another pass and other ranges with one: the same as made
+# by themselves, and whether or not the model as it is was calibrated before
+yaml <<END
+search_space: {calibrate_method: [MinMax, Percentile], include_cle: [false, true]}
+search_space_1: {include_cle: [true], include_sq: [true]}
+END
+search 0 '5 candidates after 5 trials' $data
+"$fettle" history "$ws" --json >"$dir/h.json"
+for k in 2 3 4 5; do
+	expect 0 "the model of trial $k" recover "$ws" --trial $k -o "$dir/r$k.onnx"
+	/usr/bin/python3 -c "import json; print(json.dumps(json.load(open('$dir/h.json'))['trials'][$k - 1]['plan']))" >"$dir/plan.json"
+	expect 0 wrote quantize $m --calib $c --threads 1 --plan "$dir/plan.json" -o "$dir/own.onnx"
+	cmp -s "$dir/own.onnx" "$dir/r$k.onnx" && ok || bad "trial $k by itself is another model"
+done
+with_cle() { trials "$1" | sed -n '/"cle": true/s/.* \([0-9.e-]* [A-Z][a-z]* {\)/\1/p' | sort; }
+with_cle "$ws" >"$dir/after"
+yaml <<END
+search_space: {calibrate_method: [MinMax, Percentile], include_cle: [true]}
+search_space_1: {include_cle: [true], include_sq: [true]}
+END
+search 0 '3 candidates after 3 trials' $data
+with_cle "$ws" >"$dir/alone"
+is "$(wc -l <"$dir/alone") == 3" "plans with cle"
+cmp -s "$dir/after" "$dir/alone" && ok || bad "what was calibrated before makes a difference"
+
 yaml <<END
 advanced_fastft_search: true
 advanced_fastft_params: {sampler_algo: TPE, direction: minimize, n_trials: 6}

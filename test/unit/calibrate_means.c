@@ -24,7 +24,7 @@ static struct feed *open_feed(struct model *m, const char *data, size_t batch, s
 /* against a loop over all there is: z[i] = i + 10, in [7, 2, 3] */
 static void check_extremes(struct model *m, struct feed *feed)
 {
-	static const struct channel_axis want[] = { { "z", 1, 2 }, { "z", -1, 3 }, { "f", 1, 6 } };
+	static const struct channel_axis want[] = { { "z", 1, 2, 0 }, { "z", -1, 3, 4 }, { "f", 1, 6, 0 } };
 	static const size_t inner[] = { 3, 1, 1 };
 	struct channel_means *c = NULL;
 	struct channel_extremes x;
@@ -51,6 +51,15 @@ static void check_extremes(struct model *m, struct feed *feed)
 			assert_true(x.min[k] == min && x.max[k] == max);
 			assert_true(fabs(x.power[k] - power) < 1e-4 * power);
 		}
+		assert_int_equal(x.n_rows, want[w].rows);
+		for (i = 0; i < x.n_rows; i++) { /* z counts on within a row, and rows begin at 10 + 3 n */
+			const float *row = x.rows + i * want[w].channels;
+
+			assert_true(row[0] >= 10 && row[0] < 52 && fmod(row[0] - 10, 3) == 0);
+			assert_true(row[1] == row[0] + 1 && row[2] == row[0] + 2);
+			for (k = 0; k < i; k++)
+				assert_true(x.rows[k * want[w].channels] != row[0]);
+		}
 	}
 	channel_means_free(c);
 }
@@ -60,7 +69,7 @@ static void check(const char *shape, size_t batch)
 {
 	enum { N = 7 };
 	static const struct channel_axis want[] = {
-		{ "x", 1, 2 }, { "z", 1, 2 }, { "z", -1, 3 }, { "f", -1, 6 }
+		{ "x", 1, 2, 0 }, { "z", 1, 2, 0 }, { "z", -1, 3, 0 }, { "f", -1, 6, 0 }
 	};
 	struct calibrate_options o = { .threads = 1 };
 	struct channel_means *c = NULL;
@@ -98,8 +107,9 @@ static void check(const char *shape, size_t batch)
 	channel_means_free(c);
 	check_extremes(m, feed);
 	c = NULL;
-	assert_int_equal(calibrate_means(&c, rt, m, &(struct channel_axis){ "z", 1, 5 }, 1, feed, &o, &err),
-			 FETTLE_INVALID);
+	assert_int_equal(
+		calibrate_means(&c, rt, m, &(struct channel_axis){ "z", 1, 5, 0 }, 1, feed, &o, &err),
+		FETTLE_INVALID);
 	assert_null(c);
 	assert_non_null(strstr(err.msg, "5 channels"));
 	assert_ok(calibrate_means(&c, rt, m, NULL, 0, feed, &o, &err), err);

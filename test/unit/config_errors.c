@@ -109,6 +109,15 @@ static const struct {
 	  "average" },
 	{ "an unknown option of a strategy", "tuning: {strategy: {name: mse_v2, confidence_batch: 3}}\n",
 	  "c.yaml:1:35: unknown key 'confidence_batch', did you mean 'confidence_batches'?" },
+	{ "auto stands alone", "quantization: {recipes: {smooth_quant_args: {alpha: [auto, 0.5]}}}\n",
+	  "c.yaml:1:53: cannot set quantization.recipes.smooth_quant_args.alpha: auto in a list, it stands "
+	  "alone" },
+	{ "so is every SmoothAlpha", "search_space: {extra_options: {SmoothAlpha: [auto, 2]}}\n",
+	  "c.yaml:1:52: cannot set search_space.extra_options.SmoothAlpha: '2', need at most 1" },
+	{ "there are two granularities",
+	  "search_space: {extra_options: {FastFinetune: {Granularity: [layer, blok]}}}\n",
+	  "c.yaml:1:68: cannot set search_space.extra_options.FastFinetune.Granularity: 'blok', did you mean "
+	  "'block'?" },
 	{ "alpha is a share", "quantization: {recipes: {smooth_quant_args: {alpha: [0.5, 1.1]}}}\n",
 	  "c.yaml:1:59: cannot set quantization.recipes.smooth_quant_args.alpha: '1.1', need at most 1" },
 	{ "weights and objectives match",

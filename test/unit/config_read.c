@@ -502,7 +502,11 @@ static void test_round_trip(void **state)
 		"  calibration: {dataloader: {dataset: {'My Data': }, transform: {Transpose: }}}\n"
 		"  recipes: {smooth_quant_args: {alpha: auto}}\n"
 		"tuning: {exit_policy: {timeout: 0.1234567890123456789}, strategy: {hawq_v2_loss: ''},\n"
-		"  accuracy_criterion: {relative: 1e-300}}\n";
+		"  accuracy_criterion: {relative: 1e-300}}\n"
+		"search_space: {extra_options: {SmoothAlpha: [auto, 0.5], FastFinetune: {Granularity: "
+		"[block, layer]}}}\n"
+		"search_space_1: {extra_options: {SmoothAlpha: Auto}}\n";
+	const struct config_space *spaces;
 	struct config *c = config_new();
 
 	(void)state;
@@ -513,6 +517,11 @@ static void test_round_trip(void **state)
 	config_free(c);
 	c = parse(strange, "c.yaml");
 	assert_string_equal(c->model.inputs.v[1], "q\"\\\n\t\u2028\u00e9");
+	spaces = c->search.spaces;
+	assert_true(spaces[0].smooth_alpha.n == 2 && spaces[0].smooth_alpha.v[0] == SMOOTH_AUTO &&
+		    spaces[0].smooth_alpha.v[1] == 0.5);
+	assert_true(spaces[1].smooth_alpha.n == 1 && spaces[1].smooth_alpha.v[0] == SMOOTH_AUTO);
+	assert_true(spaces[0].granularity.n == 2 && spaces[0].granularity.v[0] == GRANULARITY_BLOCK);
 	check_round_trip(c);
 	config_free(c);
 }

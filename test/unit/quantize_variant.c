@@ -94,16 +94,81 @@ static struct subject *open_graph(const char *name, int opset, const char *input
 
 static const struct calibrate_options one_thread = { .threads = 1 };
 
-static struct variant *make(struct subject *s, struct recipes r)
+static struct variant *make_for(struct subject *s, struct recipes r, const struct qplan_defaults *defaults)
 {
+	struct qplan p = QPLAN_INIT;
 	struct variant *v = NULL;
 	struct err err = ERR_INIT;
 	struct data d;
 
+	qplan_default(&p, &s->ops, &s->g, defaults);
+	p.recipes = r;
 	data_open(&d, s);
-	assert_ok(variant_new(&v, rt, s, &r, d.feed, &one_thread, &err), err);
+	assert_ok(variant_new(&v, rt, s, &p, d.feed, &one_thread, &err), err);
 	data_close(&d);
+	qplan_release(&p);
 	return v;
+}
+
+static struct variant *make(struct subject *s, struct recipes r)
+{
+	const struct qplan_defaults defaults = qplan_defaults(&s->cpu);
+
+	return make_for(s, r, &defaults);
+}
+
+/* the ranges of all values that might be quantized, in the base or a variant */
+static struct calibration *ranges_of(struct subject *s, const struct subject *base, const char ***values,
+				     size_t *n)
+{
+	struct calibration *c = NULL;
+	struct err err = ERR_INIT;
+	struct data d;
+
+	*n = quantizer_values(&s->g, &s->ops, NULL, values);
+	data_open(&d, base);
+	assert_ok(calibrate(&c, rt, s->m, *values, *n, d.feed, &one_thread, &err), err);
+	data_close(&d);
+	return c;
+}
+
+static void same_range(const char *why, const char *value, const struct observer *o, double min, double max)
+{
+	const double slack = 2e-5 * (fmax(o->max, 0) - fmin(o->min, 0));
+
+	if (!(fabs(fmin(o->min, 0) - min) <= slack && fabs(fmax(o->max, 0) - max) <= slack))
+		fail_msg("%s: '%s' has [%g, %g], calibrated [%g, %g]", why, value, min, max, (double)o->min,
+			 (double)o->max);
+}
+
+/* What a variant says of its values, or the base's calibration does where it changes nothing, against a calibration of
+ * the variant itself. Returns how many it changed. */
+static size_t check_ranges(const char *why, struct subject *s, struct variant *v)
+{
+	const char **values = NULL, **base_values = NULL;
+	size_t n, n_base, i, changed = 0;
+	struct calibration *base = ranges_of(s, s, &base_values, &n_base),
+			   *now = ranges_of(v->s, s, &values, &n);
+
+	for (i = 0; i < n; i++) {
+		const struct observer *o = calibration_find(now, values[i]), *was;
+		struct range r;
+
+		if (variant_changes(v, values[i], &r)) {
+			same_range(why, values[i], o, r.min, r.max);
+			changed++;
+			continue;
+		}
+		was = calibration_find(base, values[i]);
+		if (!was)
+			fail_msg("%s: nobody knows the range of '%s'", why, values[i]);
+		same_range(why, values[i], o, fmin(was->min, 0), fmax(was->max, 0));
+	}
+	calibration_free(base);
+	calibration_free(now);
+	free(values);
+	free(base_values);
+	return changed;
 }
 
 /* the same function; and its text makes the same model again, to the bit */
@@ -309,6 +374,7 @@ static void equalising_undoes_it(void **state)
 		naive = make(hard, (struct recipes){ 0 });
 		cle = make(hard, (struct recipes){ .cle = true });
 		check_variant(g->why, hard, cle);
+		check_ranges(g->why, hard, cle);
 		before = int8_db(s, plain);
 		without = int8_db(hard, naive);
 		after = int8_db(hard, cle);
@@ -357,6 +423,7 @@ static void biases_are_absorbed(void **state)
 	(void)state;
 	assert_int_equal(count(v->text, "shift"), 1);
 	check_variant("absorbed", s, v);
+	check_ranges("absorbed", s, v);
 	padded = open_graph("padded", 13, X,
 			    "g = Sigmoid(x); w1 = 16x4x1x1; b1 = 16; a = Conv(g, w1, b1); r = Relu(a); "
 			    "w2 = 6x16x3x3; b2 = 6; y = Conv(r, w2, b2) pads=1,1,1,1",
@@ -408,6 +475,7 @@ static void smoothing_changes_nothing_in_fp32(void **state)
 				make(s, (struct recipes){ .smooth_quant = true, .smooth_alpha = alphas[k] });
 
 			check_variant(c->why, s, v);
+			assert_true(check_ranges(c->why, s, v) > 0 || alphas[k] == SMOOTH_AUTO);
 			if (alphas[k] != SMOOTH_AUTO &&
 			    (count(v->text, "fold") != c->folds || count(v->text, "insert") != c->inserts))
 				fail_msg("%s: %s", c->why, v->text);
@@ -484,6 +552,189 @@ static void smoothing_is_the_formula(void **state)
 	subject_free(s);
 }
 
+/* What the matrix op of a_test_of_auto() reads, all of it, and its weight. */
+enum { CHANNELS = 8, OUTPUTS = 5 };
+struct layer {
+	double x[SAMPLES][CHANNELS], w[CHANNELS][OUTPUTS];
+	const struct qplan_defaults *d;
+};
+
+static void layer_read(struct layer *l, struct subject *s)
+{
+	const struct fettle_field f = { "x", FETTLE_FLOAT32, 2, (const int64_t[]){ 1, CHANNELS } };
+	static const char *const value[] = { "z" };
+	struct tensor in = { .dtype = DT_F32, .rank = 3, .dims = { 1, 1, CHANNELS } }, out;
+	struct observed o = OBSERVED_INIT;
+	struct err err = ERR_INIT;
+	float x[CHANNELS];
+	size_t i, k;
+	struct init *w = NULL;
+
+	for (i = 0; i < s->m->nodes.n; i++)
+		if (node_is(s->m->nodes.v[i], "MatMul"))
+			w = model_init(s->m, s->m->nodes.v[i]->in[1]);
+	assert_ok(model_weight(s->m, w, &err), err);
+	for (i = 0; i < CHANNELS * OUTPUTS; i++)
+		l->w[i / OUTPUTS][i % OUTPUTS] = tensor_get(&w->t, i);
+	assert_ok(observed_open(&o, rt, s->m, value, 1, 1, &err), err);
+	in.data = x;
+	for (i = 0; i < SAMPLES; i++) {
+		read_sample((void *)(uintptr_t)&f, i, 0, x);
+		assert_ok(session_run(o.session, &in, &out, &err), err);
+		for (k = 0; k < CHANNELS; k++)
+			l->x[i][k] = tensor_get(&out, k);
+	}
+	observed_close(&o);
+}
+
+static double rounded(double x, double lo, double hi, const struct qsetting *q)
+{
+	const struct qlimits lim = quant_limits(q->dtype, q->scheme, q->narrow);
+	double scale = (hi - lo) / (lim.hi - lim.lo), zero = 0;
+
+	if (q->scheme == SCHEME_SYM)
+		scale = fmax(hi, -lo) / lim.hi;
+	else
+		zero = rint(lim.lo - lo / scale);
+	return (fmin(fmax(rint(x / scale) + zero, lim.lo), lim.hi) - zero) * scale;
+}
+
+/* |Q(x f) Q(w / f) - x w|^2, one number after the other */
+static double layer_loss(const struct layer *l, const double *f)
+{
+	double lo = 0, hi = 0, most[OUTPUTS] = { 0 }, sum = 0, widest = 0;
+	size_t i, k, o;
+
+	for (i = 0; i < SAMPLES; i++)
+		for (k = 0; k < CHANNELS; k++) {
+			lo = fmin(lo, l->x[i][k] * f[k]);
+			hi = fmax(hi, l->x[i][k] * f[k]);
+		}
+	for (k = 0; k < CHANNELS; k++)
+		for (o = 0; o < OUTPUTS; o++) {
+			most[o] = fmax(most[o], fabs(l->w[k][o] / f[k]));
+			widest = fmax(widest, most[o]);
+		}
+	for (i = 0; i < SAMPLES; i++)
+		for (o = 0; o < OUTPUTS; o++) {
+			const double m = l->d->weight.per_channel ? most[o] : widest;
+			double error = 0;
+
+			for (k = 0; k < CHANNELS; k++)
+				error += rounded(l->x[i][k] * f[k], lo, hi, &l->d->act) *
+						 rounded(l->w[k][o] / f[k], -m, m, &l->d->weight) -
+					 l->x[i][k] * l->w[k][o];
+			sum += error * error;
+		}
+	return sum;
+}
+
+static void fixed_factors(const struct layer *l, double alpha, double *f)
+{
+	size_t i, k;
+
+	for (k = 0; k < CHANNELS; k++) {
+		double x = 0, w = 0;
+
+		for (i = 0; i < SAMPLES; i++)
+			x = fmax(x, fabs(l->x[i][k]));
+		for (i = 0; i < OUTPUTS; i++)
+			w = fmax(w, fabs(l->w[k][i]));
+		f[k] = pow(w, 1 - alpha) / pow(x, alpha);
+	}
+}
+
+/* factors as a variant's text has them; 1 if it has none */
+static void chosen_factors(const struct variant *v, double *f)
+{
+	char *p = v->text + strlen("fold 8");
+	size_t k;
+
+	for (k = 0; k < CHANNELS; k++)
+		f[k] = *v->text ? strtod(p, &p) : 1;
+}
+
+/* with alpha auto, the error of a layer over all it reads is not above that of any alpha, or of none */
+static void check_auto(const char *outliers, struct subject *s, const struct qplan_defaults *d)
+{
+	struct variant *v =
+		make_for(s, (struct recipes){ .smooth_quant = true, .smooth_alpha = SMOOTH_AUTO }, d);
+	struct layer l = { .d = d };
+	double f[CHANNELS], none[CHANNELS] = { 1, 1, 1, 1, 1, 1, 1, 1 }, best;
+	size_t i;
+
+	layer_read(&l, s);
+	chosen_factors(v, f);
+	best = layer_loss(&l, f);
+	if (best > 1.001 * layer_loss(&l, none))
+		fail_msg("%s: auto has %g, none %g", outliers, best, layer_loss(&l, none));
+	for (i = 0; i <= 10; i++) {
+		fixed_factors(&l, (double)i / 10, f);
+		if (best > 1.001 * layer_loss(&l, f))
+			fail_msg("%s: auto has %g, %g has %g", outliers, best, (double)i / 10,
+				 layer_loss(&l, f));
+	}
+	variant_free(v);
+}
+
+static void auto_is_the_best_alpha_for_a_layer(void **state)
+{
+	static const char *const outliers[] = { "fold 8 1 1 1 1 1 1 1 1 z\n", "fold 8 1 1 1 100 1 1 1 1 z\n",
+						"fold 8 1 0.02 1 30 1 1 7 1 z\n",
+						"fold 8 1 2 4 8 16 32 64 128 z\n" };
+	struct subject *s = open_graph("auto", 13, "x:?x1x8",
+				       NORM "g = 8; z = Mul(n, g); w = 8x5; y = MatMul(z, w)", "y");
+	char *path = xstrfmt("%s/auto_hard.onnx", dir);
+	struct err err = ERR_INIT;
+	size_t i, k;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(outliers); i++)
+		for (k = 0; k < 4; k++) {
+			struct qplan_defaults d = qplan_defaults(&s->cpu);
+			struct variant *v = NULL;
+			struct subject *hard = NULL;
+
+			d.weight.per_channel = k & 1;
+			if (k & 2)
+				d.act.dtype = DT_S8, d.act.scheme = SCHEME_SYM;
+			assert_ok(variant_read(&v, s, outliers[i], &err), err);
+			assert_ok(model_save(v->s->m, path, &err), err);
+			assert_ok(subject_open(&hard, rt, path, &err), err);
+			check_auto(outliers[i], hard, &d);
+			subject_free(hard);
+			variant_free(v);
+		}
+	subject_free(s);
+	free(path);
+}
+
+static void keys_tell_what_auto_chose_for(void **state)
+{
+	static const char *const keys[] = { "smooth_quant=auto uint8 asym int8 sym per_channel",
+					    "smooth_quant=auto uint8 asym int8 sym", "smooth_quant=0.5" };
+	struct subject *s = open_graph("keys", 13, "x:?x1x8", "w = 8x5; y = MatMul(x, w)", "y");
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(keys); i++) {
+		struct qplan_defaults d = qplan_defaults(&s->cpu);
+		struct qplan p = QPLAN_INIT;
+		char *key;
+
+		d.weight.per_channel = i != 1;
+		d.weight.narrow = false;
+		qplan_default(&p, &s->ops, &s->g, &d);
+		p.recipes.smooth_quant = true;
+		p.recipes.smooth_alpha = i == 2 ? 0.5 : SMOOTH_AUTO;
+		key = variant_key(s, &p);
+		assert_string_equal(key, keys[i]);
+		free(key);
+		qplan_release(&p);
+	}
+	subject_free(s);
+}
+
 static void bad_texts_are_refused(void **state)
 {
 	static const char *const texts[] = { "fold 8 1 1 1 a\n",
@@ -533,6 +784,7 @@ static void shared_models_stay_what_they_are(void **state)
 		v = make(s, (struct recipes){ .cle = true, .smooth_quant = true, .smooth_alpha = 0.5 });
 		assert_true(count(v->text, "fold") > 0);
 		check_variant(names[i], s, v);
+		assert_true(check_ranges(names[i], s, v) > 0);
 		variant_free(v);
 		subject_free(s);
 		free(path);
@@ -562,10 +814,16 @@ static int end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(channels_are_found_and_scaled),     cmocka_unit_test(equalising_undoes_it),
-		cmocka_unit_test(a_clip_that_cuts_is_left_alone),    cmocka_unit_test(biases_are_absorbed),
-		cmocka_unit_test(smoothing_changes_nothing_in_fp32), cmocka_unit_test(outliers_are_smoothed),
-		cmocka_unit_test(smoothing_is_the_formula),          cmocka_unit_test(bad_texts_are_refused),
+		cmocka_unit_test(channels_are_found_and_scaled),
+		cmocka_unit_test(equalising_undoes_it),
+		cmocka_unit_test(a_clip_that_cuts_is_left_alone),
+		cmocka_unit_test(biases_are_absorbed),
+		cmocka_unit_test(smoothing_changes_nothing_in_fp32),
+		cmocka_unit_test(outliers_are_smoothed),
+		cmocka_unit_test(smoothing_is_the_formula),
+		cmocka_unit_test(bad_texts_are_refused),
+		cmocka_unit_test(auto_is_the_best_alpha_for_a_layer),
+		cmocka_unit_test(keys_tell_what_auto_chose_for),
 		cmocka_unit_test(shared_models_stay_what_they_are),
 	};
 

@@ -88,7 +88,8 @@ static struct naive effect(const double *v)
 	if (v[SET_SQ] == 0)
 		n.v[SET_SMOOTH_ALPHA] = -1;
 	if (v[SET_FAST_FT] == 0)
-		n.v[SET_OPTIM_ALGORITHM] = n.v[SET_DATA_SIZE] = n.v[SET_SELECTIVE] = -1;
+		n.v[SET_OPTIM_ALGORITHM] = n.v[SET_GRANULARITY] = n.v[SET_DATA_SIZE] = n.v[SET_SELECTIVE] =
+			-1;
 	if (v[SET_FAST_FT] == 0 || v[SET_OPTIM_ALGORITHM] == FINETUNE_GRAM)
 		n.v[SET_BATCH_SIZE] = n.v[SET_ITERATIONS] = n.v[SET_LEARNING_RATE] = n.v[SET_SEED] =
 			n.v[SET_EARLY_STOP] = -1;
@@ -111,8 +112,9 @@ static void random_space(struct rng *r, struct settings_space *s, double values[
 			values[i][k] =
 				i == SET_METHOD            ? methods[(rng_next(r) + (uint64_t)k) % 4]
 				: i == SET_OPTIM_ALGORITHM ? algorithms[(rng_next(r) + (uint64_t)k) % 3]
-				: setting_infos[i].type == SETTING_BOOL  ? (double)rng_below(r, 2)
-				: setting_infos[i].type == SETTING_DTYPE ? (double)(DT_U8 + k)
+				: setting_infos[i].type == SETTING_BOOL        ? (double)rng_below(r, 2)
+				: setting_infos[i].type == SETTING_GRANULARITY ? (double)rng_below(r, 2)
+				: setting_infos[i].type == SETTING_DTYPE       ? (double)(DT_U8 + k)
 									 : 1 + k; /* may be there twice */
 		s->list[i] = (struct setting_values){ values[i], n };
 	}
@@ -237,6 +239,42 @@ static void in_words(void **state)
 	settings_list_release(&l);
 }
 
+static void words_for_what_is_no_number(void **state)
+{
+	const struct settings_space space = { .list = { [SET_SQ] = LIST(0, 1),
+							[SET_SMOOTH_ALPHA] = LIST(SMOOTH_AUTO, 0.25),
+							[SET_FAST_FT] = LIST(0, 1),
+							[SET_GRANULARITY] = LIST(GRANULARITY_BLOCK,
+										 GRANULARITY_LAYER) } };
+	static const char *const words[] = {
+		"the defaults",
+		"include_sq: true, SmoothAlpha: auto",
+		"include_sq: true, SmoothAlpha: 0.25",
+		"include_fast_ft: true, Granularity: layer",
+		"include_sq: true, include_fast_ft: true, SmoothAlpha: auto, Granularity: block",
+		"include_sq: true, include_fast_ft: true, SmoothAlpha: 0.25, Granularity: layer",
+	};
+	struct settings_list l = expand(&space, 1);
+	size_t i, k;
+
+	(void)state;
+	assert_int_equal(l.n, 3 * 3);
+	for (k = 0; k < ARRAY_LEN(words); k++) {
+		size_t found = 0;
+
+		for (i = 0; i < l.n; i++) {
+			struct str text = STR_INIT;
+
+			settings_text(&l.v[i], &l, &text);
+			found += strcmp(text.s, words[k]) == 0;
+			str_release(&text);
+		}
+		if (found != 1)
+			fail_msg("'%s' is there %zu times", words[k], found);
+	}
+	settings_list_release(&l);
+}
+
 static void what_they_mean(void **state)
 {
 	struct settings s = settings_default();
@@ -258,7 +296,12 @@ static void what_they_mean(void **state)
 		    d.act.scheme == SCHEME_SYM);
 	assert_true(d.weight.dtype == DT_S16 && !d.weight.narrow && d.weight.algorithm == RANGE_MINMAX);
 	assert_true(r.cle && r.smooth_quant && r.smooth_alpha == 0.5);
-	assert_true(r.finetune.algorithm == FINETUNE_ADAROUND && r.finetune.iterations == 77);
+	assert_true(r.finetune.algorithm == FINETUNE_ADAROUND && r.finetune.iterations == 77 &&
+		    r.finetune.granularity == GRANULARITY_LAYER);
+	s.v[SET_SMOOTH_ALPHA] = SMOOTH_AUTO;
+	s.v[SET_GRANULARITY] = GRANULARITY_BLOCK;
+	settings_apply(&s, &d, &r);
+	assert_true(r.smooth_alpha == SMOOTH_AUTO && r.finetune.granularity == GRANULARITY_BLOCK);
 	assert_true(r.finetune.learning_rate == finetune_defaults(FINETUNE_ADAROUND).learning_rate);
 	s.v[SET_METHOD] = RANGE_MINMSE; /* which is for weights too, and knows no moving average */
 	settings_normalise(&s);
@@ -274,6 +317,7 @@ int main(void)
 		cmocka_unit_test(pairs_stay_together),
 		cmocka_unit_test(too_many),
 		cmocka_unit_test(in_words),
+		cmocka_unit_test(words_for_what_is_no_number),
 		cmocka_unit_test(what_they_mean),
 	};
 
