@@ -113,7 +113,7 @@ static enum fettle_status see_spread(struct rewrite *w, size_t value, int axis, 
 	out->power = xcalloc(channels, sizeof(*out->power));
 	for (i = 0; i < n; i++) {
 		const size_t k = i / repeat;
-		const size_t lane = i / w->c.lanes[value].repeat;
+		const size_t lane = factor || shift ? i / w->c.lanes[value].repeat : 0;
 		const double f = factor ? factor[lane] : 1, off = shift ? shift[lane] : 0;
 
 		out->min[k] = fmin(out->min[k], f * x.min[i] - off); /* ranges hold 0 */
@@ -157,7 +157,7 @@ enum fettle_status rewrite_rows(struct rewrite *w, size_t node, float **out, siz
 	*n = x.n_rows;
 	*out = xcalloc(x.n_rows * inputs, sizeof(**out));
 	for (i = 0; i < x.n_rows * inputs; i++) {
-		const size_t k = i % inputs / repeat;
+		const size_t k = factor || shift ? i % inputs / repeat : 0;
 
 		(*out)[i] = (float)(x.rows[i] * (factor ? factor[k] : 1) - (shift ? shift[k] : 0));
 	}
