@@ -128,6 +128,18 @@ enum fettle_status layer_open(struct layer *l, const struct subject *s, size_t n
 	return FETTLE_OK;
 }
 
+void layer_plain(struct layer *l, const struct node *n, const struct tensor *w)
+{
+	size_t o, p;
+
+	*l = (struct layer){ .name = n->name };
+	find_layout(l, n, w);
+	l->w = arena_alloc(&l->arena, layer_weights(l) * sizeof(float));
+	for (o = 0; o < layer_outputs(l); o++)
+		for (p = 0; p < l->patch; p++)
+			l->w[o * l->patch + p] = ((const float *)w->data)[place(l, o, p)];
+}
+
 void layer_release(struct layer *l)
 {
 	arena_release(&l->arena);

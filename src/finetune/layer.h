@@ -45,6 +45,8 @@ enum fettle_status layer_open(struct layer *l, const struct subject *s, size_t n
 			      const struct qsetting *weight, struct err *err);
 enum fettle_status layer_shape(struct layer *l, const struct node *n, const struct tensor *x,
 			       const struct tensor *y, struct err *err);
+/* Nothing but the layout, and as `w` a constant of the op's: for ops that are not rounded. Shaped as above. */
+void layer_plain(struct layer *l, const struct node *n, const struct tensor *w);
 void layer_release(struct layer *l);
 /* Levels and scales as they were in the beginning, and no shifts. */
 void layer_reset(struct layer *l);
