@@ -193,6 +193,17 @@ enum fettle_status layer_shape(struct layer *l, const struct node *n, const stru
 	return FETTLE_OK;
 }
 
+bool layer_biases_fit(const struct layer *l)
+{
+	size_t o;
+
+	for (o = 0; o < layer_outputs(l); o++)
+		if (!(fabs((double)l->bias[o] + l->shift[o]) <=
+		      2.1e9 * (double)l->input.scale * (double)l->scale[o]))
+			return false;
+	return true;
+}
+
 void layer_store(const struct layer *l, struct rounding *r, size_t node)
 {
 	struct rounded new = { .w = *l->start, .n_shift = layer_outputs(l) };

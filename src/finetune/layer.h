@@ -72,6 +72,8 @@ static inline size_t layer_y_size(const struct layer *l)
 	return layer_positions(l) * layer_outputs(l);
 }
 
+/* Do the biases fit 32 bits? quantize() widens scales for that, but not those that were chosen here. */
+bool layer_biases_fit(const struct layer *l);
 /* Levels, scales and shifts as they are now, for quantize_rounded(). */
 void layer_store(const struct layer *l, struct rounding *r, size_t node);
 

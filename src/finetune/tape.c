@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "finetune/tape_op.h"
-#include "model/index.h"
 
 /* ---- what every value looks like: the runtime is asked ---- */
 
@@ -44,8 +43,8 @@ static enum fettle_status keep_inits(struct tape *t, struct err *err)
 		struct init *w = t->g.constant[v] ? model_init(t->m, t->g.names[v]) : NULL;
 		bool read = false;
 
-		for (i = t->g.first[v]; w && i < t->g.first[v + 1];
-		     i++) /* weights are read by what makes floats */
+		/* integers of weights are only read by what makes floats of them, which the runtime has done */
+		for (i = t->g.first[v]; w && i < t->g.first[v + 1]; i++)
 			read |= !is_constant(t, t->m->nodes.v[t->g.uses[i]]);
 		if (!read)
 			continue;
@@ -56,7 +55,7 @@ static enum fettle_status keep_inits(struct tape *t, struct err *err)
 	return st;
 }
 
-static enum fettle_status probe(struct tape *t, const struct tensor *in, struct err *err)
+static enum fettle_status probe(struct tape *t, const struct tensor *in, char why[TAPE_WHY], struct err *err)
 {
 	struct session_options so = { .threads = 1, .level = OPT_NONE };
 	struct model *m = model_derive(t->m);
@@ -84,9 +83,9 @@ static enum fettle_status probe(struct tape *t, const struct tensor *in, struct 
 	model_set_outputs(m, names, n);
 	if (!st)
 		st = session_new(&session, t->rt, m, &so, err);
-	if (!st)
-		st = session_run(session, in, values, err);
-	for (i = 0; i < n && !st; i++)
+	if (!st && session_run(session, in, values, err) != FETTLE_OK)
+		snprintf(why, TAPE_WHY, "it does not run on so many samples at once");
+	for (i = 0; i < n && !st && !*why; i++)
 		st = keep(&t->cells[graph_value(&t->g, names[i])], &values[i], err);
 	session_free(session);
 	model_free(m);
@@ -105,8 +104,8 @@ static const struct tape_kind *find_kind(const struct node *n)
 
 	for (i = 0; i < ARRAY_LEN(all); i++)
 		for (k = all[i]; k->op; k++)
-			if (strcmp(k->op, n->op) == 0 && (!*n->domain || strstr(n->op, "quantizeLinear") ||
-							  strcmp(n->op, "QuantizeLinear") == 0))
+			if (strcmp(k->op, n->op) == 0 &&
+			    (!*n->domain || strcmp(n->domain, "com.microsoft") == 0)) /* which has the same */
 				return k;
 	return NULL;
 }
@@ -179,8 +178,8 @@ enum fettle_status tape_new(struct tape **out, struct runtime *rt, struct model 
 	graph_index_init(&t->g, m);
 	t->cells = xcalloc(t->g.n + 1, sizeof(*t->cells));
 	mark(t, learns, n);
-	st = probe(t, in, err);
-	for (i = 0; i < m->n_inputs && !st; i++) {
+	st = probe(t, in, why, err);
+	for (i = 0; i < m->n_inputs && !st && !*why; i++) {
 		struct tape_cell *c = &t->cells[graph_value(&t->g, m->inputs[i].name)];
 
 		st = tensor_alloc(&c->t, "values of a block", err);

@@ -42,7 +42,7 @@ float *tape_output_gradient(struct tape *t, size_t i); /* to fill; NULL: it depe
 const struct tensor *tape_value(const struct tape *t, const char *name); /* any value, by name */
 
 enum fettle_status tape_forward(struct tape *t, struct err *err);
-enum fettle_status tape_backward(struct tape *t,
-				 struct err *err); /* gradients of outputs to those of weights */
+/* After that: from the gradients of outputs to those of weights. */
+enum fettle_status tape_backward(struct tape *t, struct err *err);
 
 #endif

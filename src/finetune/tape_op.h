@@ -48,8 +48,8 @@ struct tape_kind {
 	/* adds to the gradients of its inputs, where they have any */
 	enum fettle_status (*backward)(struct tape_step *s, struct err *err);
 };
-extern const struct tape_kind tape_maps[], tape_moves[], tape_reductions[],
-	tape_layers[]; /* each ends with a NULL */
+/* each ends with a NULL */
+extern const struct tape_kind tape_maps[], tape_moves[], tape_reductions[], tape_layers[];
 
 static inline size_t cell_count(const struct tape_cell *c)
 {

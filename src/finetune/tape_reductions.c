@@ -5,7 +5,7 @@
 
 #include "finetune/tape_op.h"
 
-/* ---- means: map[0] says to which output each input belongs ---- */
+/* ---- sums and means: map[0] says to which output each input belongs, p[0] is its share ---- */
 
 /* the output's shape with the reduced dimensions left in */
 static const char *reduced_shape(const struct tape_step *s, struct tensor *out)
@@ -44,7 +44,9 @@ static enum fettle_status mean_prepare(struct tape *t, struct tape_step *s, cons
 		*why = "has too many values";
 	if (!*why)
 		s->map[0] = tape_broadcast(t, &shape, &s->in[0]->t);
-	s->p[0] = (float)cell_count(s->out) / (float)cell_count(s->in[0]);
+	s->p[0] = 1;
+	if (strcmp(s->node->op, "ReduceSum") != 0)
+		s->p[0] = (float)cell_count(s->out) / (float)cell_count(s->in[0]);
 	return FETTLE_OK;
 }
 
@@ -52,13 +54,13 @@ static enum fettle_status mean_forward(struct tape_step *s, struct err *err)
 {
 	const float *x = cell_data(s->in[0]);
 	float *y = cell_data(s->out);
-	size_t i, n = cell_count(s->in[0]);
+	size_t i, n = cell_count(s->in[0]), outputs = cell_count(s->out);
 
 	(void)err;
-	memset(y, 0, cell_count(s->out) * sizeof(float));
+	memset(y, 0, outputs * sizeof(float));
 	for (i = 0; i < n; i++)
 		y[s->map[0] ? s->map[0][i] : i] += x[i];
-	for (i = 0; i < cell_count(s->out); i++)
+	for (i = 0; i < outputs; i++)
 		y[i] *= s->p[0];
 	return FETTLE_OK;
 }
@@ -161,10 +163,10 @@ static enum fettle_status max_forward(struct tape_step *s, struct err *err)
 
 static enum fettle_status max_backward(struct tape_step *s, struct err *err)
 {
-	size_t i;
+	size_t i, n = cell_count(s->out);
 
 	(void)err;
-	for (i = 0; i < cell_count(s->out); i++)
+	for (i = 0; i < n; i++)
 		s->in[0]->g[s->map[0][i]] += s->out->g[i];
 	return FETTLE_OK;
 }
@@ -392,6 +394,7 @@ static enum fettle_status batch_norm_backward(struct tape_step *s, struct err *e
 
 const struct tape_kind tape_reductions[] = {
 	{ "ReduceMean", mean_prepare, mean_forward, mean_backward },
+	{ "ReduceSum", mean_prepare, mean_forward, mean_backward },
 	{ "GlobalAveragePool", mean_prepare, mean_forward, mean_backward },
 	{ "MaxPool", pool_prepare, max_forward, max_backward },
 	{ "AveragePool", pool_prepare, average_forward, average_backward },

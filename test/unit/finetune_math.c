@@ -14,9 +14,8 @@ static void randomise(float *x, size_t n)
 		x[i] = (float)rng_normal(&rng);
 }
 
-/* input of the layer at an output's position and place in the patch; 0 outside */
-static double input_at(const struct layer *l, const float *x, size_t unit, size_t oy, size_t ox, size_t out,
-		       size_t place)
+/* where the input of the layer at an output's position and place in the patch lies; SIZE_MAX outside */
+static size_t input_place(const struct layer *l, size_t unit, size_t oy, size_t ox, size_t out, size_t place)
 {
 	const long c = (long)(place % l->ins + out / l->outs * l->ins);
 	const long kx = (long)(place / l->ins % l->kernel[1]), ky = (long)(place / l->ins / l->kernel[1]);
@@ -24,9 +23,16 @@ static double input_at(const struct layer *l, const float *x, size_t unit, size_
 	const long ix = (long)(ox * l->stride[1]) + kx * (long)l->dilation[1] - (long)l->pad[1];
 
 	if (iy < 0 || ix < 0 || iy >= (long)l->in[0] || ix >= (long)l->in[1])
-		return 0;
-	return x[unit * layer_x_size(l) + ((size_t)iy * l->in[1] + (size_t)ix) * l->groups * l->ins +
-		 (size_t)c];
+		return SIZE_MAX;
+	return unit * layer_x_size(l) + ((size_t)iy * l->in[1] + (size_t)ix) * l->groups * l->ins + (size_t)c;
+}
+
+static double input_at(const struct layer *l, const float *x, size_t unit, size_t oy, size_t ox, size_t out,
+		       size_t place)
+{
+	const size_t at = input_place(l, unit, oy, ox, out, place);
+
+	return at == SIZE_MAX ? 0 : (double)x[at];
 }
 
 struct sizes {
@@ -64,7 +70,7 @@ static void try_case(const struct sizes *s)
 	struct err err = ERR_INIT;
 	size_t k, u, oy, ox, o, p, outputs;
 	float *target;
-	double *dw, *db;
+	double *dw, *db, *dx;
 
 	l.ins = s->ins;
 	l.patch = s->ins * s->kernel[0] * s->kernel[1];
@@ -89,8 +95,11 @@ static void try_case(const struct sizes *s)
 	memcpy(target, m->y, UNITS * layer_y_size(&l) * sizeof(float));
 	dw = xcalloc(layer_weights(&l), sizeof(double));
 	db = xcalloc(outputs, sizeof(double));
+	dx = xcalloc(UNITS * layer_x_size(&l), sizeof(double));
+	assert_ok(math_want_dx(m, &l, &err), err);
 	assert_ok(math_residual(m, &err), err);
 	assert_ok(math_gradient(m, &err), err);
+	assert_ok(math_input_gradient(m, &err), err);
 	for (u = 0; u < UNITS; u++)
 		for (oy = 0; oy < l.out[0]; oy++)
 			for (ox = 0; ox < l.out[1]; ox++)
@@ -105,9 +114,14 @@ static void try_case(const struct sizes *s)
 						fail_msg("%s: residual %g, need %g", s->why, (double)m->y[at],
 							 r);
 					db[o] += r;
-					for (p = 0; p < l.patch; p++)
-						dw[o * l.patch + p] +=
-							r * input_at(&l, m->x, u, oy, ox, o, p);
+					for (p = 0; p < l.patch; p++) {
+						const size_t x = input_place(&l, u, oy, ox, o, p);
+
+						if (x == SIZE_MAX)
+							continue;
+						dw[o * l.patch + p] += r * m->x[x];
+						dx[x] += r * m->w[o * l.patch + p];
+					}
 				}
 	for (k = 0; k < layer_weights(&l); k++)
 		if (fabs(dw[k] - m->dw[k]) > 1e-3)
@@ -115,11 +129,15 @@ static void try_case(const struct sizes *s)
 	for (o = 0; o < outputs; o++)
 		if (fabs(db[o] - m->db[o]) > 1e-3)
 			fail_msg("%s: bias gradient %zu is %g, need %g", s->why, o, (double)m->db[o], db[o]);
+	for (k = 0; k < UNITS * layer_x_size(&l); k++)
+		if (fabs(dx[k] - m->dx[k]) > 1e-3)
+			fail_msg("%s: input gradient %zu is %g, need %g", s->why, k, (double)m->dx[k], dx[k]);
 	assert_true(m->seconds > 0);
 	math_free(m);
 	free(target);
 	free(dw);
 	free(db);
+	free(dx);
 }
 
 static void test_passes(void **state)
@@ -164,9 +182,42 @@ static void test_maps(void **state)
 	math_free(m);
 }
 
+static void test_product(void **state)
+{
+	float a[3 * 5], b[5 * 4], c[3 * 4], at[5 * 3], bt[4 * 5];
+	struct err err = ERR_INIT;
+	int turned, i, j, k;
+
+	(void)state;
+	randomise(a, 15);
+	randomise(b, 20);
+	for (i = 0; i < 3; i++)
+		for (k = 0; k < 5; k++)
+			at[k * 3 + i] = a[i * 5 + k];
+	for (j = 0; j < 4; j++)
+		for (k = 0; k < 5; k++)
+			bt[j * 5 + k] = b[k * 4 + j];
+	for (turned = 0; turned < 4; turned++) {
+		for (i = 0; i < 12; i++)
+			c[i] = 1; /* it is added up */
+		assert_ok(math_product(3, 4, 5, turned & 1 ? at : a, turned & 1, turned & 2 ? bt : b,
+				       turned & 2, c, &err),
+			  err);
+		for (i = 0; i < 3; i++)
+			for (j = 0; j < 4; j++) {
+				double want = 1;
+
+				for (k = 0; k < 5; k++)
+					want += (double)(a[i * 5 + k] * b[k * 4 + j]);
+				assert_float_equal(c[i * 4 + j], want, 1e-5);
+			}
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_passes), cmocka_unit_test(test_maps) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_passes), cmocka_unit_test(test_product),
+					    cmocka_unit_test(test_maps) };
 
 	rng_seed(&rng, 3);
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -181,6 +181,7 @@ static const struct graph graphs[] = {
 	ROWS("Div of what learns", "k = 9.0; d = Add(a, k); y = Div(a, d)", 0),
 	ROWS("ReduceMean without its dimension", "y = ReduceMean(a) axes=1,2 keepdims=0", 13),
 	ROWS("ReduceMean, axes as input", "k = [-1]; y = ReduceMean(a, k)", 18),
+	ROWS("ReduceSum", "k = [1]; y = ReduceSum(a, k) keepdims=0", 0),
 	ROWS("ReduceMean of all", "y = ReduceMean(a)", 13),
 	ROWS("Softmax", "y = Softmax(a)", 0),
 	ROWS("Softmax along another axis", "y = Softmax(a) axis=1", 0),
@@ -261,6 +262,49 @@ static void test_ops(void **state)
 	}
 }
 
+/* a pair of Q and DQ, of unsigned integers from 0 on: the gradient passes where nothing is cut off, by a loop of our own */
+static void test_straight_through(void **state)
+{
+	static const struct graph g = {
+		NULL,
+		"9x5",
+		"w = 5x4; a = MatMul(x, w); s = 0.002; q = QuantizeLinear(a, s); y = DequantizeLinear(q, s)",
+		{ "a" },
+		0
+	};
+	struct made b;
+	struct err err = ERR_INIT;
+	const float *a, *x;
+	float *out;
+	size_t r, o, k, passed = 0;
+
+	(void)state;
+	rng_seed(&rng, 12);
+	make(&b, &g);
+	assert_non_null(b.t);
+	assert_ok(tape_forward(b.t, &err), err);
+	check_values(&b, "Q and DQ");
+	a = tape_value(b.t, "a")->data;
+	x = b.in.data;
+	out = tape_output_gradient(b.t, 0);
+	for (k = 0; k < 36; k++)
+		out[k] = (float)rng_normal(&rng);
+	assert_ok(tape_backward(b.t, &err), err);
+	for (o = 0; o < 4; o++)
+		for (k = 0; k < 5; k++) {
+			double want = 0;
+
+			for (r = 0; r < 9; r++)
+				if (a[r * 4 + o] > -0.001f && a[r * 4 + o] < 0.511f) {
+					want += (double)(out[r * 4 + o] * x[r * 5 + k]);
+					passed += k == 0;
+				}
+			assert_float_equal(tape_layer(b.t, "a")->math->dw[o * 5 + k], want, 1e-4);
+		}
+	assert_true(passed > 5 && passed < 31);
+	made_release(&b);
+}
+
 /* what has no gradient is named */
 static void test_left(void **state)
 {
@@ -287,9 +331,99 @@ static void test_left(void **state)
 	}
 }
 
+/* how far apart the tape and the runtime are in one block, relative to the values; and that few differ by much */
+static void check_block(struct bed *b, struct model *m, const struct block *at)
+{
+	const struct finetune o = finetune_defaults(FINETUNE_ADAROUND);
+	char why[TAPE_WHY];
+	struct part p;
+	struct part_session s;
+	struct tape *t = NULL;
+	struct tensor want, *in;
+	struct err err = ERR_INIT;
+	double far = 0, all = 0;
+	size_t i, j;
+
+	assert_ok(part_open(&p, &b->source, &o, true, (size_t)at->first, (size_t)at->last + 1, m, &err), err);
+	assert_ok(part_session_open(&s, &p, m, &err), err);
+	in = xcalloc(s.m->n_inputs + 1, sizeof(*in));
+	for (i = 0; i < s.m->n_inputs; i++)
+		for (j = 0; j < p.n_inputs; j++)
+			if (strcmp(s.m->inputs[i].name, s.inputs[j]) == 0)
+				in[i] = p.v[0].in[j];
+	assert_ok(tape_new(&t, b->rt, s.m, in, NULL, 0, why, &err), err);
+	if (!t)
+		fail_msg("nodes %d to %d: %s", at->first, at->last, why);
+	assert_ok(tape_forward(t, &err), err);
+	assert_ok(part_run(&p, &s, 0, &want, &err), err);
+	assert_true(tensor_same_shape(tape_output(t, 0), &want));
+	for (i = 0; i < (size_t)tensor_count(&want); i++) {
+		const double d = tensor_get(tape_output(t, 0), i) - tensor_get(&want, i);
+
+		far += d * d;
+		all += tensor_get(&want, i) * tensor_get(&want, i);
+	}
+	if (!(far < 1e-5 * all))
+		fail_msg("nodes %d to %d: off by %g of %g", at->first, at->last, far, all);
+	tape_free(t);
+	free(in);
+	part_session_close(&s);
+	part_close(&p);
+}
+
+/* all blocks of a quantized model */
+static void check_blocks(struct bed *b)
+{
+	struct block *blocks;
+	bool *wanted = xcalloc(b->s->ops.n, sizeof(*wanted));
+	struct model *m = NULL;
+	struct err err = ERR_INIT;
+	size_t i, n;
+
+	for (i = 0; i < b->s->ops.n; i++)
+		wanted[i] = b->s->ops.v[i].rule && b->s->ops.v[i].rule->weight == 1;
+	n = block_list(b->s, wanted, &blocks);
+	assert_ok(quantize_rounded(b->z, &b->plan, NULL, NULL, &m, &err), err);
+	for (i = 0; i < n; i++)
+		check_block(b, m, &blocks[i]);
+	model_free(m);
+	free(blocks);
+	free(wanted);
+}
+
+static void test_blocks(void **state)
+{
+	static const char *const models[] = { "cnn", "mobilenet", "resnet_v2", "vit" };
+	const char *folder = getenv("FETTLE_MODELS") ? getenv("FETTLE_MODELS") : "../shared/models";
+	struct stat at;
+	struct bed b;
+	size_t i, seen = 0;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(models); i++) {
+		char *path = xstrfmt("%s/%s.onnx", folder, models[i]),
+		     *data = xstrfmt("%s/cifar10_calib.npz", folder);
+
+		if (stat(path, &at) == 0 && stat(data, &at) == 0) {
+			bed_load(&b, path, data, 16);
+			check_blocks(&b);
+			bed_close(&b);
+			seen++;
+		}
+		free(path);
+		free(data);
+	}
+	if (!seen) {
+		print_message("SKIPPED: no models in %s, and FETTLE_MODELS is not set\n", folder);
+		skip();
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_ops), cmocka_unit_test(test_left) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_ops),
+					    cmocka_unit_test(test_straight_through),
+					    cmocka_unit_test(test_left), cmocka_unit_test(test_blocks) };
 
 	return cmocka_run_group_tests(tests, begin, end);
 }
