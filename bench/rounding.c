@@ -4,8 +4,8 @@
  * Usage: rounding MODEL CALIB EVAL [LAYERS [ITERATIONS]]; LAYERS are spread over the model, 0: all of them
  *
  * rounding MODEL CALIB EVAL blocks [ALGORITHM [ITERATIONS]]: each block's output with weights to the nearest, rounded
- * op by op, and block by block, given the same input, on the samples held out; then the same for the whole model's
- * output, op by op and block by block throughout, on EVAL's samples.
+ * op by op, learned jointly, and as chosen of all those, given the same input, on the samples held out; then the
+ * whole model's output, op by op and block by block throughout, on EVAL's samples.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -127,6 +127,12 @@ static double error_of(struct bench *b, const struct rounding *r)
 	return e;
 }
 
+static void print_block(const struct finetune_block *b)
+{
+	printf("  %-34s %-34s %.3e %.3e %.3e %.3e%s %s\n", b->first, b->last, b->before, b->layered, b->joint,
+	       b->after, b->kept ? " kept" : "", b->left ? b->left : "");
+}
+
 static void compare_blocks(struct bench *b, enum finetune_algorithm a, size_t iterations)
 {
 	struct finetune_source src = { .rt = b->rt, .s = b->s, .feed = b->calib.feed, .threads = 1 };
@@ -146,9 +152,7 @@ static void compare_blocks(struct bench *b, enum finetune_algorithm a, size_t it
 		must(finetune(b->z, &b->plan, &src, &r, &report, &err));
 		seconds[g] = clock_now() - seconds[g];
 		for (i = 0; i < report.blocks.n; i++)
-			printf("  %-34s %-34s %.3e %.3e %.3e%s\n", report.blocks.v[i].first,
-			       report.blocks.v[i].last, report.blocks.v[i].before, report.blocks.v[i].layered,
-			       report.blocks.v[i].after, report.blocks.v[i].kept ? " kept" : "");
+			print_block(&report.blocks.v[i]);
 		e[1 + g] = error_of(b, r);
 		VEC_RELEASE(&report.ops);
 		VEC_RELEASE(&report.blocks);

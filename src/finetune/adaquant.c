@@ -87,31 +87,41 @@ static void settle(void *self)
 	}
 }
 
-enum fettle_status adaquant(struct work *w, struct err *err)
+static void learned_close(void *self)
+{
+	struct learned *q = self;
+
+	free(q->u);
+	free(q->gradient);
+	free(q->t);
+	free(q->t_gradient);
+	free(q->scale0);
+	adam_release(&q->adam_u);
+	adam_release(&q->adam_t);
+	free(q);
+}
+
+struct learner adaquant_open(struct work *w)
 {
 	const size_t outputs = layer_outputs(w->l);
-	struct learned q = { .w = w, .n = layer_weights(w->l), .n_scales = w->l->one_scale ? 1 : outputs };
-	struct learner f = { &q, hard_weights, learn_step, settle };
-	enum fettle_status st;
+	struct learned *q = xcalloc(1, sizeof(*q));
 	size_t i;
 
-	q.u = xcalloc(q.n, sizeof(float));
-	q.gradient = xcalloc(q.n, sizeof(float));
-	q.t = xcalloc(q.n_scales, sizeof(float));
-	q.t_gradient = xcalloc(q.n_scales, sizeof(float));
-	q.scale0 = xcalloc(outputs, sizeof(float));
-	memcpy(q.scale0, w->l->scale, outputs * sizeof(float));
-	adam_init(&q.adam_u, q.n);
-	adam_init(&q.adam_t, q.n_scales);
-	for (i = 0; i < q.n; i++)
-		q.u[i] = w->l->w[i] / w->l->scale[i / w->l->patch];
-	st = train(w, &f, err);
-	free(q.u);
-	free(q.gradient);
-	free(q.t);
-	free(q.t_gradient);
-	free(q.scale0);
-	adam_release(&q.adam_u);
-	adam_release(&q.adam_t);
-	return st;
+	q->w = w;
+	q->n = layer_weights(w->l);
+	q->n_scales = w->l->one_scale ? 1 : outputs;
+	q->u = xcalloc(q->n, sizeof(float));
+	q->gradient = xcalloc(q->n, sizeof(float));
+	q->t = xcalloc(q->n_scales, sizeof(float));
+	q->t_gradient = xcalloc(q->n_scales, sizeof(float));
+	q->scale0 = xcalloc(outputs, sizeof(float));
+	memcpy(q->scale0, w->l->scale, outputs * sizeof(float));
+	adam_init(&q->adam_u, q->n);
+	adam_init(&q->adam_t, q->n_scales);
+	for (i = 0; i < q->n; i++) {
+		q->u[i] = w->l->w[i] / w->l->scale[i / w->l->patch];
+		if (w->resume) /* half way to where it was rounded */
+			q->u[i] = (q->u[i] + w->l->level[i]) / 2;
+	}
+	return (struct learner){ q, hard_weights, learn_step, settle, learned_close };
 }

@@ -145,27 +145,38 @@ static void round_all(void *self)
 	}
 }
 
-enum fettle_status adaround(struct work *w, struct err *err)
+static void rounder_close(void *self)
 {
-	struct rounder r = { .w = w, .n = layer_weights(w->l) };
-	struct learner f = { &r, soft_weights, round_step, round_all };
-	float **all[] = { &r.v, &r.floor, &r.sigmoid, &r.gradient, &r.power };
-	enum fettle_status st;
+	struct rounder *r = self;
+
+	free(r->v);
+	free(r->floor);
+	free(r->sigmoid);
+	free(r->gradient);
+	free(r->power);
+	adam_release(&r->adam);
+	free(r);
+}
+
+struct learner adaround_open(struct work *w)
+{
+	struct rounder *r = xcalloc(1, sizeof(*r));
+	float **all[] = { &r->v, &r->floor, &r->sigmoid, &r->gradient, &r->power };
 	size_t i;
 
+	r->w = w;
+	r->n = layer_weights(w->l);
 	for (i = 0; i < ARRAY_LEN(all); i++)
-		*all[i] = xcalloc(r.n, sizeof(float));
-	adam_init(&r.adam, r.n);
-	for (i = 0; i < r.n; i++) {
+		*all[i] = xcalloc(r->n, sizeof(float));
+	adam_init(&r->adam, r->n);
+	for (i = 0; i < r->n; i++) {
 		const float x = w->l->w[i] / w->l->scale[i / w->l->patch];
-		const float h = x - floorf(x); /* where the soft weight is the fp32 one */
+		float h = x - floorf(x); /* where the soft weight is the fp32 one */
 
-		r.floor[i] = floorf(x);
-		r.v[i] = -logf(1.2f / (h + 0.1f) - 1);
+		if (w->resume) /* half way to where it was rounded */
+			h = (h + (w->l->level[i] > floorf(x))) / 2;
+		r->floor[i] = floorf(x);
+		r->v[i] = -logf(1.2f / (h + 0.1f) - 1);
 	}
-	st = train(w, &f, err);
-	for (i = 0; i < ARRAY_LEN(all); i++)
-		free(*all[i]);
-	adam_release(&r.adam);
-	return st;
+	return (struct learner){ r, soft_weights, round_step, round_all, rounder_close };
 }

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "finetune/part.h"
-
 void offers_init(struct offers *o, size_t nodes)
 {
 	int i;
@@ -102,23 +100,25 @@ bool find_aside(const struct subject *s, size_t node, const struct model *quanti
 /* ---- choosing ---- */
 
 struct chooser {
-	struct quantizer *q;
-	const struct qplan *plan;
-	struct part part;
-	const struct offers *offers;
+	struct block_work w;
 	struct rounding now; /* only points to what others own */
 	double error;        /* of that */
 };
 
-static enum fettle_status measure(struct chooser *c, double *out, struct err *err)
+enum fettle_status block_error(struct block_work *w, const struct rounding *r, double *out, struct err *err)
 {
 	struct model *m = NULL;
-	enum fettle_status st = quantize_rounded(c->q, c->plan, &c->now, NULL, &m, err);
+	enum fettle_status st = quantize_rounded(w->q, w->plan, r, NULL, &m, err);
 
 	if (!st)
-		st = part_error(&c->part, m, out, err);
+		st = part_error(&w->part, m, out, err);
 	model_free(m);
 	return st;
+}
+
+static enum fettle_status measure(struct chooser *c, double *out, struct err *err)
+{
+	return block_error(&c->w, &c->now, out, err);
 }
 
 /* the op takes what is best, given the others; *changed if that is not what it has */
@@ -130,11 +130,11 @@ static enum fettle_status choose(struct chooser *c, size_t node, bool *changed, 
 
 	*changed = false;
 	for (i = -1; i < N_OFFERS && !st; i++) {
-		struct rounded *offer = i < 0 ? NULL : c->offers->v[i]->v[node];
+		struct rounded *offer = i < 0 ? NULL : c->w.offers->v[i]->v[node];
 		double e = 0;
 
 		/* with SelectiveUpdate off nothing goes back to the nearest */
-		if (offer == best || (!offer && (i >= 0 || !c->plan->recipes.finetune.selective_update)))
+		if (offer == best || (!offer && (i >= 0 || !c->w.plan->recipes.finetune.selective_update)))
 			continue;
 		*at = offer;
 		st = measure(c, &e, err);
@@ -149,21 +149,22 @@ static enum fettle_status choose(struct chooser *c, size_t node, bool *changed, 
 }
 
 /* one op after the other, until all have looked and none has changed */
-static enum fettle_status choose_all(struct chooser *c, const struct block *b, struct err *err)
+static enum fettle_status choose_all(struct chooser *c, struct err *err)
 {
+	const struct block *b = c->w.b;
 	size_t ops = 0, idle = 0, i, k;
 	enum fettle_status st = FETTLE_OK;
 	bool changed;
 
 	for (i = (size_t)b->first; i <= (size_t)b->last; i++)
 		for (k = 0; k < N_OFFERS; k++)
-			if (c->offers->v[k]->v[i]) {
+			if (c->w.offers->v[k]->v[i]) {
 				ops++;
 				break;
 			}
 	/* the error falls with each change, so this ends */
 	for (i = (size_t)b->first; idle < ops && !st; i = i < (size_t)b->last ? i + 1 : (size_t)b->first) {
-		for (k = 0; k < N_OFFERS && !c->offers->v[k]->v[i];)
+		for (k = 0; k < N_OFFERS && !c->w.offers->v[k]->v[i];)
 			k++;
 		if (k == N_OFFERS)
 			continue;
@@ -173,9 +174,73 @@ static enum fettle_status choose_all(struct chooser *c, const struct block *b, s
 	return st;
 }
 
-static void forget(struct chooser *c, const struct block *b)
+static void forget(struct chooser *c)
 {
+	const struct block *b = c->w.b;
+
 	memset(c->now.v + b->first, 0, (size_t)(b->last - b->first + 1) * sizeof(struct rounded *));
+}
+
+/* all that have learned together take what they learned, if that is better; *out is the error then */
+static enum fettle_status try_joint(struct chooser *c, double *out, struct err *err)
+{
+	const struct rounding *joint = c->w.offers->v[OFFER_JOINT];
+	struct rounded **before = xcalloc(c->now.n, sizeof(*before));
+	enum fettle_status st;
+	size_t i;
+
+	memcpy(before, c->now.v, c->now.n * sizeof(*before));
+	for (i = 0; i < joint->n; i++)
+		if (joint->v[i])
+			c->now.v[i] = joint->v[i];
+	st = measure(c, out, err);
+	if (!st && *out < c->error)
+		c->error = *out;
+	else
+		memcpy(c->now.v, before, c->now.n * sizeof(*before));
+	free(before);
+	return st;
+}
+
+/*
+ * What the biases of ops gain when they have learned together is fitted again, op by op, so that each op's mean output is
+ * right: the block's error hardly shows that, but what comes after the block does.
+ */
+static enum fettle_status fit_joint(struct chooser *c, struct err *err)
+{
+	struct rounding *joint = c->w.offers->v[OFFER_JOINT], *all = rounding_new(joint->n);
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	part_empty(&c->w.part); /* two captures would not fit the cache */
+	for (i = 0; i < joint->n; i++)
+		all->v[i] = joint->v[i] ? joint->v[i] : c->now.v[i];
+	for (i = 0; i < joint->n && !st; i++) {
+		if (!joint->v[i])
+			continue;
+		st = finetune_shift(c->w.q, c->w.plan, c->w.part.source, all, i, err);
+		joint->v[i] = NULL;
+		if (!st && all->v[i])
+			rounding_set(joint, i, all->v[i]);
+	}
+	rounding_free(all);
+	return st;
+}
+
+/* learns together, and chooses again */
+static enum fettle_status learn_joint(struct chooser *c, struct finetune_block *report, struct err *err)
+{
+	enum fettle_status st = block_learn(&c->w, &c->now, &report->left, err);
+
+	if (st || report->left)
+		return st;
+	if (c->w.plan->recipes.finetune.update_bias)
+		st = fit_joint(c, err);
+	if (!st)
+		st = part_refill(&c->w.part, err);
+	if (!st)
+		st = try_joint(c, &report->joint, err);
+	return st ? st : choose_all(c, err);
 }
 
 enum fettle_status block_choose(struct quantizer *q, const struct qplan *plan,
@@ -183,17 +248,17 @@ enum fettle_status block_choose(struct quantizer *q, const struct qplan *plan,
 				const struct offers *o, struct model *quantized, struct rounding *r,
 				struct finetune_block *report, struct err *err)
 {
-	struct chooser c = { .q = q, .plan = plan, .offers = o, .now = { .n = r->n } };
+	struct chooser c = { .w = { .q = q, .plan = plan, .b = b, .offers = o }, .now = { .n = r->n } };
 	const size_t first = (size_t)b->first, end = (size_t)b->last + 1;
 	enum fettle_status st;
 	size_t i;
 
 	c.now.v = xcalloc(r->n, sizeof(struct rounded *));
 	memcpy(c.now.v, r->v, r->n * sizeof(struct rounded *));
-	st = part_open(&c.part, s, &plan->recipes.finetune, false, first, end, quantized, err);
+	st = part_open(&c.w.part, s, &plan->recipes.finetune, false, first, end, quantized, err);
 	if (st)
 		goto out;
-	forget(&c, b);
+	forget(&c);
 	st = measure(&c, &report->before, err);
 	for (i = first; i < end; i++)
 		if (r->v[i]) /* as was offered */
@@ -202,13 +267,15 @@ enum fettle_status block_choose(struct quantizer *q, const struct qplan *plan,
 		st = measure(&c, &report->layered, err);
 	c.error = report->layered;
 	if (!st)
-		st = choose_all(&c, b, err);
+		st = choose_all(&c, err);
+	if (!st)
+		st = learn_joint(&c, report, err);
 	if (st)
 		goto out;
 	report->after = c.error;
 	report->kept = plan->recipes.finetune.selective_update && !(c.error < report->before);
 	if (report->kept)
-		forget(&c, b);
+		forget(&c);
 	for (i = first; i < end; i++) {
 		if (!c.now.v[i])
 			r->v[i] = NULL;
@@ -216,7 +283,7 @@ enum fettle_status block_choose(struct quantizer *q, const struct qplan *plan,
 			rounding_set(r, i, c.now.v[i]);
 	}
 out:
-	part_close(&c.part);
+	part_close(&c.w.part);
 	free(c.now.v);
 	return st;
 }

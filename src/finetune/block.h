@@ -1,12 +1,14 @@
 /*
  * Block by block (Granularity: block): once its ops are rounded one by one, a block's ops choose again, among several
  * roundings each, by what the whole block puts out in the quantized model: one op after the other takes what makes
- * the block's error least, given the others, until none changes its mind.
+ * the block's error least, given the others, until none changes its mind. Then they learn together by gradient
+ * (block_train.c), from what they chose on; if what they learned is better they all take it, and choose once more. The error
+ * on samples held out only falls in all of this. A block that holds an op without a gradient (tape.h) skips the learning.
  */
 #ifndef FINETUNE_BLOCK_H
 #define FINETUNE_BLOCK_H
 
-#include "finetune/capture.h"
+#include "finetune/part.h"
 
 /*
  * The graph in blocks: transformer blocks, and elsewhere what lies between values through which everything passes;
@@ -22,6 +24,7 @@ enum offer {
 	OFFER_TUNED, /* by the algorithm */
 	OFFER_GRAM,  /* by gram, where another algorithm was asked for */
 	OFFER_ASIDE, /* by gram, so that it makes up for the error of what is added behind it, too */
+	OFFER_JOINT, /* by the algorithm, together with the block's other ops */
 	N_OFFERS
 };
 struct offers {
@@ -32,6 +35,25 @@ void offers_release(struct offers *o);
 
 /* What is added behind an op, in the model and in the quantized one; false: nothing. */
 bool find_aside(const struct subject *s, size_t node, const struct model *quantized, struct aside *out);
+
+/* A block of a model that is being rounded. */
+struct block_work {
+	struct quantizer *q;
+	const struct qplan *plan;
+	const struct block *b;
+	struct part part;
+	const struct offers *offers;
+};
+/* The error of what the block puts out. */
+enum fettle_status block_error(struct block_work *w, const struct rounding *r, double *out, struct err *err);
+
+/*
+ * block_train.c: the ops that have an offer by the algorithm learn again, now all together, from the error of what the
+ * block puts out; `now` has what is rounded by then. Makes the offers OFFER_JOINT, or says why not: *left is the
+ * subject's. With EarlyStop what is best on samples held out is offered.
+ */
+enum fettle_status block_learn(struct block_work *w, const struct rounding *now, const char **left,
+			       struct err *err);
 
 /*
  * Starts from `r`, which has the ops rounded one by one, and changes those of the block there. `quantized` was made

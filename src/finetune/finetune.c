@@ -54,24 +54,15 @@ static size_t units_per_sample(const struct capture *c)
 
 static enum fettle_status solve(struct work *w, struct err *err)
 {
+	struct learner f;
 	enum fettle_status st;
 
 	if (w->o->algorithm == FINETUNE_GRAM)
 		return gram(w, err);
-	st = w->o->algorithm == FINETUNE_ADAROUND ? adaround(w, err) : adaquant(w, err);
+	f = learner_open(w);
+	st = train(w, &f, err);
+	f.close(f.self);
 	return st ? st : fit_shift(w, err);
-}
-
-/* do the biases fit 32 bits? quantize() widens scales for that, but not those that were chosen here */
-static bool biases_fit(const struct layer *l)
-{
-	size_t o;
-
-	for (o = 0; o < layer_outputs(l); o++)
-		if (!(fabs((double)l->bias[o] + l->shift[o]) <=
-		      2.1e9 * (double)l->input.scale * (double)l->scale[o]))
-			return false;
-	return true;
 }
 
 /* the layer, tuned; r->kept says whether it had better stay as it was */
@@ -96,7 +87,7 @@ static enum fettle_status tune_layer(struct work *w, struct finetune_op *r, stru
 		st = work_error(w, p->held, p->n, &r->after, err);
 	if (!st)
 		st = work_error(w, 0, p->n_train, &r->train_after, err);
-	r->kept = !st && ((w->o->selective_update && !(r->after < r->before)) || !biases_fit(w->l));
+	r->kept = !st && ((w->o->selective_update && !(r->after < r->before)) || !layer_biases_fit(w->l));
 	return st;
 }
 
@@ -164,6 +155,38 @@ out:
 	return st;
 }
 
+enum fettle_status finetune_shift(struct quantizer *q, const struct qplan *plan,
+				  const struct finetune_source *s, struct rounding *r, size_t node,
+				  struct err *err)
+{
+	struct finetune o = plan->recipes.finetune;
+	struct trace *traces = xcalloc(r->n, sizeof(*traces));
+	struct capture c = { .bytes = 0 };
+	struct layer l = { .name = NULL };
+	struct work w = { .c = &c, .l = &l, .o = &o };
+	struct model *m = NULL;
+	enum fettle_status st;
+
+	o.drop_ratio = 1;
+	st = quantize_rounded(q, plan, r, traces, &m, err);
+	if (!st)
+		st = layer_open(&l, s->s, node, &traces[node], &plan->ops[node].weight, err);
+	if (!st)
+		st = work_open(&w, s, node, m, traces[node].input, NULL, err);
+	if (!st)
+		st = fit_shift(&w, err);
+	if (!st && layer_biases_fit(&l))
+		layer_store(&l, r, node);
+	else if (!st)
+		r->v[node] = NULL;
+	math_free(w.m);
+	capture_close(&c);
+	layer_release(&l);
+	model_free(m);
+	free(traces);
+	return st;
+}
+
 /* One run over a model. */
 struct tuner {
 	struct quantizer *q;
@@ -183,7 +206,7 @@ static bool gram_fits(const struct tuner *t, const struct layer *l)
 
 static void offer(struct tuner *t, const struct layer *l, size_t node, enum offer as)
 {
-	if (biases_fit(l))
+	if (layer_biases_fit(l))
 		layer_store(l, t->offers.v[as], node);
 }
 

@@ -8,13 +8,15 @@
  *           programming", arXiv:2006.10518 (weights, scale and bias; inputs keep their scale)
  * gram      our own: coordinate descent on the Gram matrix of the inputs; see gram.c
  *
- * With Granularity "block" ops then choose again, by what their block puts out; see block.h.
+ * With Granularity "block" the ops of a block then learn once more, all together, from the error of what the block
+ * puts out (adaround and adaquant; gram has no gradient), and choose among all their roundings by that; see block.h.
  *
  * Left alone are ops that share their weight with another, a ConvTranspose that crops its output, and (by gram)
  * those whose Gram matrix is larger than both the cache and 64 MB.
  *
  * A layer's samples are kept under the cache's bytes. Where they do not fit, batches are run again: gram needs
- * one pass; adaround and adaquant learn on one window of batches after the other, in up to eight rounds.
+ * one pass; adaround and adaquant learn on one window of batches after the other, in up to eight rounds. So do
+ * blocks; what one iteration needs of a block comes on top, and is the same however many samples there are.
  */
 #ifndef FINETUNE_FINETUNE_H
 #define FINETUNE_FINETUNE_H
@@ -45,11 +47,12 @@ struct finetune_op {
 
 /*
  * What became of a block (Granularity: block). Errors are of what it puts out, as above: with weights rounded to the
- * nearest, with those of its ops as they are one by one, and with what it chose.
+ * nearest, with those of its ops as they are one by one, as learned together, and with what it chose.
  */
 struct finetune_block {
 	const char *first, *last; /* ops */
-	double before, layered, after;
+	const char *left;         /* why its ops did not learn together; NULL: they did */
+	double before, layered, joint, after;
 	bool kept; /* it got no better: all its weights are the old ones */
 };
 
@@ -72,5 +75,13 @@ enum fettle_status finetune(struct quantizer *q, const struct qplan *plan, const
 enum fettle_status finetune_error(struct quantizer *q, const struct qplan *plan,
 				  const struct finetune_source *s, const struct rounding *r, size_t node,
 				  double *out, struct err *err);
+
+/*
+ * Fits what an op's bias gains to the levels that a rounding has for it, given all else in the rounding. Where the bias
+ * then is too large for 32 bits the op is left to the nearest.
+ */
+enum fettle_status finetune_shift(struct quantizer *q, const struct qplan *plan,
+				  const struct finetune_source *s, struct rounding *r, size_t node,
+				  struct err *err);
 
 #endif

@@ -168,6 +168,18 @@ enum fettle_status layer_open(struct layer *l, const struct subject *s, size_t n
 	return FETTLE_OK;
 }
 
+void layer_plain(struct layer *l, const struct node *n, const struct tensor *w)
+{
+	size_t o, p;
+
+	*l = (struct layer){ .name = n->name };
+	find_layout(l, n, w);
+	l->w = arena_alloc(&l->arena, layer_weights(l) * sizeof(float));
+	for (o = 0; o < layer_outputs(l); o++)
+		for (p = 0; p < l->patch; p++)
+			l->w[o * l->patch + p] = ((const float *)w->data)[place(l, o, p)];
+}
+
 void layer_release(struct layer *l)
 {
 	arena_release(&l->arena);
@@ -248,6 +260,17 @@ size_t layer_inputs(const struct layer *l, size_t **out)
 				(*out)[at++] = (z * l->spread[0] * l->in[1] + y * l->spread[1]) * l->in[2] +
 					       x * l->spread[2];
 	return at;
+}
+
+bool layer_biases_fit(const struct layer *l)
+{
+	size_t o;
+
+	for (o = 0; o < layer_outputs(l); o++)
+		if (!(fabs((double)l->bias[o] + l->shift[o]) <=
+		      2.1e9 * (double)l->input.scale * (double)l->scale[o]))
+			return false;
+	return true;
 }
 
 void layer_store(const struct layer *l, struct rounding *r, size_t node)

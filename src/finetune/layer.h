@@ -50,6 +50,8 @@ enum fettle_status layer_open(struct layer *l, const struct subject *s, size_t n
 			      const struct qsetting *weight, struct err *err);
 enum fettle_status layer_shape(struct layer *l, const struct node *n, const struct tensor *x,
 			       const struct tensor *y, struct err *err);
+/* Nothing but the layout, and as `w` a constant of the op's: for ops that are not rounded. Shaped as above. */
+void layer_plain(struct layer *l, const struct node *n, const struct tensor *w);
 void layer_release(struct layer *l);
 /* Levels and scales as they were in the beginning, and no shifts. */
 void layer_reset(struct layer *l);
@@ -82,6 +84,8 @@ static inline size_t layer_y_size(const struct layer *l)
 /* How many places the model has for inputs of a channel, and where each of them is in our layout; free the array. */
 size_t layer_inputs(const struct layer *l, size_t **out);
 
+/* Do the biases fit 32 bits? quantize() widens scales for that, but not those that were chosen here. */
+bool layer_biases_fit(const struct layer *l);
 /* Levels, scales and shifts as they are now, for quantize_rounded(). */
 void layer_store(const struct layer *l, struct rounding *r, size_t node);
 

@@ -28,6 +28,7 @@ struct math_primitives {
 	struct sequence gradient; /* the pass, gradients in ours */
 	struct sequence more;     /* another pass, its gradients added to those in oneDNN's order; its db: */
 	float *more_db;
+	struct sequence input_gradient;
 	struct step maps[N_MATH_MAPS];
 	dnnl_memory_t x, target; /* their data are given with each call */
 	size_t outputs;
@@ -488,6 +489,7 @@ void math_free(struct layer_math *m)
 	release_sequence(&p->residual);
 	release_sequence(&p->gradient);
 	release_sequence(&p->more);
+	release_sequence(&p->input_gradient);
 	for (i = 0; i < N_MATH_MAPS; i++)
 		dnnl_primitive_destroy(p->maps[i].primitive);
 	for (i = 0; i < p->memories.n; i++)
@@ -583,6 +585,86 @@ enum fettle_status math_learn(struct layer_math *m, const struct math_units *u, 
 		st = execute(m, p->gradient.v + 1, 1, err);
 	m->seconds += cpu_now() - start;
 	return st;
+}
+
+static dnnl_status_t backward_data_desc(const struct layer *l, const struct geometry *s, union descriptor *d)
+{
+	if (l->is_matrix)
+		return dnnl_inner_product_backward_data_desc_init(&d->product, &s->any_x, &s->any_w,
+								  &s->any_y);
+	return dnnl_dilated_convolution_backward_data_desc_init(&d->conv, dnnl_convolution_direct, &s->any_x,
+								&s->any_w, &s->any_y, s->stride, s->dilate,
+								s->pad, s->pad_end);
+}
+
+/* w in the order that the primitive likes, then the primitive */
+static enum fettle_status make_input_gradient(struct layer_math *m, const struct geometry *s,
+					      const_dnnl_primitive_desc_t pd, struct err *err)
+{
+	struct math_primitives *p = m->p;
+	dnnl_memory_t plain = NULL, w = NULL, dx = NULL, y = NULL;
+	enum fettle_status st;
+	struct step *run;
+
+	st = memory(p, &s->plain_w, m->w, &plain, err);
+	if (!st)
+		st = memory(p, &s->plain_x, m->dx, &dx, err);
+	if (!st)
+		st = memory(p, &s->plain_y, m->y, &y, err);
+	if (!st)
+		st = memory(p, dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0), NULL, &w, err);
+	if (!st)
+		st = add_reorder(p, &p->input_gradient, plain, w, NULL, err);
+	if (!st)
+		st = add_step(&p->input_gradient, pd, err);
+	if (st)
+		return st;
+	run = &p->input_gradient.v[p->input_gradient.n - 1];
+	add_arg(run, DNNL_ARG_DIFF_DST, y);
+	add_arg(run, DNNL_ARG_WEIGHTS, w);
+	add_arg(run, DNNL_ARG_DIFF_SRC, dx);
+	return FETTLE_OK;
+}
+
+enum fettle_status math_want_dx(struct layer_math *m, const struct layer *l, struct err *err)
+{
+	dnnl_primitive_desc_t forward = NULL, pd = NULL;
+	union descriptor d;
+	struct geometry s;
+	enum fettle_status st;
+
+	st = describe(l, m->n, &s, err);
+	if (!st)
+		st = buffer(m->p, m->n * layer_x_size(l) * sizeof(float), &m->dx, err);
+	if (!st)
+		st = check(forward_desc(l, &s, &d), "make a layer", err);
+	if (!st)
+		st = check(dnnl_primitive_desc_create(&forward, &d, NULL, m->p->engine, NULL), "make a layer",
+			   err);
+	if (!st)
+		st = check(backward_data_desc(l, &s, &d), "make a layer", err);
+	if (!st)
+		st = check(dnnl_primitive_desc_create(&pd, &d, NULL, m->p->engine, forward), "make a layer",
+			   err);
+	if (!st)
+		st = make_input_gradient(m, &s, pd, err);
+	dnnl_primitive_desc_destroy(pd);
+	dnnl_primitive_desc_destroy(forward);
+	return st;
+}
+
+enum fettle_status math_input_gradient(struct layer_math *m, struct err *err)
+{
+	return run(m, m->p->input_gradient.v, m->p->input_gradient.n, err);
+}
+
+enum fettle_status math_product(size_t rows, size_t columns, size_t inner, const float *a, bool a_turned,
+				const float *b, bool b_turned, float *c, struct err *err)
+{
+	return check(dnnl_sgemm(a_turned ? 'T' : 'N', b_turned ? 'T' : 'N', (int64_t)rows, (int64_t)columns,
+				(int64_t)inner, 1, a, (int64_t)(a_turned ? rows : inner), b,
+				(int64_t)(b_turned ? inner : columns), 1, c, (int64_t)columns),
+		     "multiply matrices", err);
 }
 
 enum fettle_status math_map(struct layer_math *m, enum math_map f, float *in, float *out, struct err *err)

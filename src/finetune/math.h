@@ -17,6 +17,7 @@ struct layer_math {
 	float *y;       /* residuals */
 	float *w, *b;   /* weights and biases, real numbers */
 	float *dw, *db; /* gradients of half the sum of squared residuals */
+	float *dx;      /* likewise; NULL unless asked for by math_want_dx() */
 	double seconds; /* spent in oneDNN's primitives */
 	struct math_primitives *p;
 };
@@ -29,6 +30,14 @@ enum fettle_status math_residual(struct layer_math *m, const struct math_units *
 enum fettle_status math_gradient(struct layer_math *m, struct err *err); /* after that: dw and db */
 /* both n times over, with the same w and b: dw and db in all */
 enum fettle_status math_learn(struct layer_math *m, const struct math_units *u, size_t n, struct err *err);
+
+/* For layers with others before them: y's are then gradients, whatever they are of. */
+enum fettle_status math_want_dx(struct layer_math *m, const struct layer *l, struct err *err);
+enum fettle_status math_input_gradient(struct layer_math *m, struct err *err); /* dx, from y and w */
+
+/* c += a b, rows x inner times inner x columns, each as it lies or (a_turned, b_turned) transposed */
+enum fettle_status math_product(size_t rows, size_t columns, size_t inner, const float *a, bool a_turned,
+				const float *b, bool b_turned, float *c, struct err *err);
 
 /* out = f(in), for as many numbers as there are weights */
 enum math_map { MAP_LOGISTIC, MAP_LOG, MAP_EXP, N_MATH_MAPS };

@@ -27,10 +27,9 @@ struct work {
 	uint64_t seed; /* of this layer */
 	size_t run;    /* units that make up a sample */
 	size_t passes; /* of m, for an iteration's samples */
+	bool resume;   /* learning starts at the layer's levels, not at its fp32 weights */
 };
 
-enum fettle_status adaround(struct work *w, struct err *err);
-enum fettle_status adaquant(struct work *w, struct err *err);
 enum fettle_status gram(struct work *w, struct err *err);
 size_t gram_bytes(const struct layer *l); /* that it needs beside the samples */
 
@@ -50,8 +49,26 @@ struct learner {
 				   struct err *err);
 	/* writes what was learned to the layer */
 	void (*settle)(void *self);
+	void (*close)(void *self);
 };
+/* `w` must outlive them; of it they use l, m, o and resume. */
+struct learner adaround_open(struct work *w);
+struct learner adaquant_open(struct work *w);
+static inline struct learner learner_open(struct work *w)
+{
+	return w->o->algorithm == FINETUNE_ADAROUND ? adaround_open(w) : adaquant_open(w);
+}
 enum fettle_status train(struct work *w, const struct learner *f, struct err *err);
+
+/*
+ * Where `fit` of all batches fit the budget at once: how many iterations to learn on those before it is the next ones'
+ * turn, so that none has the last word alone.
+ */
+size_t stretch_length(const struct finetune *o, size_t batches, size_t fit);
+
+/* Numbers that fade away (moments of settled weights) are taken for zero; the CPU is slow with what is nearly that. */
+unsigned flush_tiny(void); /* returns what to set again: */
+void flush_as(unsigned before);
 
 /* Adam (arXiv:1412.6980) for n numbers. */
 struct adam {

@@ -159,14 +159,20 @@ void part_session_close(struct part_session *s)
 
 /* ---- what it is fed ---- */
 
+static void drop_value(struct part *p, struct tensor *t)
+{
+	p->bytes -= t->data ? tensor_bytes(t) : 0;
+	tensor_free(t);
+}
+
 static void drop(struct part *p, struct part_batch *b)
 {
 	size_t i;
 
 	for (i = 0; i < p->n_inputs && b->in; i++)
-		tensor_free(&b->in[i]);
+		drop_value(p, &b->in[i]);
 	for (i = 0; i < p->n_outputs && b->out; i++)
-		tensor_free(&b->out[i]);
+		drop_value(p, &b->out[i]);
 	free(b->in);
 	free(b->out);
 	b->in = b->out = NULL;
@@ -183,24 +189,24 @@ static enum fettle_status copy_all(struct tensor **to, const struct tensor *from
 		(*to)[i] = from[i];
 		(*to)[i].data = NULL;
 		st = tensor_alloc(&(*to)[i], "values of a block", err);
-		if (!st)
-			memcpy((*to)[i].data, from[i].data, tensor_bytes(&from[i]));
+		if (st)
+			break;
+		memcpy((*to)[i].data, from[i].data, tensor_bytes(&from[i]));
 		*bytes += tensor_bytes(&from[i]);
 	}
 	return st;
 }
 
-/* runs held-out batch k through what is before the part, and through fp32; the caller drops it if it must not stay */
-static enum fettle_status run_batch(struct part *p, size_t k, size_t *bytes, struct err *err)
+/* runs batch k through what is before the part, and through fp32; the caller drops it if it must not stay */
+static enum fettle_status run_batch(struct part *p, size_t k, struct err *err)
 {
 	struct part_batch *b = &p->v[k];
 	struct tensor *in = xcalloc(p->n_inputs + 1, sizeof(*in)),
 		      *out = xcalloc(p->n_outputs + 1, sizeof(*out));
-	const size_t at = p->split.held + k, left = p->split.samples - at * p->split.per_batch;
+	const size_t left = p->split.samples - k * p->split.per_batch;
 	enum fettle_status st;
 
-	*bytes = 0;
-	st = feed_read(p->source->feed, at, &p->raw, err);
+	st = feed_read(p->source->feed, k, &p->raw, err);
 	if (!st)
 		st = session_run(p->sessions[QUANTIZED], p->raw.inputs, in, err);
 	if (!st)
@@ -208,38 +214,70 @@ static enum fettle_status run_batch(struct part *p, size_t k, size_t *bytes, str
 	if (!st) {
 		b->rows = p->raw.n;
 		b->valid = p->raw.valid < left ? p->raw.valid : left;
-		st = copy_all(&b->in, in, p->n_inputs, bytes, err);
+		st = copy_all(&b->in, in, p->n_inputs, &p->bytes, err);
 	}
 	if (!st)
-		st = copy_all(&b->out, out, p->n_outputs, bytes, err);
+		st = copy_all(&b->out, out, p->n_outputs, &p->bytes, err);
 	free(in);
 	free(out);
 	return st;
 }
 
-/* runs each batch once, to keep what fits and to see which dimensions differ */
-static enum fettle_status fill(struct part *p, struct err *err)
+/* where a batch differs from those before it the dimension is open; the number of samples always is, if the model's is */
+static void widen(struct part *p, size_t k)
 {
-	const size_t n = p->split.n - p->split.held;
-	enum fettle_status st = FETTLE_OK;
-	size_t k, i, bytes;
+	const struct model *m = p->source->s->m;
+	const bool open = m->n_inputs && m->inputs[0].type.rank > 0 && m->inputs[0].type.dims[0] < 0;
+	size_t i;
 	int d;
 
-	for (k = 0; k < n && !st; k++) {
-		st = run_batch(p, k, &bytes, err);
-		for (i = 0; i < p->n_inputs && !st; i++) {
-			if (k == 0)
-				p->inputs[i] = p->v[k].in[i];
-			p->inputs[i].data = NULL;
-			for (d = 0; d < p->inputs[i].rank; d++)
-				if (p->inputs[i].dims[d] != p->v[k].in[i].dims[d])
-					p->inputs[i].dims[d] = -1;
-		}
-		if (st || p->bytes + bytes > capture_budget(p->source))
-			drop(p, &p->v[k]);
-		else
-			p->bytes += bytes;
+	for (i = 0; i < p->n_inputs; i++) {
+		const struct tensor *t = &p->v[k].in[i];
+
+		if (p->inputs[i].dtype == DT_NONE)
+			p->inputs[i] = *t;
+		p->inputs[i].data = NULL;
+		for (d = 0; d < t->rank; d++)
+			if (p->inputs[i].dims[d] != t->dims[d] || (d == 0 && open))
+				p->inputs[i].dims[d] = -1;
 	}
+}
+
+enum fettle_status part_refill(struct part *p, struct err *err)
+{
+	enum fettle_status st = FETTLE_OK;
+	size_t k;
+
+	for (k = p->judged; k < p->split.n && !st; k++) {
+		if (p->v[k].in)
+			continue;
+		st = run_batch(p, k, err);
+		if (!st)
+			widen(p, k);
+		if (st || p->bytes > capture_budget(p->source))
+			drop(p, &p->v[k]);
+	}
+	return st;
+}
+
+enum fettle_status part_window(struct part *p, size_t first, size_t end, size_t *n, struct err *err)
+{
+	enum fettle_status st = FETTLE_OK;
+	size_t k, i;
+
+	for (k = first; k < end && !st; k++) {
+		if (p->v[k].in)
+			continue;
+		st = run_batch(p, k, err);
+		for (i = 0; i < p->split.n && p->bytes > capture_budget(p->source); i++)
+			if (i < first || i > k)
+				drop(p, &p->v[i]);
+		if (p->bytes > capture_budget(p->source) && k > first) {
+			drop(p, &p->v[k]);
+			break;
+		}
+	}
+	*n = k - first;
 	return st;
 }
 
@@ -281,19 +319,18 @@ enum fettle_status part_open(struct part *p, const struct finetune_source *s, co
 	st = capture_split(s, o, &p->raw, &p->split, err);
 	if (st)
 		goto out;
-	if (all)
-		p->split.held = 0;
+	p->judged = all ? 0 : p->split.held;
 	find_ends(p);
 	p->n_inputs = locate(p, quantized, &cut, &outputs);
 	p->inputs = xcalloc(p->n_inputs + 1, sizeof(*p->inputs));
-	p->v = xcalloc(p->split.n - p->split.held, sizeof(*p->v));
+	p->v = xcalloc(p->split.n, sizeof(*p->v));
 	st = capture_session(s, quantized, cut, p->n_inputs, &p->models[QUANTIZED], &p->sessions[QUANTIZED],
 			     err);
 	if (!st)
 		st = capture_session(s, s->s->m, p->outputs, p->n_outputs, &p->models[FP32],
 				     &p->sessions[FP32], err);
 	if (!st)
-		st = fill(p, err);
+		st = part_refill(p, err);
 out:
 	free(cut);
 	free(outputs);
@@ -302,13 +339,19 @@ out:
 	return st;
 }
 
-void part_close(struct part *p)
+void part_empty(struct part *p)
 {
 	size_t k;
+
+	for (k = 0; p->v && k < p->split.n; k++)
+		drop(p, &p->v[k]);
+}
+
+void part_close(struct part *p)
+{
 	int i;
 
-	for (k = 0; p->v && k < p->split.n - p->split.held; k++)
-		drop(p, &p->v[k]);
+	part_empty(p);
 	free(p->v);
 	free(p->inputs);
 	free(p->outputs);
@@ -367,13 +410,13 @@ enum fettle_status part_error(struct part *p, struct model *quantized, double *o
 	struct tensor *got = xcalloc(p->n_outputs + 1, sizeof(*got));
 	struct part_session s;
 	enum fettle_status st = part_session_open(&s, p, quantized, err);
-	size_t k, i, bytes;
+	size_t k, i;
 
-	for (k = 0; k < p->split.n - p->split.held && !st; k++) {
+	for (k = p->judged; k < p->split.n && !st; k++) {
 		const bool at_hand = p->v[k].in;
 
 		if (!at_hand)
-			st = run_batch(p, k, &bytes, err);
+			st = run_batch(p, k, err);
 		if (!st)
 			st = part_run(p, &s, k, got, err);
 		if (!st)

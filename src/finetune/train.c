@@ -153,21 +153,16 @@ static enum fettle_status look(struct work *w, const struct learner *f, struct w
 	return FETTLE_OK;
 }
 
-/*
- * Where all batches fit the budget there is one window. Else windows take turns, in rounds of some hundred
- * iterations each, so that none has the last word alone.
- */
-static size_t stretch_length(const struct work *w, size_t fit)
+size_t stretch_length(const struct finetune *o, size_t batches, size_t fit)
 {
-	const size_t all = w->o->iterations, windows = (w->c->split.n_train + fit - 1) / fit;
+	const size_t all = o->iterations, windows = (batches + fit - 1) / fit;
 	size_t rounds = all / (windows * 200);
 
 	rounds = rounds > 8 ? 8 : rounds ? rounds : 1;
 	return windows == 1 ? all : (all + windows * rounds - 1) / (windows * rounds);
 }
 
-/* Numbers that fade away (moments of settled weights) are taken for zero; the CPU is slow with what is nearly that. */
-static unsigned flush_tiny(void)
+unsigned flush_tiny(void)
 {
 #ifdef __SSE__
 	unsigned before = _mm_getcsr();
@@ -179,7 +174,7 @@ static unsigned flush_tiny(void)
 #endif
 }
 
-static void flush_as(unsigned before)
+void flush_as(unsigned before)
 {
 #ifdef __SSE__
 	_mm_setcsr(before);
@@ -203,7 +198,7 @@ enum fettle_status train(struct work *w, const struct learner *f, struct err *er
 		size_t i, length;
 
 		st = capture_window(w->c, s.first, w->c->split.n_train, &s.n, err);
-		length = st ? 0 : stretch_length(w, s.n);
+		length = st ? 0 : stretch_length(w->o, w->c->split.n_train, s.n);
 		for (i = 0; i < length && s.done < all && !st && !stop; i++) {
 			st = iterate(&s, err);
 			/* before the end of annealing rounding is not settled: only then it is worth looking */

@@ -252,6 +252,7 @@ enum fettle_status emit_weights(struct job *j, size_t i, struct node *n, float i
 	if (!st && j->traces) {
 		j->traces[i].w = w;
 		j->traces[i].takes_shift = takes_shift(j, i);
+		j->traces[i].node = n;
 	}
 	if (!st && matmul && node_int(n, "transB", 0)) {
 		form.axis = 1;

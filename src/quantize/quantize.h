@@ -44,6 +44,7 @@ struct trace {
 	const struct qweight
 		*w;       /* the weight, in the float one's layout; the quantizer's, or the rounding's */
 	bool takes_shift; /* has a bias, or room for one */
+	const struct node *node; /* it, in the model that was made */
 };
 
 /*

@@ -117,10 +117,10 @@ static void check_part(struct bed *b, struct model *m, int first, int last)
 	assert_ok(part_open(&p, &b->source, &o, false, (size_t)first, (size_t)last + 1, m, &err), err);
 	assert_int_equal(p.n_outputs, 1);
 	assert_ok(part_session_open(&s, &p, m, &err), err);
-	for (k = 0; k < p.split.n - p.split.held; k++) {
+	for (k = p.split.held; k < p.split.n; k++) {
 		assert_ok(part_run(&p, &s, k, &out, &err), err);
-		run_whole(b, m, s.outputs[0], p.split.held + k, &whole);
-		run_whole(b, b->s->m, fp32, p.split.held + k, &want);
+		run_whole(b, m, s.outputs[0], k, &whole);
+		run_whole(b, b->s->m, fp32, k, &want);
 		assert_true(tensor_same_shape(&out, &whole));
 		assert_memory_equal(out.data, whole.data, tensor_bytes(&out));
 		sum += squares(&whole, &want);
@@ -166,6 +166,7 @@ static double check_blocks(const struct finetune_report *report)
 
 		assert_true(b->before > 0);
 		assert_true(b->after <= b->layered);
+		assert_true(b->left || (b->joint > 0 && b->after <= b->joint));
 		assert_true(b->kept == !(b->after < b->before));
 		gain += log(b->after / b->layered);
 	}
@@ -212,6 +213,106 @@ static void test_methods(void **state)
 		VEC_RELEASE(&report.blocks);
 	}
 	bed_close(&b);
+}
+
+/*
+ * Four branches whose weights, but for one that meets only zeros, are a step or two of the integers: each branch alone
+ * can do no better than round them, but together their errors can make up for each other. The Relu stands between, so
+ * no op sees what is added to it.
+ */
+#define BRANCH(n)                                                                                            \
+	"big" n " = 8x1x1x1; s" n " = 8x2x1x1; t" n " = Mul(s" n ", k); w" n " = Concat(big" n ", t" n       \
+	") axis=1;"                                                                                          \
+	"c" n " = Conv(a, w" n "); g" n " = 8x1x1; b" n " = Mul(g" n ", k); d" n " = Add(c" n ", b" n        \
+	"); r" n " = Relu(d" n ");"
+static const char branches[] = "k = 0.02; zero = 1x1x1x1; o = 1x2x1x1; z = Sub(zero, zero); m = Concat(z, o) "
+			       "axis=1; a = Mul(x, m);" BRANCH("0") BRANCH("1") BRANCH("2")
+				       BRANCH("3") "e = Add(r0, r1); f = Add(r2, r3); y = Add(e, f)";
+
+static void test_joint(void **state)
+{
+	static const struct {
+		enum finetune_algorithm a;
+		double gain;
+	} all[] = { { FINETUNE_ADAROUND, 0.85 }, { FINETUNE_ADAQUANT, 0.97 } };
+	struct bed b;
+	size_t i;
+
+	(void)state;
+	bed_open(&b, SAMPLES, 8, branches);
+	for (i = 0; i < ARRAY_LEN(all); i++) {
+		struct finetune_report report = { .ops = { NULL, 0, 0 } };
+		struct finetune o = options(all[i].a);
+		const struct finetune_block *at;
+		struct rounding *r, *again;
+
+		o.iterations = 400;
+		o.learning_rate = 0.01;
+		r = tune(&b, &o, &report);
+		again = tune(&b, &o, NULL);
+		assert_int_equal(differences(r, again), 0);
+		assert_int_equal(report.blocks.n, 1);
+		at = &report.blocks.v[0];
+		assert_null(at->left);
+		assert_true(at->joint < all[i].gain * at->layered);
+		check_blocks(&report);
+		rounding_free(r);
+		rounding_free(again);
+		VEC_RELEASE(&report.ops);
+		VEC_RELEASE(&report.blocks);
+	}
+	bed_close(&b);
+}
+
+/* what else may stand in the way, or may not */
+static void test_conditions(void **state)
+{
+	static const struct {
+		const char *why, *input, *graph, *left;
+		enum finetune_algorithm a;
+		size_t cache;
+		bool early_stop;
+	} cases[] = {
+		{ "an op without a gradient", "?x3x8x8", "w = 4x3x3x3; c = Conv(x, w); y = Softplus(c)",
+		  "Softplus has no gradient here", FINETUNE_ADAROUND, 0, false },
+		{ "gram", "?x3x8x8", "w = 4x3x3x3; c = Conv(x, w); y = Relu(c)", "gram has no gradient",
+		  FINETUNE_GRAM, 0, false },
+		{ "few batches fit the cache", "?x3x8x8", residual, NULL, FINETUNE_ADAROUND, 40000, false },
+		{ "none does", "?x3x8x8", residual, NULL, FINETUNE_ADAQUANT, 1, false },
+		{ "so many samples and no others", "8x3x8x8", residual, NULL, FINETUNE_ADAROUND, 0, false },
+		{ "EarlyStop", "?x3x8x8", residual, NULL, FINETUNE_ADAQUANT, 0, true },
+	};
+	size_t i, k;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(cases); i++) {
+		struct finetune_report report = { .ops = { NULL, 0, 0 } };
+		struct finetune o = options(cases[i].a);
+		char *path = xstrfmt("%s/m.onnx", dir), *data = make_data(SAMPLES, 8),
+		     *in = xstrfmt("x:%s", cases[i].input);
+		struct rounding *r;
+		struct bed b;
+
+		o.early_stop = cases[i].early_stop;
+		build_model(path, 13, in, cases[i].graph, "y");
+		bed_load(&b, path, data, 0);
+		b.source.cache = cases[i].cache;
+		r = tune(&b, &o, &report);
+		for (k = 0; k < report.blocks.n; k++) {
+			const char *left = report.blocks.v[k].left;
+
+			if (!left != !cases[i].left || (left && strcmp(left, cases[i].left) != 0))
+				fail_msg("%s: '%s', need '%s'", cases[i].why, left, cases[i].left);
+		}
+		check_blocks(&report);
+		rounding_free(r);
+		VEC_RELEASE(&report.ops);
+		VEC_RELEASE(&report.blocks);
+		bed_close(&b);
+		free(path);
+		free(data);
+		free(in);
+	}
 }
 
 /* a block that only got worse has its old weights again, unless SelectiveUpdate is off */
@@ -296,9 +397,10 @@ static void test_shared(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_list),    cmocka_unit_test(test_judged_is_emitted),
-		cmocka_unit_test(test_methods), cmocka_unit_test(test_selective),
-		cmocka_unit_test(test_shared),
+		cmocka_unit_test(test_list),       cmocka_unit_test(test_judged_is_emitted),
+		cmocka_unit_test(test_methods),    cmocka_unit_test(test_selective),
+		cmocka_unit_test(test_shared),     cmocka_unit_test(test_joint),
+		cmocka_unit_test(test_conditions),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);

@@ -14,9 +14,9 @@ static void randomise(float *x, size_t n)
 		x[i] = (float)rng_normal(&rng);
 }
 
-/* input of the layer at an output's position and place in the patch; 0 outside */
-static double input_at(const struct layer *l, const float *x, size_t unit, const size_t at[LAYER_DIMS],
-		       size_t out, size_t place)
+/* where the input of the layer at an output's position and place in the patch lies; SIZE_MAX outside */
+static size_t input_place(const struct layer *l, size_t unit, const size_t at[LAYER_DIMS], size_t out,
+			  size_t place)
 {
 	size_t k = place / l->ins, where = unit;
 	int d;
@@ -27,10 +27,18 @@ static double input_at(const struct layer *l, const float *x, size_t unit, const
 
 		k %= inner;
 		if (i < 0 || i >= (long)l->in[d])
-			return 0;
+			return SIZE_MAX;
 		where = where * l->in[d] + (size_t)i;
 	}
-	return x[where * l->groups * l->ins + place % l->ins + out / l->outs * l->ins];
+	return where * l->groups * l->ins + place % l->ins + out / l->outs * l->ins;
+}
+
+static double input_at(const struct layer *l, const float *x, size_t unit, const size_t at[LAYER_DIMS],
+		       size_t out, size_t place)
+{
+	const size_t i = input_place(l, unit, at, out, place);
+
+	return i == SIZE_MAX ? 0 : (double)x[i];
 }
 
 struct sizes {
@@ -206,7 +214,7 @@ static void try_case(const struct sizes *s)
 	struct math_units all;
 	struct err err = ERR_INIT;
 	size_t k, u, i, at, o, p, outputs;
-	double *dw, *db;
+	double *dw, *db, *dx;
 
 	l.ins = s->ins;
 	l.patch = s->ins * layer_product(s->kernel);
@@ -230,8 +238,11 @@ static void try_case(const struct sizes *s)
 	all = (struct math_units){ m->x, m->target };
 	dw = xcalloc(layer_weights(&l), sizeof(double));
 	db = xcalloc(outputs, sizeof(double));
+	dx = xcalloc(UNITS * layer_x_size(&l), sizeof(double));
+	assert_ok(math_want_dx(m, &l, &err), err);
 	assert_ok(math_residual(m, &all, &err), err);
 	assert_ok(math_gradient(m, &err), err);
+	assert_ok(math_input_gradient(m, &err), err);
 	for (u = 0; u < UNITS; u++)
 		for (i = 0; i < layer_positions(&l); i++)
 			for (o = 0; o < outputs; o++) {
@@ -246,15 +257,25 @@ static void try_case(const struct sizes *s)
 				if (fabs(r - m->y[at]) > 1e-4)
 					fail_msg("%s: residual %g, need %g", s->why, (double)m->y[at], r);
 				db[o] += r;
-				for (p = 0; p < l.patch; p++)
-					dw[o * l.patch + p] += r * input_at(&l, m->x, u, place, o, p);
+				for (p = 0; p < l.patch; p++) {
+					const size_t x = input_place(&l, u, place, o, p);
+
+					if (x == SIZE_MAX)
+						continue;
+					dw[o * l.patch + p] += r * m->x[x];
+					dx[x] += r * m->w[o * l.patch + p];
+				}
 			}
 	check_gradients(s->why, &l, m, dw, db);
+	for (k = 0; k < UNITS * layer_x_size(&l); k++)
+		if (fabs(dx[k] - m->dx[k]) > 1e-3)
+			fail_msg("%s: input gradient %zu is %g, need %g", s->why, k, (double)m->dx[k], dx[k]);
 	assert_true(m->seconds > 0);
 	learn_one_by_one(s->why, &l, m, UNITS, dw, db);
 	math_free(m);
 	free(dw);
 	free(db);
+	free(dx);
 }
 
 static void test_passes(void **state)
@@ -299,9 +320,42 @@ static void test_maps(void **state)
 	math_free(m);
 }
 
+static void test_product(void **state)
+{
+	float a[3 * 5], b[5 * 4], c[3 * 4], at[5 * 3], bt[4 * 5];
+	struct err err = ERR_INIT;
+	int turned, i, j, k;
+
+	(void)state;
+	randomise(a, 15);
+	randomise(b, 20);
+	for (i = 0; i < 3; i++)
+		for (k = 0; k < 5; k++)
+			at[k * 3 + i] = a[i * 5 + k];
+	for (j = 0; j < 4; j++)
+		for (k = 0; k < 5; k++)
+			bt[j * 5 + k] = b[k * 4 + j];
+	for (turned = 0; turned < 4; turned++) {
+		for (i = 0; i < 12; i++)
+			c[i] = 1; /* it is added up */
+		assert_ok(math_product(3, 4, 5, turned & 1 ? at : a, turned & 1, turned & 2 ? bt : b,
+				       turned & 2, c, &err),
+			  err);
+		for (i = 0; i < 3; i++)
+			for (j = 0; j < 4; j++) {
+				double want = 1;
+
+				for (k = 0; k < 5; k++)
+					want += (double)(a[i * 5 + k] * b[k * 4 + j]);
+				assert_float_equal(c[i * 4 + j], want, 1e-5);
+			}
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_passes), cmocka_unit_test(test_maps) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_passes), cmocka_unit_test(test_product),
+					    cmocka_unit_test(test_maps) };
 
 	rng_seed(&rng, 3);
 	return cmocka_run_group_tests(tests, NULL, NULL);
