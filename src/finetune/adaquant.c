@@ -51,10 +51,10 @@ static enum fettle_status learn_step(void *self, size_t iteration, const float *
 {
 	struct learned *q = self;
 	const struct layer *l = q->w->l;
-	const double rate = q->w->o->learning_rate;
+	/* ends at nought: a weight between two levels would else be where the last step left it */
+	const double rate = q->w->o->learning_rate * (1 - (double)iteration / (double)q->w->o->iterations);
 	size_t o, i;
 
-	(void)iteration;
 	(void)err;
 	memset(q->t_gradient, 0, q->n_scales * sizeof(float));
 	for (o = 0; o < layer_outputs(l); o++) {

@@ -113,7 +113,7 @@ bool variant_needs_own(const struct variant *v, const char *value, enum range_al
 {
 	struct range r;
 
-	return !v->node || a != RANGE_MINMAX || (variant_changes(v, value, &r) && isnan(r.min));
+	return !v || !v->node || a != RANGE_MINMAX || (variant_changes(v, value, &r) && isnan(r.min));
 }
 
 enum fettle_status variant_range(const struct variant *v, const struct calibration *base,

@@ -37,7 +37,7 @@ bool variant_changes(const struct variant *v, const char *value, struct range *o
 /*
  * The range of a value of the variant. Min-max has it from a calibration of the base: what the rewriting left alone is as it
  * was there, and the extremes of the rest are known. Other algorithms have it from a calibration of the variant itself,
- * `own`. So nobody need pay for both; and whichever is there, the answer is the same.
+ * `own`. So nobody need pay for both; and whichever is there, the answer is the same. Without a variant there is only `own`.
  */
 bool variant_needs_own(const struct variant *v, const char *value, enum range_algorithm a);
 enum fettle_status variant_range(const struct variant *v, const struct calibration *base,
