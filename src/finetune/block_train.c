@@ -334,7 +334,10 @@ static enum fettle_status learn(struct lesson *s, struct err *err)
 		}
 		length = st ? 0 : stretch_length(s->o, p->split.n_train, s->at_hand);
 		for (i = 0; i < length && done < all && !st && !stop; i++) {
-			st = iterate(s, done++, err);
+			if (done % ITERATIONS_BETWEEN == 0)
+				st = tell_progress(p->source, (size_t)s->w->b->last, err);
+			if (!st)
+				st = iterate(s, done++, err);
 			/* before the end of annealing rounding is not settled: only then it is worth looking */
 			if (!st && s->o->early_stop && done % check == 0 && done >= all / 2)
 				st = look(s, &stop, err);

@@ -26,6 +26,13 @@ enum fettle_status work_error(struct work *w, size_t first, size_t end, double *
 	return st;
 }
 
+enum fettle_status tell_progress(const struct finetune_source *s, size_t node, struct err *err)
+{
+	if (s->progress && !s->progress(s->self, node, s->s->m->nodes.n))
+		return fail(err, FETTLE_STOP, "fine-tuning was stopped");
+	return FETTLE_OK;
+}
+
 enum fettle_status fit_shift(struct work *w, struct err *err)
 {
 	const size_t outputs = layer_outputs(w->l);
@@ -258,7 +265,7 @@ static enum fettle_status tune_op(struct tuner *t, size_t node, struct finetune_
 	const struct finetune *o = &t->plan.recipes.finetune;
 	struct capture c = { .bytes = 0 };
 	struct layer l = { .name = NULL };
-	struct work w = { .c = &c, .l = &l, .o = o, .seed = o->seed * 1000003 + node };
+	struct work w = { .c = &c, .l = &l, .o = o, .node = node, .seed = o->seed * 1000003 + node };
 	enum fettle_status st;
 
 	st = layer_open(&l, t->s->s, node, &t->traces[node], &t->plan.ops[node].weight, err);
@@ -312,8 +319,9 @@ static enum fettle_status tune_ops(struct tuner *t, const struct block *b, struc
 	for (i = (size_t)b->first; i <= (size_t)b->last && !st; i++) {
 		struct finetune_op op = { .name = s->s->ops.v[i].name, .node = i };
 
-		if (s->progress && !s->progress(s->self, i, t->r->n))
-			return fail(err, FETTLE_STOP, "fine-tuning was stopped");
+		st = tell_progress(s, i, err);
+		if (st)
+			break;
 		if (!t->traces[i].w || (s->only && !s->only[i]))
 			continue;
 		if (layer_possible(s->s, i, &op.left)) {

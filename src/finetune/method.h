@@ -24,6 +24,7 @@ struct work {
 	struct layer *l;
 	struct layer_math *m;
 	const struct finetune *o;
+	size_t node;   /* of the layer */
 	uint64_t seed; /* of this layer */
 	size_t run;    /* units that make up a sample */
 	size_t passes; /* of m, for an iteration's samples */
@@ -33,6 +34,9 @@ struct work {
 enum fettle_status gram(struct work *w, struct err *err);
 size_t gram_bytes(const struct layer *l); /* that it needs beside the samples */
 
+/* Tells the user which op it is at; FETTLE_STOP: that is enough. Learning asks every few iterations. */
+enum { ITERATIONS_BETWEEN = 16 };
+enum fettle_status tell_progress(const struct finetune_source *s, size_t node, struct err *err);
 /* The shift that takes the mean residual off, on the samples learned from. */
 enum fettle_status fit_shift(struct work *w, struct err *err);
 /* Error on batches first..end-1 of the layer as it is. */

@@ -200,7 +200,10 @@ enum fettle_status train(struct work *w, const struct learner *f, struct err *er
 		st = capture_window(w->c, s.first, w->c->split.n_train, &s.n, err);
 		length = st ? 0 : stretch_length(w->o, w->c->split.n_train, s.n);
 		for (i = 0; i < length && s.done < all && !st && !stop; i++) {
-			st = iterate(&s, err);
+			if (s.done % ITERATIONS_BETWEEN == 0)
+				st = tell_progress(w->c->source, w->node, err);
+			if (!st)
+				st = iterate(&s, err);
 			/* before the end of annealing rounding is not settled: only then it is worth looking */
 			if (!st && w->o->early_stop && s.done % check == 0 && s.done >= all / 2)
 				st = look(w, f, &v, &stop, err);

@@ -266,6 +266,44 @@ static void test_joint(void **state)
 	bed_close(&b);
 }
 
+/* counts down; then it is enough */
+static bool count_down(void *left, size_t done, size_t total)
+{
+	assert_true(done < total);
+	return --*(int *)left > 0;
+}
+
+/* learning asks while it learns, be it one op or a block */
+static void test_stopped(void **state)
+{
+	const enum finetune_granularity all[] = { GRANULARITY_LAYER, GRANULARITY_BLOCK };
+	struct bed b;
+	size_t i;
+
+	(void)state;
+	bed_open(&b, SAMPLES, 8, residual);
+	b.source.progress = count_down;
+	for (i = 0; i < ARRAY_LEN(all); i++) {
+		struct finetune o = options(FINETUNE_ADAROUND);
+		struct rounding *r = NULL;
+		struct err err = ERR_INIT;
+		int left = 1 << 30, calls;
+
+		o.granularity = all[i];
+		o.iterations = 160;
+		b.plan.recipes.finetune = o;
+		b.source.self = &left;
+		assert_ok(finetune(b.z, &b.plan, &b.source, &r, NULL, &err), err);
+		rounding_free(r);
+		calls = (1 << 30) - left;
+		assert_true(calls >= (i ? 7 + 1 : 7) * 10); /* ops, and a block */
+		left = calls - 3;
+		assert_int_equal(finetune(b.z, &b.plan, &b.source, &r, NULL, &err), FETTLE_STOP);
+		assert_int_equal(left, 0);
+	}
+	bed_close(&b);
+}
+
 /* what else may stand in the way, or may not */
 static void test_conditions(void **state)
 {
@@ -399,10 +437,10 @@ static void test_shared(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_list),       cmocka_unit_test(test_judged_is_emitted),
-		cmocka_unit_test(test_methods),    cmocka_unit_test(test_selective),
-		cmocka_unit_test(test_shared),     cmocka_unit_test(test_joint),
-		cmocka_unit_test(test_conditions),
+		cmocka_unit_test(test_list),    cmocka_unit_test(test_judged_is_emitted),
+		cmocka_unit_test(test_methods), cmocka_unit_test(test_selective),
+		cmocka_unit_test(test_shared),  cmocka_unit_test(test_joint),
+		cmocka_unit_test(test_stopped), cmocka_unit_test(test_conditions),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);
