@@ -294,7 +294,8 @@ struct fettle_tuned {
 	/* of fettle_auto_search(): those that met the target, or else all; best first */
 	const struct fettle_candidate *candidates;
 	size_t n_candidates;
-	size_t space; /* settings that differ, in all search spaces */
+	size_t space;        /* settings that differ, in all search spaces */
+	const char *recipes; /* of the best, as far as they are not as by default: "cle, finetune=gram" */
 };
 FETTLE_API enum fettle_status fettle_tune(struct fettle *f, const struct fettle_options *o,
 					  struct fettle_tuned **out);

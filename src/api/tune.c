@@ -340,12 +340,16 @@ static void describe(struct tune_run *u, const struct plan *p, struct fettle_mea
 	struct tuned *t = u->out;
 	struct qplan q = QPLAN_INIT;
 	struct qplan_summary s;
+	struct str recipes = STR_INIT;
 	const char **names = arena_alloc(&t->arena, (u->base.lab.t->space.n_ops + 1) * sizeof(*names));
 	double *shares = arena_alloc(&t->arena, (u->base.lab.t->space.n_ops + 1) * sizeof(*shares));
 	size_t i, n = 0;
 
 	tuning_qplan(u->base.lab.t, p, &q);
 	s = qplan_summarise(&q, &u->base.lab.s->ops);
+	recipes_text(&q.recipes, &recipes);
+	t->pub.recipes = arena_strdup(&t->arena, recipes.s ? recipes.s : "");
+	str_release(&recipes);
 	qplan_release(&q);
 	out->ops_int8 = s.int8;
 	out->ops_int16 = s.int16;

@@ -54,6 +54,8 @@ static void show_result(const struct fettle_tuned *t, const char *model)
 	       t->trials, t->trials == 1 ? "" : "s", t->strategy, why_stopped(t));
 	if (t->met && t->best.speedup < 1.02)
 		printf("But it is no faster than fp32 on this CPU.\n");
+	if (t->recipes && *t->recipes)
+		printf("Recipes: %s\n", t->recipes);
 	if (t->n_fallen_back) {
 		for (i = 0; i < t->n_fallen_back; i++)
 			kept += t->fallen_back_share[i];

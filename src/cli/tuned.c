@@ -105,6 +105,7 @@ static json_t *tuned_json(const struct fettle_tuned *t, void (*add)(json_t *j, c
 	json_object_set_new(j, "saved_passes",
 			    json_pack("{s:f, s:f, s:f, s:f}", "early", t->saved.early, "cuts", t->saved.cuts,
 				      "repeated", t->saved.repeated, "beside", t->saved.beside));
+	json_object_set_new(j, "recipes", json_string(t->recipes ? t->recipes : ""));
 	if (t->has_holdout)
 		json_object_set_new(j, "holdout",
 				    json_pack("{s:f, s:o, s:o, s:f, s:I}", "accuracy", t->holdout, "low",

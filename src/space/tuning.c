@@ -52,6 +52,29 @@ void recipe_set(struct recipes *r, const struct recipe_info *i, bool on)
 		r->finetune = finetune_defaults(FINETUNE_GRAM);
 }
 
+void recipes_text(const struct recipes *r, struct str *out)
+{
+	size_t before = out->n, i;
+
+	for (i = 0; i < n_recipe_infos; i++) {
+		const struct recipe_info *info = &recipe_infos[i];
+		bool on = recipe_get(r, info);
+
+		if (on == info->first)
+			continue;
+		str_addf(out, "%s%s", out->n > before ? ", " : "", info->name);
+		if (!on)
+			str_addf(out, "=off");
+		else if (info->kind == RECIPE_ALPHA && r->smooth_alpha == SMOOTH_AUTO)
+			str_addf(out, "=auto");
+		else if (info->kind == RECIPE_ALPHA)
+			str_addf(out, "=%.3g", r->smooth_alpha);
+		else if (info->kind == RECIPE_FINETUNE)
+			str_addf(out, "=%s%s", finetune_algorithms[r->finetune.algorithm],
+				 r->finetune.granularity == GRANULARITY_BLOCK ? ":block" : "");
+	}
+}
+
 const struct recipe_info *recipe_find(const char *name)
 {
 	size_t i;

@@ -3,6 +3,7 @@
 #ifndef SPACE_TUNING_H
 #define SPACE_TUNING_H
 
+#include "base/str.h"
 #include "space/constraint.h"
 #include "space/space.h"
 
@@ -26,6 +27,8 @@ extern const struct recipe_info recipe_infos[];
 extern const size_t n_recipe_infos;
 bool recipe_get(const struct recipes *r, const struct recipe_info *i); /* the documented value */
 void recipe_set(struct recipes *r, const struct recipe_info *i, bool on);
+/* Those that are not as by default, as the command takes them: "cle, smooth_quant=auto, finetune=gram". */
+void recipes_text(const struct recipes *r, struct str *out);
 const struct recipe_info *recipe_find(const char *name); /* NULL: there is none */
 
 /* An option of a recipe's parameter. */

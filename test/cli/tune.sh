@@ -26,7 +26,7 @@ for k in ('baseline', 'best'):
     want = 'trial accuracy latency_ms size_bytes ops int8_share speedup'.split()
     assert sorted(d[k]) == sorted(want), sorted(d[k])
 assert not set('total prepare calibrate quantize session evaluate latency'.split()) - set(d['seconds'])
-assert d['met'] is True and d['stop'] == 'accuracy_met' and d['strategy'] == 'auto'
+assert d['met'] is True and d['stop'] == 'accuracy_met' and d['strategy'] == 'auto' and 'cle' in d['recipes']
 b, f = d['best'], d['baseline']
 assert f['accuracy'] > 0.94 and b['accuracy'] >= 0.99 * f['accuracy'] and b['size_bytes'] < f['size_bytes']
 assert set(b['ops']) == {'int8', 'fp32'} and sum(b['ops'].values()) == f['ops']['fp32']

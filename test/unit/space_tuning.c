@@ -279,6 +279,24 @@ static void what_fell_back_is_rounded_as_before(void **state)
 	tuning_free(t);
 }
 
+static void recipes_in_words(void **state)
+{
+	struct recipes r = { .cle = true };
+	struct str text = STR_INIT;
+
+	(void)state;
+	recipes_text(&(struct recipes){ 0 }, &text);
+	assert_int_equal(text.n, 0);
+	r.keep_last = true;
+	r.smooth_quant = true;
+	r.smooth_alpha = SMOOTH_AUTO;
+	r.finetune = finetune_defaults(FINETUNE_GRAM);
+	recipes_text(&r, &text);
+	assert_string_equal(text.s,
+			    "last_conv_or_matmul_quantization=off, cle, smooth_quant=auto, finetune=gram");
+	str_release(&text);
+}
+
 static void bad_plans_are_refused(void **state)
 {
 	static const struct {
@@ -375,6 +393,7 @@ int main(void)
 		cmocka_unit_test(constraints_on_nothing_are_errors),
 		cmocka_unit_test(plans_survive_json),
 		cmocka_unit_test(what_fell_back_is_rounded_as_before),
+		cmocka_unit_test(recipes_in_words),
 		cmocka_unit_test(bad_plans_are_refused),
 		cmocka_unit_test(ops_are_chosen_by_name_type_or_pattern),
 	};
