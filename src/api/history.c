@@ -169,7 +169,7 @@ static enum fettle_status stored_rounding(void *self, struct quantizer *z, const
 
 	(void)z;
 	if (!r->rounding)
-		st = rounding_load(&r->rounding, path, err);
+		st = rounding_load(&r->rounding, path, r->v->s->ops.n, err);
 	*out = r->rounding;
 	free(path);
 	return st;

@@ -6,7 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARENA_BLOCK = 64 << 10, ALIGN = 16 };
+/* Under AddressSanitizer every allocation is a block of its own, so that it sees who writes or reads past one. */
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+#define __SANITIZE_ADDRESS__ 1 /* as gcc says it */
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+enum { ARENA_BLOCK = 1, ROUND_UP = 1 };
+#else
+enum { ARENA_BLOCK = 64 << 10, ROUND_UP = 16 };
+#endif
+enum { ALIGN = 16 };
 
 struct arena_block {
 	struct arena_block *next;
@@ -88,7 +99,7 @@ void *arena_try(struct arena *a, size_t size)
 
 	if (size > SIZE_MAX / 2)
 		return NULL;
-	size = (size + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+	size = (size + ROUND_UP - 1) & ~(size_t)(ROUND_UP - 1);
 	if (!b || b->size - b->used < size) {
 		size_t want = size > ARENA_BLOCK / 4 ? size : ARENA_BLOCK;
 		struct arena_block *fresh = malloc(sizeof(*fresh) + want);

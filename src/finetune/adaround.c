@@ -106,10 +106,10 @@ WIDE static void chain(const struct layer *l, const float *restrict floor, const
 		for (i = o * l->patch; i < (o + 1) * l->patch; i++) {
 			const float s = sigmoid[i], h = 1.2f * s - 0.1f, level = floor[i] + h;
 			const float slope = 1.2f * s * (1 - s);
-			const float data = (level > least) & (level < most) ? scale * gradient[i] : 0;
+			const float data = ((level > least) & (level < most)) ? scale * gradient[i] : 0;
 			const float pull = h > 0.5f ? -force * power[i] : force * power[i];
 
-			out[i] = (h > 0) & (h < 1) ? (data + pull) * slope : 0;
+			out[i] = ((h > 0) & (h < 1)) ? (data + pull) * slope : 0;
 		}
 	}
 }

@@ -55,9 +55,9 @@
 
 UNARY(relu, x > 0 ? x : 0, x > 0 ? 1.0f : 0.0f)
 UNARY(leaky, x > 0 ? x : p[0] * x, x > 0 ? 1 : p[0])
-UNARY(clip, clampf(x, p[0], p[1]), (x > p[0]) & (x < p[1]) ? 1.0f : 0.0f)
+UNARY(clip, clampf(x, p[0], p[1]), ((x > p[0]) & (x < p[1])) ? 1.0f : 0.0f)
 UNARY(sigmoid, 1 / (1 + expf(-x)), y *(1 - y))
-UNARY(hard_sigmoid, clampf(p[0] * x + p[1], 0, 1), (y > 0) & (y < 1) ? p[0] : 0)
+UNARY(hard_sigmoid, clampf(p[0] * x + p[1], 0, 1), ((y > 0) & (y < 1)) ? p[0] : 0)
 UNARY(hard_swish, x *clampf(x / 6 + 0.5f, 0, 1), x <= -3 ? 0 : x >= 3 ? 1 : x / 3 + 0.5f)
 UNARY(tanh, tanhf(x), 1 - y * y)
 UNARY(erf, erff(x), TWO_BY_ROOT *expf(-x *x))
@@ -69,7 +69,7 @@ UNARY(reciprocal, 1 / x, -y *y)
 UNARY(negative, -x, -1.0f)
 /* scale, zero point and limits; what is cut off has no slope */
 UNARY(quantize, clampf(rintf(x / p[0]) + p[1], p[2], p[3]),
-      (rintf(x / p[0]) + p[1] >= p[2]) & (rintf(x / p[0]) + p[1] <= p[3]) ? 1 / p[0] : 0)
+      ((rintf(x / p[0]) + p[1] >= p[2]) & (rintf(x / p[0]) + p[1] <= p[3])) ? 1 / p[0] : 0)
 UNARY(dequantize, p[0] * (x - p[1]), p[0])
 
 static enum fettle_status leaky_prepare(struct tape *t, struct tape_step *s, const char **why,

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "quantize/channels.h"
 #include "quantize/variant.h"
 
 struct quantizer *quantizer_new(struct model *prepared, const struct graph_index *g,
@@ -83,6 +84,20 @@ static struct node **dup_nodes(const struct model *m)
 	return v;
 }
 
+/* are its integers, scales and shifts as many as the op has weights and outputs? */
+static bool rounding_fits(const struct model *m, const struct node *n, const struct rounded *o)
+{
+	const struct tensor *w = is_linear(m, n) ? &model_init(m, n->in[1])->t : NULL;
+	struct layout l;
+
+	if (!w || !tensor_same_shape(w, &o->w.q))
+		return false;
+	l = layout_of(n, w);
+	return (!o->shift || o->n_shift == layout_outputs(&l)) &&
+	       (o->w.axis < 0 ||
+		(o->w.axis == l.inputs_first && (size_t)tensor_count(&o->w.scale) == layout_outputs(&l)));
+}
+
 /* a rounding from a file may be of another model */
 static enum fettle_status check_rounding(const struct quantizer *z, const struct rounding *r, struct err *err)
 {
@@ -91,17 +106,10 @@ static enum fettle_status check_rounding(const struct quantizer *z, const struct
 	if (r->n != z->ops->n)
 		return fail(err, FETTLE_INVALID,
 			    "cannot apply rounding: it is for %zu ops, the model has %zu", r->n, z->ops->n);
-	for (i = 0; i < r->n; i++) {
-		const struct op_rule *rule = z->ops->v[i].rule;
-		const struct node *n = z->base->nodes.v[i];
-		const struct init *w = rule && rule->weight >= 0 && (int)n->n_in > rule->weight
-					       ? model_init(z->base, n->in[rule->weight])
-					       : NULL;
-
-		if (r->v[i] && (!w || !tensor_same_shape(&w->t, &r->v[i]->w.q)))
+	for (i = 0; i < r->n; i++)
+		if (r->v[i] && !rounding_fits(z->base, z->base->nodes.v[i], r->v[i]))
 			return fail(err, FETTLE_INVALID, "cannot apply rounding: op '%s' has another weight",
 				    z->ops->v[i].name);
-	}
 	return FETTLE_OK;
 }
 

@@ -134,23 +134,23 @@ static bool load_entry(struct rounding *r, struct bytes *left)
 	return true;
 }
 
-enum fettle_status rounding_load(struct rounding **out, const char *path, struct err *err)
+enum fettle_status rounding_load(struct rounding **out, const char *path, size_t n, struct err *err)
 {
 	struct bytes raw = BYTES_INIT, left;
 	struct rounding *r = NULL;
 	const char *head;
-	uint64_t n = 0;
+	uint64_t found = 0;
 	enum fettle_status st;
 
 	st = file_map(path, &raw, err);
 	if (st)
 		return st;
 	left = raw;
-	head = take(&left, sizeof(magic) + sizeof(n));
+	head = take(&left, sizeof(magic) + sizeof(found));
 	if (head)
-		memcpy(&n, head + sizeof(magic), sizeof(n));
-	if (!head || memcmp(head, magic, sizeof(magic)) != 0 || n > UINT32_MAX) {
-		st = fail(err, FETTLE_INVALID, "cannot read %s: it holds no rounding", path);
+		memcpy(&found, head + sizeof(magic), sizeof(found));
+	if (!head || memcmp(head, magic, sizeof(magic)) != 0 || found != n) {
+		st = fail(err, FETTLE_INVALID, "cannot read %s: it holds no rounding of %zu ops", path, n);
 		goto out;
 	}
 	r = rounding_new(n);

@@ -24,8 +24,8 @@ void rounding_free(struct rounding *r);
 /* Copies what it is given. */
 void rounding_set(struct rounding *r, size_t node, const struct rounded *o);
 
-/* The file is for this machine's byte order; what does not fit together is refused. */
+/* The file is for this machine's byte order; what does not fit together, or is not for n nodes, is refused. */
 enum fettle_status rounding_save(const struct rounding *r, const char *path, struct err *err);
-enum fettle_status rounding_load(struct rounding **out, const char *path, struct err *err);
+enum fettle_status rounding_load(struct rounding **out, const char *path, size_t n, struct err *err);
 
 #endif

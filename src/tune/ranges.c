@@ -220,7 +220,7 @@ static enum fettle_status get_rounding(void *self, struct quantizer *z, const st
 	enum fettle_status st = FETTLE_OK;
 
 	if (known == MAP_NONE) {
-		if (!l->o.workspace || rounding_load(&new, path, NULL)) {
+		if (!l->o.workspace || rounding_load(&new, path, r->v->s->ops.n, NULL)) {
 			st = tune_weights(r, z, plan, &new, err);
 			if (!st && l->o.workspace)
 				st = rounding_save(new, path, err);

@@ -179,7 +179,7 @@ static void test_model(void **state)
 	read_value(&b, m, "y", &y);
 	model_free(m);
 	assert_ok(rounding_save(r, path, &err), err);
-	assert_ok(rounding_load(&loaded, path, &err), err);
+	assert_ok(rounding_load(&loaded, path, r->n, &err), err);
 	assert_int_equal(differences(r, loaded), 0);
 	self[0] = loaded;
 	assert_ok(quantize(z, &b.plan, &m, &err), err);
@@ -200,7 +200,7 @@ static void test_model(void **state)
 	assert_int_equal(quantize(z, &b.plan, &m, &err), FETTLE_INVALID);
 	assert_int_equal(truncate(path, 200), 0);
 	rounding_free(loaded);
-	assert_int_equal(rounding_load(&loaded, path, &err), FETTLE_INVALID);
+	assert_int_equal(rounding_load(&loaded, path, r->n, &err), FETTLE_INVALID);
 	tensor_free(&y);
 	tensor_free(&again);
 	tensor_free(&nearest);
