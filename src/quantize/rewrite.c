@@ -454,6 +454,7 @@ enum fettle_status rewrite_read(struct rewrite *w, const char *text, struct err 
 		const char *end = text + line;
 		char *p = (char *)(uintptr_t)text + kind, *name;
 		size_t n = strtoull(p, &p, 10), i, value, class;
+		bool scalable;
 
 		if (n > line)
 			n = line; /* it cannot hold as many */
@@ -462,17 +463,18 @@ enum fettle_status rewrite_read(struct rewrite *w, const char *text, struct err 
 			const char *before = p;
 
 			x[i] = strtod(p, &p);
-			if (p == before)
+			if (p == before || !isfinite(x[i]) || (!shift && !(x[i] > 0)))
 				break;
 		}
 		name = p < end ? xstrfmt("%.*s", (int)(end - p - 1), p + 1) : xstrdup("");
 		value = graph_value(&w->base->g, name);
 		class = value == MAP_NONE ? NO_CLASS : channels_class(&w->c, value);
+		scalable = i == n && class != NO_CLASS && w->c.size[class] == n && !w->c.pinned[class];
 		if (i == n && value != MAP_NONE && insert)
 			st = rewrite_insert(w, value, x, n, err);
-		else if (i == n && class != NO_CLASS && w->c.size[class] == n && shift)
+		else if (scalable && shift)
 			st = rewrite_shift(w, value, x, err);
-		else if (i == n && class != NO_CLASS && w->c.size[class] == n && fold)
+		else if (scalable && fold)
 			st = rewrite_fold(w, class, x, err);
 		else
 			st = fail(err, FETTLE_INVALID,

@@ -43,27 +43,28 @@ static json_t *op_to_json(const struct op *op, const struct op_choice *c)
 	return j;
 }
 
-/* FastFinetune's keys, as documented */
+/* FastFinetune's keys, as documented, and the most that a configuration may ask for */
 static const struct {
 	const char *key;
 	enum { FT_COUNT, FT_SEED, FT_REAL, FT_BOOL } type;
 	size_t offset;
+	double most;
 } finetune_keys[] = {
-#define KEY(name, type, field)                                                                               \
+#define KEY(name, type, field, most)                                                                         \
 	{                                                                                                    \
-		name, type, offsetof(struct finetune, field)                                                 \
+		name, type, offsetof(struct finetune, field), most                                           \
 	}
-	KEY("DataSize", FT_COUNT, data_size),
-	KEY("BatchSize", FT_COUNT, batch_size),
-	KEY("NumIterations", FT_COUNT, iterations),
-	KEY("LearningRate", FT_REAL, learning_rate),
-	KEY("FixedSeed", FT_SEED, seed),
-	KEY("EarlyStop", FT_BOOL, early_stop),
-	KEY("SelectiveUpdate", FT_BOOL, selective_update),
-	KEY("UpdateBias", FT_BOOL, update_bias),
-	KEY("DropRatio", FT_REAL, drop_ratio),
-	KEY("RegParam", FT_REAL, reg_param),
-	KEY("WarmStart", FT_REAL, warm_start),
+	KEY("DataSize", FT_COUNT, data_size, 1 << 30),
+	KEY("BatchSize", FT_COUNT, batch_size, 1 << 20),
+	KEY("NumIterations", FT_COUNT, iterations, 1 << 30),
+	KEY("LearningRate", FT_REAL, learning_rate, 1e6),
+	KEY("FixedSeed", FT_SEED, seed, 0),
+	KEY("EarlyStop", FT_BOOL, early_stop, 0),
+	KEY("SelectiveUpdate", FT_BOOL, selective_update, 0),
+	KEY("UpdateBias", FT_BOOL, update_bias, 0),
+	KEY("DropRatio", FT_REAL, drop_ratio, 1),
+	KEY("RegParam", FT_REAL, reg_param, 1e6),
+	KEY("WarmStart", FT_REAL, warm_start, 1),
 #undef KEY
 };
 
@@ -178,6 +179,7 @@ static enum fettle_status read_side(const struct reader *r, const json_t *j, str
 	static const enum dtype values[] = { DT_U8, DT_S8, DT_U16, DT_S16 };
 	const char *algorithm = json_string_value(json_object_get(j, "algorithm"));
 	const json_t *percentile = json_object_get(j, "percentile");
+	const double averaging = json_number_value(json_object_get(j, "averaging"));
 	int dtype = -1, scheme = s->scheme, grain = s->per_channel;
 	enum fettle_status st;
 
@@ -188,6 +190,10 @@ static enum fettle_status read_side(const struct reader *r, const json_t *j, str
 	st = st ? st : read_word(r, j, "granularity", grains, 2, &grain);
 	if (!st && algorithm && range_parse(algorithm, &s->algorithm, r->err))
 		st = fail_prefix(r->err, FETTLE_INVALID, "cannot read plan %s: op '%s'", r->where, r->op);
+	if (!st && !(averaging >= 0 && averaging <= 1))
+		st = fail(r->err, FETTLE_INVALID,
+			  "cannot read plan %s: op '%s', averaging %g, need a number from 0 to 1", r->where,
+			  r->op, averaging);
 	if (st)
 		return st;
 	if (dtype >= 0)
@@ -197,7 +203,7 @@ static enum fettle_status read_side(const struct reader *r, const json_t *j, str
 	s->narrow = json_is_true(json_object_get(j, "reduce_range"));
 	if (percentile)
 		s->percentile = json_number_value(percentile);
-	s->averaging = json_number_value(json_object_get(j, "averaging"));
+	s->averaging = averaging;
 	return FETTLE_OK;
 }
 
@@ -276,17 +282,19 @@ static enum fettle_status read_ops(struct reader *r, json_t *list, const struct 
 static bool read_finetune_key(struct finetune *f, size_t key, const json_t *v)
 {
 	void *p = (char *)f + finetune_keys[key].offset;
+	const double x = json_number_value(v);
+	const bool in_limits = x >= 0 && x <= finetune_keys[key].most;
 
 	switch (finetune_keys[key].type) {
 	case FT_COUNT:
 		*(size_t *)p = (size_t)json_integer_value(v);
-		return json_is_integer(v) && json_integer_value(v) >= 0;
+		return json_is_integer(v) && in_limits;
 	case FT_SEED:
 		*(uint64_t *)p = (uint64_t)json_integer_value(v);
 		return json_is_integer(v);
 	case FT_REAL:
-		*(double *)p = json_number_value(v);
-		return json_is_number(v) && json_number_value(v) >= 0;
+		*(double *)p = x;
+		return json_is_number(v) && in_limits;
 	case FT_BOOL:
 		*(bool *)p = json_is_true(v);
 		return json_is_boolean(v);
@@ -319,9 +327,10 @@ static enum fettle_status read_finetune(const struct reader *r, const json_t *j,
 	}
 	for (i = 0; i < 2 && beta && !st; i++) {
 		out->beta_range[i] = json_number_value(json_array_get(beta, i));
-		if (!(out->beta_range[i] > 0))
+		if (!(out->beta_range[i] > 0 && out->beta_range[i] <= 1e6))
 			st = fail(r->err, FETTLE_INVALID,
-				  "cannot read plan %s: recipe finetune, BetaRange needs two numbers over 0",
+				  "cannot read plan %s: recipe finetune, BetaRange needs two numbers over 0 "
+				  "and at most 1e6",
 				  r->where);
 	}
 	return st;

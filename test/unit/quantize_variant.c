@@ -745,7 +745,13 @@ static void bad_texts_are_refused(void **state)
 					     "fold",
 					     "insert 2 1",
 					     "insert 1 1 r\n",
-					     "insert 2 1 1 f\n" };
+					     "insert 2 1 1 f\n",
+					     "insert 6 1 1 1 1 1 0 f\n",
+					     "fold 8 1 1 1 1 1 1 1 nan a\n",
+					     "fold 8 1 1 1 1 1 1 1 1e999 a\n",
+					     "fold 8 1 1 1 1 1 1 1 -1 a\n",
+					     "shift 8 1 1 1 1 1 1 1 inf a\n",
+					     "fold 3 1 1 1 y\n" };
 	struct subject *s = open_graph(
 		"bad", 13, X,
 		C1 C2 "r = Relu(a); c = Conv(r, w2, b2); p = GlobalAveragePool(c); f = Flatten(p); "

@@ -317,6 +317,16 @@ static void bad_plans_are_refused(void **state)
 		{ "{\"fettle_plan\": 1, \"ops\": {\"Conv_0\": {\"mode\": \"static\", \"activation\": "
 		  "{\"algorithm\": \"kll\"}}}}",
 		  "cannot read plan p.json: op 'Conv_0': " },
+		{ "{\"fettle_plan\": 1, \"ops\": {\"Conv_0\": {\"mode\": \"static\", \"activation\": "
+		  "{\"averaging\": 1e300}}}}",
+		  "cannot read plan p.json: op 'Conv_0', averaging 1e+300, need a number from 0 to 1" },
+		{ "{\"fettle_plan\": 1, \"recipes\": {\"finetune\": {\"BatchSize\": 4611686018427387904}}, "
+		  "\"ops\": {}}",
+		  "cannot read plan p.json: recipe finetune, BatchSize has no valid value" },
+		{ "{\"fettle_plan\": 1, \"recipes\": {\"finetune\": {\"DropRatio\": 1.5}}, \"ops\": {}}",
+		  "cannot read plan p.json: recipe finetune, DropRatio has no valid value" },
+		{ "{\"fettle_plan\": 1, \"recipes\": {\"finetune\": {\"BetaRange\": [2]}}, \"ops\": {}}",
+		  "cannot read plan p.json: recipe finetune, BetaRange needs two numbers over 0" },
 	};
 	size_t i;
 
@@ -330,6 +340,152 @@ static void bad_plans_are_refused(void **state)
 		if (strncmp(err.msg, rows[i].message, strlen(rows[i].message)) != 0)
 			fail_msg("'%s', want '%s'", err.msg, rows[i].message);
 	}
+}
+
+static enum fettle_status any_range(void *self, const char *value, const struct qsetting *q,
+				    struct range *out, struct err *err)
+{
+	(void)self;
+	(void)value;
+	(void)q;
+	(void)err;
+	*out = (struct range){ -1, 2 };
+	return FETTLE_OK;
+}
+
+static enum fettle_status any_means(void *self, const char *value, int axis, size_t channels, double *means,
+				    struct err *err)
+{
+	(void)self;
+	(void)value;
+	(void)axis;
+	(void)err;
+	while (channels--)
+		means[channels] = 0.1;
+	return FETTLE_OK;
+}
+
+/* puts another token for one of the text's: what a word, a number or a bracket is replaced with */
+static char *change_token(struct rng *rng, const char *text)
+{
+	static const char *const tokens[] = {
+		"{",
+		"}",
+		"[]",
+		",",
+		"null",
+		"true",
+		"false",
+		"0",
+		"-1",
+		"1e308",
+		"0.5",
+		"9223372036854775807",
+		"\"fp32\"",
+		"\"static\"",
+		"\"uint8\"",
+		"\"int8\"",
+		"\"uint16\"",
+		"\"int16\"",
+		"\"sym\"",
+		"\"asym\"",
+		"\"kl\"",
+		"\"mse\"",
+		"\"percentile\"",
+		"\"minmse\"",
+		"\"before\"",
+		"\"mode\"",
+		"\"weight\"",
+		"\"Relu_1\"",
+		"\"Gemm_5\"",
+		"\"auto\"",
+	};
+	const char *const marks = "{}[]:,", *const with = tokens[rng_below(rng, ARRAY_LEN(tokens))];
+	const char *at = text + rng_below(rng, strlen(text)), *end;
+
+	while (at > text && !strchr(marks, at[-1]))
+		at--;
+	end = at + strcspn(at, marks);
+	end += end == at;
+	return xstrfmt("%.*s%s%s", (int)(at - text), text, with, end);
+}
+
+static char *change_byte(struct rng *rng, const char *text)
+{
+	char *changed = xstrdup(text);
+
+	changed[rng_below(rng, strlen(text))] =
+		(char)(rng_below(rng, 4) ? ' ' + rng_below(rng, 95) : rng_below(rng, 256));
+	return changed;
+}
+
+/* Is it a plan? Then it is the same when it is printed and read again, and makes a model or a message. */
+static bool is_plan(const char *text, struct quantizer *z, size_t *carried)
+{
+	struct qplan p = QPLAN_INIT, q = QPLAN_INIT;
+	struct model *m = NULL;
+	struct err err = ERR_INIT;
+	char *printed, *again;
+	int64_t samples = 0;
+
+	if (qplan_from_json(&p, &samples, text, "p.json", &s->ops, &err)) {
+		assert_int_not_equal(err.msg[0], 0);
+		assert_null(p.ops);
+		return false;
+	}
+	printed = qplan_to_json(&p, &s->ops, samples);
+	assert_ok(qplan_from_json(&q, &samples, printed, "p.json", &s->ops, &err), err);
+	again = qplan_to_json(&q, &s->ops, samples);
+	assert_string_equal(printed, again);
+	if (!quantize(z, &p, &m, &err))
+		++*carried;
+	else
+		assert_int_not_equal(err.msg[0], 0);
+	model_free(m);
+	free(printed);
+	free(again);
+	qplan_release(&p);
+	qplan_release(&q);
+	return true;
+}
+
+static void damaged_plans_are_plans_or_refused(void **state)
+{
+	enum { ROUNDS = 3000 };
+	const struct range_source ranges = { .get = any_range, .mean = any_means };
+	struct quantizer *z = quantizer_new(s->m, &s->g, &s->ops, &ranges);
+	struct tuning *t = make(NULL, 0, APPROACH_AUTO, true);
+	size_t round, plans = 0, carried = 0;
+	struct rng rng;
+
+	(void)state;
+	rng_seed(&rng, 5);
+	for (round = 0; round < ROUNDS; round++) {
+		struct plan p = PLAN_INIT;
+		struct qplan q = QPLAN_INIT;
+		char *text, *changed;
+		size_t i;
+
+		plan_init(&p, &t->space);
+		for (i = 0; i < p.n; i++)
+			p.choice[i] = (uint8_t)rng_below(&rng, t->space.v[i].n_options);
+		tuning_qplan(t, &p, &q);
+		text = qplan_to_json(&q, &s->ops, 8);
+		for (i = 0; i < 1 + round % 3; i++) {
+			changed = round % 2 ? change_byte(&rng, text) : change_token(&rng, text);
+			free(text);
+			text = changed;
+		}
+		plans += is_plan(text, z, &carried);
+		free(text);
+		qplan_release(&q);
+		plan_release(&p);
+	}
+	/* all of it happens */
+	assert_in_range(plans, ROUNDS / 20, ROUNDS - ROUNDS / 4);
+	assert_in_range(carried, ROUNDS / 50, plans - 10);
+	tuning_free(t);
+	quantizer_free(z);
 }
 
 static void ops_are_chosen_by_name_type_or_pattern(void **state)
@@ -395,6 +551,7 @@ int main(void)
 		cmocka_unit_test(what_fell_back_is_rounded_as_before),
 		cmocka_unit_test(recipes_in_words),
 		cmocka_unit_test(bad_plans_are_refused),
+		cmocka_unit_test(damaged_plans_are_plans_or_refused),
 		cmocka_unit_test(ops_are_chosen_by_name_type_or_pattern),
 	};
 
