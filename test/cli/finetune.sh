@@ -5,6 +5,7 @@
 ex=examples
 
 refuses "did you mean 'gram'" quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --recipe finetune=grm -o "$dir/x.onnx"
+refuses "'fettle inspect --recipes' lists them" quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --recipe bogus -o "$dir/x.onnx"
 refuses "cache" quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --recipe finetune --cache many -o "$dir/x.onnx"
 refuses "did you mean 'block'" quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --recipe finetune=gram:blok -o "$dir/x.onnx"
 expect 0 'finetune .*gram, adaround, adaquant; each also with :block' inspect --recipes
