@@ -18,16 +18,27 @@ static bool plan_is_static(const struct qplan *p, const struct op_list *ops)
 	return false;
 }
 
+/* All values that any plan may need, as in a search: what is observed decides what the runtime fuses, and so the last bits. */
+static enum fettle_status observe(struct fettle *f, struct subject *s, struct feed *feed,
+				  const struct calibrate_options *co, struct calibration **out)
+{
+	const char **values = NULL;
+	size_t n = quantizer_values(&s->g, &s->ops, NULL, &values);
+	enum fettle_status st = calibrate(out, f->rt, s->m, values, n, feed, co, &f->err);
+
+	free(values);
+	return st;
+}
+
 /* The ranges that a plan of the variant needs: from the base, from the variant, or from each some (see variant_range()). */
 static enum fettle_status find_ranges(struct fettle *f, struct subject *base, const struct qplan *mapped,
 				      struct feed *feed, const struct calibrate_options *co,
 				      struct activations *out)
 {
-	const struct subject *s = out->v->s;
-	const char **values = NULL, **left_alone;
+	struct subject *s = out->v->s;
+	const char **values = NULL;
 	size_t n = quantizer_values(&s->g, &s->ops, mapped, &values), i, k, own = 0, others = 0;
 	enum fettle_status st = FETTLE_OK;
-	struct range r;
 
 	for (i = 0; i < mapped->n; i++)
 		for (k = 0; k < n && mapped->ops[i].mode == OP_STATIC; k++)
@@ -35,16 +46,11 @@ static enum fettle_status find_ranges(struct fettle *f, struct subject *base, co
 				own++;
 			else
 				others++;
-	if (own || !others)
-		st = calibrate(&out->c, f->rt, s->m, values, n, feed, co, &f->err);
-	left_alone = xcalloc(n, sizeof(*left_alone));
-	for (i = k = 0; i < n; i++)
-		if (!variant_changes(out->v, values[i], &r))
-			left_alone[k++] = values[i];
-	if (others && !st)
-		st = calibrate(&out->base, f->rt, base->m, left_alone, k, feed, co, &f->err);
-	free(left_alone);
 	free(values);
+	if (own || !others)
+		st = observe(f, s, feed, co, &out->c);
+	if (others && !st)
+		st = observe(f, base, feed, co, &out->base);
 	return st;
 }
 
@@ -83,7 +89,7 @@ static enum fettle_status run_calibration(struct fettle *f, const struct request
 		st = find_ranges(f, base, &mapped, data->feed, &co, out);
 	}
 	if (!st && (plan->recipes.fast_bias_correction || plan->recipes.weight_correction)) {
-		n = quantizer_means(&s->g, &s->ops, &mapped, &axes);
+		n = quantizer_means(&s->g, &s->ops, NULL, &axes);
 		st = calibrate_means(&out->means, f->rt, s->m, axes, n, data->feed, &co, &f->err);
 	}
 	qplan_release(&mapped);

@@ -100,7 +100,8 @@ static enum fettle_status unknown_recipe(const char *name, struct err *err)
 		names[n] = r.name;
 	near = str_nearest(name, names, n);
 	return fail(err, FETTLE_INVALID, "cannot apply recipe '%s': there is none of that name%s%s%s", name,
-		    near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+		    near ? ", did you mean '" : "; 'fettle inspect --recipes' lists them", near ? near : "",
+		    near ? "'?" : "");
 }
 
 static enum fettle_status set_named_recipe(struct request *r, const char *name, const char *value,

@@ -342,6 +342,11 @@ static enum fettle_status set_criterion(struct tune_run *u)
 	}
 	if (compares && !config_is_set(c, &c->tuning.criterion))
 		c->tuning.criterion = CRITERION_ABSOLUTE; /* nothing is relative to no difference at all */
+	if (given && compares && in_decibels(c->evaluation.metric) && c->search.tolerance > 200)
+		return config_fail(
+			config_origin(c, &c->search.tolerance), FETTLE_INVALID, &u->base.f->err,
+			"cannot set search_tolerance: %g dB, need at most 200, which is no difference",
+			c->search.tolerance);
 	if (given && compares && in_decibels(c->evaluation.metric))
 		c->tuning.tolerable_loss = 200 - c->search.tolerance; /* of identical outputs */
 	else if (given)

@@ -404,12 +404,15 @@ enum fettle_status finetune(struct quantizer *q, const struct qplan *asked, cons
 {
 	const size_t n = s->s->m->nodes.n;
 	struct tuner t = { .q = q, .plan = *asked, .s = s, .report = report };
+	size_t *batch = &t.plan.recipes.finetune.batch_size;
 	int threads = math_threads(1);
 	enum fettle_status st;
 
 	t.r = rounding_new(n);
 	t.traces = xcalloc(n, sizeof(*t.traces));
 	t.plan.format = FORMAT_QDQ; /* the same integers, and values that can be looked at */
+	if (*batch > feed_samples(s->feed))
+		*batch = feed_samples(s->feed);
 	st = check_options(&t.plan.recipes.finetune, err);
 	if (!st)
 		st = quantize_rounded(q, &t.plan, NULL, t.traces, &t.m, err);

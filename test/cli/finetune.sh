@@ -5,6 +5,7 @@
 ex=examples
 
 refuses "did you mean 'gram'" quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --recipe finetune=grm -o "$dir/x.onnx"
+refuses "'fettle inspect --recipes' lists them" quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --recipe bogus -o "$dir/x.onnx"
 refuses "cache" quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --recipe finetune --cache many -o "$dir/x.onnx"
 refuses "did you mean 'block'" quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --recipe finetune=gram:blok -o "$dir/x.onnx"
 expect 0 'finetune .*gram, adaround, adaquant; each also with :block' inspect --recipes
@@ -52,6 +53,13 @@ if cmp -s "$dir/block.onnx" "$dir/block2.onnx"; then ok; else bad "gram:block is
 if cmp -s "$dir/block.onnx" "$dir/gram.onnx"; then bad "block by block changed nothing"; else ok; fi
 conf gram 'DropRatio: 0.5'
 refuses 'DropRatio 0.5' quantize $ex/fashion.onnx -c "$dir/c.yaml" --calib $ex/fashion_calib.npz -o "$dir/x.onnx"
+# a batch of more samples than there are is one of all of them
+for b in 16 1000000; do
+	conf adaround 'EarlyStop: false'
+	sed -i "s/BatchSize: 8/BatchSize: $b/; s/NumIterations: 20/NumIterations: 2/" "$dir/c.yaml"
+	expect 0 '' quantize $ex/fashion.onnx -c "$dir/c.yaml" --calib $ex/fashion_calib.npz --samples 16 -o "$dir/batch$b.onnx"
+done
+if cmp -s "$dir/batch16.onnx" "$dir/batch1000000.onnx"; then ok; else bad "more samples in a batch than there are"; fi
 conf adaround 'BetaRange: [3]'
 refuses 'BetaRange' quantize $ex/fashion.onnx -c "$dir/c.yaml" --calib $ex/fashion_calib.npz -o "$dir/x.onnx"
 

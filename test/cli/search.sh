@@ -74,6 +74,7 @@ search 0 '7 candidates' $data --jobs 2 -o "$dir/jobs.onnx"
 search 1 'NONE GOOD ENOUGH .l2 at most 0.0001.*: 0 candidates after 7 trials' $data --tolerance 0.0001
 expect 0 l2 eval "$ws/best_model.onnx" --data $e --samples 50 --reference $m --metric l2
 search 0 'psnr at least 1[05]' $data --metric PSNR --tolerance 10
+search 2 'tolerance: 1000 dB, need at most 200' $data --metric psnr --tolerance 1000
 search 0 'ssim at least 0.5' $data --metric SSIM --tolerance 0.5
 search 0 'top1' $data --metric top1 --tolerance 0.5
 search 0 'l1 ' --calib $c --threads 1 --metric L1 # on the calibration data

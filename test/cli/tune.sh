@@ -38,6 +38,12 @@ import os; assert os.path.getsize(d['output']) == b['size_bytes']"
 # what it wrote: the plan makes the same model, and so does the history
 expect 0 'wrote' quantize $m --calib $c --plan "$auto/best_plan.json" -o "$dir/plan.onnx"
 same "$dir/plan.onnx" "$dir/auto.onnx" "best_plan.json"
+# to the bit, also where the plan needs few of the ranges: what else is observed decides what the runtime fuses
+few=/Add,/conv4/Conv,/conv5/Conv,/mean/GlobalAveragePool
+"$fettle" tune $ex/fashion_plain.onnx --calib $c --eval $e --eval-samples 50 --samples 16 --keep-fp32 $few --max-trials 1 \
+	--workspace "$dir/few" -o "$dir/few.onnx" --quiet >"$dir/out" 2>&1
+expect 0 'wrote' quantize $ex/fashion_plain.onnx --calib $c --plan "$dir/few/best_plan.json" -o "$dir/plan.onnx"
+same "$dir/plan.onnx" "$dir/few.onnx" "best_plan.json with few ranges"
 expect 0 'ended: accuracy_met' history "$auto"
 expect 0 'met, best' history "$auto"
 grep -q ' $' "$dir/out" && bad "history: spaces at the end of a line" || ok
