@@ -430,13 +430,15 @@ struct finetune request_finetune(const struct config *c, enum finetune_algorithm
 	return f;
 }
 
-struct recipes request_recipes(const struct request *r)
+struct recipes request_recipes(const struct request *asked)
 {
-	const struct config *c = r->c;
+	const struct config *c = asked->c;
 	bool documented = c->recipes.include_fast_ft && !config_is_set(c, &c->recipes.finetune);
 	int finetune = documented ? c->recipes.fast_finetune.algorithm : c->recipes.finetune;
+	struct recipes r;
+	size_t i;
 
-	return (struct recipes){
+	r = (struct recipes){
 		.keep_first = !c->recipes.first_conv_or_matmul,
 		.keep_last = !c->recipes.last_conv_or_matmul,
 		.keep_ends = !c->recipes.pre_post_process,
@@ -453,7 +455,8 @@ struct recipes request_recipes(const struct request *r)
 		.smooth_alpha = !c->recipes.smooth_quant ? 0
 				: c->recipes.alpha_auto  ? SMOOTH_AUTO
 							 : c->recipes.alpha.v[0],
-		.no_output = c->recipes.optypes_to_exclude_output_quant.v,
-		.n_no_output = c->recipes.optypes_to_exclude_output_quant.n,
 	};
+	for (i = 0; i < c->recipes.optypes_to_exclude_output_quant.n; i++)
+		recipes_leave_output(&r, c->recipes.optypes_to_exclude_output_quant.v[i]);
+	return r;
 }

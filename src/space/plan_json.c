@@ -376,6 +376,7 @@ enum fettle_status qplan_from_json(struct qplan *out, int64_t *samples, const ch
 	struct reader r = { where, "", err };
 	json_error_t why;
 	json_t *all = json_loads(text, JSON_REJECT_DUPLICATES, &why), *list = json_object_get(all, "ops");
+	const json_t *left;
 	int format = FORMAT_QDQ;
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
@@ -401,6 +402,10 @@ enum fettle_status qplan_from_json(struct qplan *out, int64_t *samples, const ch
 		if (v)
 			st = read_recipe(&r, v, &recipe_infos[i], &out->recipes);
 	}
+	left = json_object_get(json_object_get(all, "recipes"), "optypes_to_exclude_output_quant");
+	for (i = 0; i < json_array_size(left); i++)
+		if (json_is_string(json_array_get(left, i)))
+			recipes_leave_output(&out->recipes, json_string_value(json_array_get(left, i)));
 	if (!st)
 		st = read_ops(&r, list, ops, out);
 	json_decref(all);

@@ -176,3 +176,15 @@ struct qplan qplan_before(const struct qplan *p)
 	}
 	return out;
 }
+
+void recipes_leave_output(struct recipes *r, const char *type)
+{
+	size_t i, k;
+
+	for (i = 0; i < n_op_rules && strcmp(op_rules[i].type, type) != 0;)
+		i++;
+	for (k = 0; k < r->n_no_output && strcmp(r->no_output[k], type) != 0;)
+		k++;
+	if (i < n_op_rules && k == r->n_no_output && k < NO_OUTPUT_MAX)
+		r->no_output[r->n_no_output++] = op_rules[i].type;
+}

@@ -64,6 +64,8 @@ struct finetune {
 struct finetune finetune_defaults(enum finetune_algorithm a);
 #define SMOOTH_AUTO (-1.0) /* each layer has an alpha of its own */
 
+enum { NO_OUTPUT_MAX = 64 };
+
 /* Passes over the whole model. A zeroed struct is the default. */
 struct recipes {
 	bool keep_first; /* first_conv_or_matmul_quantization off: that op stays in fp32 */
@@ -74,15 +76,18 @@ struct recipes {
 	bool gemm_to_matmul;      /* quantized Gemm becomes MatMul and Add */
 	bool dedicated_qdq_pair;  /* every reader gets a pair of its own */
 	bool qdq_pair_on_weights; /* add_qdq_pair_to_weight: float weights with Q and DQ */
-	bool fast_bias_correction;    /* biases take up the mean error of the quantized weights */
-	bool weight_correction;       /* quantized weights keep each channel's mean and variance */
-	struct finetune finetune;     /* include_fast_ft and FastFinetune */
-	bool cle;                     /* channels of activations are equalised */
-	bool smooth_quant;            /* inputs of MatMul and Gemm are smoothed */
-	double smooth_alpha;          /* then: 0 to 1, or SMOOTH_AUTO */
-	const char *const *no_output; /* optypes_to_exclude_output_quant; borrowed */
+	bool fast_bias_correction;            /* biases take up the mean error of the quantized weights */
+	bool weight_correction;               /* quantized weights keep each channel's mean and variance */
+	struct finetune finetune;             /* include_fast_ft and FastFinetune */
+	bool cle;                             /* channels of activations are equalised */
+	bool smooth_quant;                    /* inputs of MatMul and Gemm are smoothed */
+	double smooth_alpha;                  /* then: 0 to 1, or SMOOTH_AUTO */
+	const char *no_output[NO_OUTPUT_MAX]; /* optypes_to_exclude_output_quant; names in op_rules[] */
 	size_t n_no_output;
 };
+
+/* Adds a type to no_output, once, if any op of it can be quantized. */
+void recipes_leave_output(struct recipes *r, const char *type);
 
 struct qplan {
 	size_t n; /* one choice per node, as in struct op_list */

@@ -88,6 +88,8 @@ struct lab {
 	struct plan kept;     /* the last one that met the criterion, and what its samples scored */
 	double *kept_scores;
 	pthread_t main;
+	/* ops and plans are being compared: where finetune is always on, it is left out, for each would need weights of its own */
+	bool scoring;
 	struct cutcache *cuts; /* NULL: activations are not kept */
 	struct map
 		outcomes; /* fingerprint of a model -> index into accuracies: equal models are evaluated once */

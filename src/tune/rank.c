@@ -223,8 +223,10 @@ enum fettle_status lab_estimate(void *self, const struct plan *p, int batches, d
 
 	if (!l->scored.per_batch)
 		st = run_batches(l, l->fp32, (size_t)batches, keep_outputs, &l->scored, err);
+	l->scoring = true;
 	if (!st)
 		st = output_error(l, p, &l->scored, (size_t)batches, error, err);
+	l->scoring = false;
 	l->times = before;
 	l->times.rank += clock_now() - start;
 	return st;
@@ -239,6 +241,7 @@ enum fettle_status lab_rank(void *self, const struct plan *p, enum rank by, int 
 	enum fettle_status st;
 	size_t n = batches > 0 ? (size_t)batches : 2;
 
+	l->scoring = true;
 	switch (by) {
 	case RANK_OUTPUT_MSE:
 		st = rank_outputs(l, p, out, err);
@@ -253,6 +256,7 @@ enum fettle_status lab_rank(void *self, const struct plan *p, enum rank by, int 
 	default:
 		st = rank_hessian(l, p, n, out, err);
 	}
+	l->scoring = false;
 	l->times = before; /* scoring is its own phase, whatever it is made of */
 	l->times.rank += clock_now() - start;
 	return st;

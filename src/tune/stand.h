@@ -7,6 +7,7 @@
 
 struct stand {
 	struct plan plan; /* whose model and session these are */
+	bool plain;       /* but without finetune: see lab.scoring */
 	struct model *model;
 	struct session *session;
 	struct metric *metric;

@@ -92,16 +92,19 @@ static struct stand *stand_for(struct lab *l, const struct plan *p)
 static enum fettle_status make_model(struct lab *l, struct stand *d, const struct plan *p, double *seconds,
 				     struct err *err)
 {
+	const bool plain = l->scoring && l->t->base.recipes.finetune.algorithm != FINETUNE_OFF;
 	struct quantizer *z = NULL;
 	struct qplan q = QPLAN_INIT;
 	enum fettle_status st;
 	double start;
 
-	if (d->model && plan_equal(&d->plan, p))
+	if (d->model && plan_equal(&d->plan, p) && d->plain == plain)
 		return FETTLE_OK;
 	stand_clear(d);
 	pthread_mutex_lock(&l->lock);
 	tuning_qplan(l->t, p, &q);
+	if (plain)
+		q.recipes.finetune.algorithm = FINETUNE_OFF;
 	st = lab_quantizer(l, tuning_samples(l->t, p), &q, &z, err);
 	start = clock_now();
 	if (!st)
@@ -109,6 +112,7 @@ static enum fettle_status make_model(struct lab *l, struct stand *d, const struc
 	qplan_release(&q);
 	pthread_mutex_unlock(&l->lock);
 	*seconds += clock_now() - start;
+	d->plain = plain;
 	if (!st)
 		plan_copy(&d->plan, p);
 	return st;

@@ -237,6 +237,16 @@ expect 0 wrote recover "$ws" --trial "$other" -o "$dir/r.onnx"
 expect 0 '"value"' eval "$dir/r.onnx" --data $e --samples 300 --threads 1 --json
 py "$dir/h.json" "t = d['trials'][$other - 1]; assert t['accuracy_low'] - 1e-9 <= $(json value "$dir/out") <= t['accuracy_high'] + 1e-9"
 
+# a recipe that names op types is in the plan, too
+yaml <<END
+quantization: {recipes: {optypes_to_exclude_output_quant: [Conv]}}
+END
+n=$((n + 1)) ws=$dir/w$n
+"$fettle" tune $m $data -c "$conf" --workspace "$ws" --json --quiet -o "$dir/best.onnx" >"$dir/out"
+best=$(sed -n 's/.*"trial": \([1-9][0-9]*\).*/\1/p' "$dir/out" | head -n 1)
+expect 0 wrote recover "$ws" --trial "$best" -o "$dir/r.onnx"
+same "$dir/r.onnx" "$dir/best.onnx" "recovered without the outputs of some op types"
+
 # the same seed gives the same run, another seed another; on two threads at once as well
 for run in "random 7 a" "random 7 b" "random 8 c" "tpe 7 a" "tpe 7 b" "mse_v2 7 a" "mse_v2 7 b"; do
 	echo "$run"
