@@ -3,6 +3,7 @@ BUILD ?= build
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 TARGETS ?= all
+FUZZ_SECONDS ?= 60
 
 all: build
 .PHONY: all build setup demo test check asan fuzz bench install format clean
@@ -39,7 +40,9 @@ fuzz: setup
 	@cmake --build build-fuzz -j$(JOBS) -- --no-print-directory -s
 	@for f in build-fuzz/fuzz/fuzz_*; do [ -x $$f ] && [ -f $$f ] || continue; \
 		echo $$f; mkdir -p build-fuzz/corpus/$$(basename $$f); \
-		$$f -max_total_time=60 -print_final_stats=0 build-fuzz/corpus/$$(basename $$f) 2>&1 | tail -n 3 || exit 1; done
+		LSAN_OPTIONS=suppressions=test/lsan.supp:print_suppressions=0 $$f -max_total_time=$(FUZZ_SECONDS) \
+			-artifact_prefix=build-fuzz/ build-fuzz/corpus/$$(basename $$f) >build-fuzz/log 2>&1 || \
+			{ cat build-fuzz/log; exit 1; }; tail -n 1 build-fuzz/log; done
 
 bench:
 	@$(MAKE) --no-print-directory build TARGETS="all benches"
