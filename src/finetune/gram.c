@@ -406,7 +406,8 @@ static double error_on(const struct work *w, const struct problem *p, const stru
 	const size_t k = p->k, m = l->outs, g = out / m, o = out % m;
 	const double *h = on->h + g * k * k, *c = on->c + g * k * m, *x = on->x + g * k,
 		     s = (double)l->scale[out];
-	double *plain = xcalloc(k, sizeof(*plain)), *hq = xcalloc(k, sizeof(*hq)), shift = 0, sum;
+	/* two more: OpenBLAS's dsymv for SSE reads past the end */
+	double *plain = xcalloc(k + 2, sizeof(*plain)), *hq = xcalloc(k + 2, sizeof(*hq)), shift = 0, sum;
 	size_t i;
 
 	for (i = 0; i < k; i++)
