@@ -180,7 +180,6 @@ int main(int argc, char **argv)
 	struct activations known = { .c = NULL };
 	struct range_source ranges;
 	struct qplan_defaults d;
-	const char **values;
 	size_t n;
 
 	if (argc < 4)
@@ -190,9 +189,8 @@ int main(int argc, char **argv)
 	must(session_new(&fp32, b.rt, b.s->m, &(struct session_options){ .threads = 1 }, &err));
 	open_source(&b.calib, argv[2], fp32, 512);
 	open_source(&b.eval, argv[3], fp32, 1000);
-	n = quantizer_values(&b.s->g, &b.s->ops, NULL, &values);
-	must(calibrate(&known.c, b.rt, b.s->m, values, n, b.calib.feed,
-		       &(struct calibrate_options){ .threads = 1 }, &err));
+	must(subject_calibrate(b.s, b.rt, b.calib.feed, &(struct calibrate_options){ .threads = 1 }, &known.c,
+			       &err));
 	d = qplan_defaults(&b.s->cpu);
 	qplan_default(&b.plan, &b.s->ops, &b.s->g, &d);
 	ranges = activations_source(&known);
@@ -208,7 +206,6 @@ int main(int argc, char **argv)
 		compare(&b, argc > 4 ? strtoull(argv[4], NULL, 10) : 2, n);
 	}
 	free(b.only);
-	free(values);
 	quantizer_free(b.z);
 	qplan_release(&b.plan);
 	activations_release(&known);

@@ -18,18 +18,6 @@ static bool plan_is_static(const struct qplan *p, const struct op_list *ops)
 	return false;
 }
 
-/* All values that any plan may need, as in a search: what is observed decides what the runtime fuses, and so the last bits. */
-static enum fettle_status observe(struct fettle *f, struct subject *s, struct feed *feed,
-				  const struct calibrate_options *co, struct calibration **out)
-{
-	const char **values = NULL;
-	size_t n = quantizer_values(&s->g, &s->ops, NULL, &values);
-	enum fettle_status st = calibrate(out, f->rt, s->m, values, n, feed, co, &f->err);
-
-	free(values);
-	return st;
-}
-
 /* The ranges that a plan of the variant needs: from the base, from the variant, or from each some (see variant_range()). */
 static enum fettle_status find_ranges(struct fettle *f, struct subject *base, const struct qplan *mapped,
 				      struct feed *feed, const struct calibrate_options *co,
@@ -37,20 +25,21 @@ static enum fettle_status find_ranges(struct fettle *f, struct subject *base, co
 {
 	struct subject *s = out->v->s;
 	const char **values = NULL;
-	size_t n = quantizer_values(&s->g, &s->ops, mapped, &values), i, k, own = 0, others = 0;
+	size_t n = quantizer_values(&s->g, &s->ops, mapped, &values), i, k;
+	bool own = false, others = false;
 	enum fettle_status st = FETTLE_OK;
 
-	for (i = 0; i < mapped->n; i++)
+	for (i = 0; i < mapped->n && !(own && others); i++)
 		for (k = 0; k < n && mapped->ops[i].mode == OP_STATIC; k++)
 			if (variant_needs_own(out->v, values[k], mapped->ops[i].act.algorithm))
-				own++;
+				own = true;
 			else
-				others++;
+				others = true;
 	free(values);
 	if (own || !others)
-		st = observe(f, s, feed, co, &out->c);
+		st = subject_calibrate(s, f->rt, feed, co, &out->c, &f->err);
 	if (others && !st)
-		st = observe(f, base, feed, co, &out->base);
+		st = subject_calibrate(base, f->rt, feed, co, &out->base, &f->err);
 	return st;
 }
 

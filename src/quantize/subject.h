@@ -2,6 +2,7 @@
 #ifndef QUANTIZE_SUBJECT_H
 #define QUANTIZE_SUBJECT_H
 
+#include "calibrate/calibrate.h"
 #include "quantize/quantize.h"
 #include "runtime/session.h"
 
@@ -15,5 +16,12 @@ struct subject {
 
 enum fettle_status subject_open(struct subject **out, struct runtime *rt, const char *path, struct err *err);
 void subject_free(struct subject *s);
+/*
+ * A calibration of all values that any plan may need. Not of fewer: what is observed decides what the runtime fuses, and so the
+ * last bits of ranges.
+ */
+enum fettle_status subject_calibrate(struct subject *s, struct runtime *rt, struct feed *feed,
+				     const struct calibrate_options *o, struct calibration **out,
+				     struct err *err);
 
 #endif

@@ -371,6 +371,24 @@ void tuning_free(struct tuning *t)
 	free(t);
 }
 
+static struct recipes recipes_of(const struct tuning *t, const struct plan *p)
+{
+	struct recipes r = t->base.recipes;
+	size_t i;
+
+	for (i = 0; i < t->n_recipes; i++) {
+		const struct recipe_option *o = &t->recipe_options[i][p->choice[t->space.n_ops + i]];
+		const struct recipe_info *info = &recipe_infos[t->recipe[i]];
+
+		recipe_set(&r, info, o->on);
+		if (info->kind == RECIPE_ALPHA)
+			r.smooth_alpha = o->alpha;
+		if (info->kind == RECIPE_FINETUNE && o->on)
+			r.finetune = t->finetune;
+	}
+	return r;
+}
+
 static bool is_int8(const struct tuning *t, const struct plan *p, size_t op)
 {
 	return option_is_int8(&t->space.v[op].options[p->choice[op]]);
@@ -401,7 +419,7 @@ void tuning_remember(struct tuning *t, const struct plan *p)
 {
 	struct plan copy = PLAN_INIT;
 
-	if (t->own_qplan || tuning_recipes(t, p).finetune.algorithm == FINETUNE_OFF || root_of(t, p))
+	if (t->own_qplan || recipes_of(t, p).finetune.algorithm == FINETUNE_OFF || root_of(t, p))
 		return;
 	plan_copy(&copy, p);
 	VEC_PUSH(&t->roots, copy);
@@ -440,34 +458,9 @@ void tuning_qplan(const struct tuning *t, const struct plan *p, struct qplan *ou
 	memcpy(out->ops, t->base.ops, out->n * sizeof(*out->ops));
 	for (i = 0; i < t->space.n_ops; i++)
 		out->ops[t->node[i]] = t->choices[i][p->choice[i]];
-	out->recipes = tuning_recipes(t, p);
+	out->recipes = recipes_of(t, p);
 	if (out->recipes.finetune.algorithm != FINETUNE_OFF)
 		tell_fallen_back(t, p, out);
-}
-
-struct recipes tuning_recipes(const struct tuning *t, const struct plan *p)
-{
-	struct recipes r = t->base.recipes;
-	struct qplan own = QPLAN_INIT;
-	size_t i;
-
-	if (t->own_qplan) {
-		t->own_qplan(t, p, &own);
-		r = own.recipes;
-		qplan_release(&own);
-		return r;
-	}
-	for (i = 0; i < t->n_recipes; i++) {
-		const struct recipe_option *o = &t->recipe_options[i][p->choice[t->space.n_ops + i]];
-		const struct recipe_info *info = &recipe_infos[t->recipe[i]];
-
-		recipe_set(&r, info, o->on);
-		if (info->kind == RECIPE_ALPHA)
-			r.smooth_alpha = o->alpha;
-		if (info->kind == RECIPE_FINETUNE && o->on)
-			r.finetune = t->finetune;
-	}
-	return r;
 }
 
 int64_t tuning_samples(const struct tuning *t, const struct plan *p)

@@ -85,7 +85,6 @@ uint8_t tuning_back(const struct tuning *t, const struct plan *p, size_t op);
 void tuning_qplan(const struct tuning *t, const struct plan *p, struct qplan *out);
 /* What the plan is, in words, where its space has words for it; else a copy of `otherwise`. free() it. */
 char *tuning_text(const struct tuning *t, const struct plan *p, const char *otherwise);
-struct recipes tuning_recipes(const struct tuning *t, const struct plan *p);
 int64_t tuning_samples(const struct tuning *t, const struct plan *p);
 
 #endif

@@ -60,16 +60,13 @@ static enum fettle_status calibrate_all(struct lab_ranges *r, struct err *err)
 {
 	struct lab *l = r->lab;
 	struct calibrate_options o = { .threads = l->o.threads, .progress = lab_go_on, .self = l };
-	const char **values = NULL;
-	size_t n = quantizer_values(&r->v->s->g, &r->v->s->ops, NULL, &values);
 	double start = clock_now();
 	enum fettle_status st;
 
 	memcpy(o.averaging, l->o.averaging, sizeof(o.averaging));
 	st = use_first(l->calib, r->samples, err);
 	if (!st)
-		st = calibrate(&r->c, l->rt, r->v->s->m, values, n, l->calib, &o, err);
-	free(values);
+		st = subject_calibrate(r->v->s, l->rt, l->calib, &o, &r->c, err);
 	l->times.calibrate += clock_now() - start;
 	return st;
 }

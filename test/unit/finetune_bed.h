@@ -64,8 +64,6 @@ static inline void bed_load(struct bed *b, const char *path, const char *data, s
 	struct qplan_defaults d;
 	struct range_source ranges;
 	struct err err = ERR_INIT;
-	const char **values;
-	size_t n;
 
 	*b = (struct bed){ .plan = QPLAN_INIT };
 	assert_ok(runtime_new(&b->rt, &err), err);
@@ -76,16 +74,14 @@ static inline void bed_load(struct bed *b, const char *path, const char *data, s
 	memcpy(spec.dims, in->type.dims, sizeof(spec.dims));
 	assert_ok(dataset_open(&b->set, data, NULL, &err), err);
 	assert_ok(feed_open(&b->feed, b->set, &spec, 1, &o, &err), err);
-	n = quantizer_values(&b->s->g, &b->s->ops, NULL, &values);
-	assert_ok(calibrate(&b->c, b->rt, b->s->m, values, n, b->feed,
-			    &(struct calibrate_options){ .threads = 1 }, &err),
+	assert_ok(subject_calibrate(b->s, b->rt, b->feed, &(struct calibrate_options){ .threads = 1 }, &b->c,
+				    &err),
 		  err);
 	d = qplan_defaults(&b->s->cpu);
 	qplan_default(&b->plan, &b->s->ops, &b->s->g, &d);
 	ranges = (struct range_source){ .get = find_range, .self = b->c };
 	b->z = quantizer_new(b->s->m, &b->s->g, &b->s->ops, &ranges);
 	b->source = (struct finetune_source){ .rt = b->rt, .s = b->s, .feed = b->feed, .threads = 1 };
-	free(values);
 }
 
 /* a model of `graph`, from x to y, and pictures for it */

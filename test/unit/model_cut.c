@@ -1,13 +1,10 @@
 /* What values are computed from, what lies behind some of them, and sessions that start there. */
 #include "unit/unit.h"
 #include "unit/build.h"
-#include "unit/tree.h"
+#include "unit/place.h"
 
 #include "model/index.h"
 #include "runtime/session.h"
-
-static struct runtime *rt;
-static char *dir;
 
 static struct model *model_of(int opset, const char *inputs, const char *body, const char *outputs)
 {
@@ -278,24 +275,6 @@ static void sessions_on_cut_models(void **state)
 	model_free(m);
 }
 
-static int setup(void **state)
-{
-	struct err err = ERR_INIT;
-
-	(void)state;
-	dir = temp_tree();
-	assert_ok(runtime_new(&rt, &err), err);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	runtime_free(rt);
-	remove_tree(dir);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -305,5 +284,5 @@ int main(void)
 		cmocka_unit_test(sessions_on_cut_models),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, place_open, place_close);
 }

@@ -6,6 +6,7 @@
 #include "unit/unit.h"
 #include "unit/build.h"
 #include "unit/data_files.h"
+#include "unit/place.h"
 
 #include <dirent.h>
 #include <pthread.h>
@@ -15,9 +16,6 @@
 #include "tune/cutcache.h"
 
 enum { SAMPLES = 27, BATCH = 8, OUTPUTS_MAX = 4, SHARED_PLANS = 8 };
-
-static struct runtime *rt;
-static char *dir;
 
 struct bed {
 	struct subject *s;
@@ -58,8 +56,7 @@ static void bed_open(struct bed *b, const char *model, const char *data)
 	struct qplan_defaults d;
 	struct range_source ranges;
 	struct err err = ERR_INIT;
-	const char **values;
-	size_t n, i;
+	size_t i;
 
 	*b = (struct bed){ .plan = QPLAN_INIT, .so = { .threads = 1 } };
 	assert_ok(subject_open(&b->s, rt, model, &err), err);
@@ -71,11 +68,9 @@ static void bed_open(struct bed *b, const char *model, const char *data)
 			    &(struct feed_options){ .batch = BATCH, .limit = SAMPLES }, &err),
 		  err);
 	session_free(fp32);
-	n = quantizer_values(&b->s->g, &b->s->ops, NULL, &values);
-	assert_ok(calibrate(&b->c, rt, b->s->m, values, n, b->feed,
-			    &(struct calibrate_options){ .threads = 1 }, &err),
+	assert_ok(subject_calibrate(b->s, rt, b->feed, &(struct calibrate_options){ .threads = 1 }, &b->c,
+				    &err),
 		  err);
-	free(values);
 	d = qplan_defaults(&b->s->cpu);
 	qplan_default(&b->plan, &b->s->ops, &b->s->g, &d);
 	ranges = (struct range_source){ .get = find_range, .self = b->c };
@@ -513,24 +508,6 @@ static void shared_models(void **state)
 	assert_true(sum > (double)n / 2); /* it is cuts that were compared, not cold runs */
 }
 
-static int setup(void **state)
-{
-	struct err err = ERR_INIT;
-
-	(void)state;
-	dir = temp_tree();
-	assert_ok(runtime_new(&rt, &err), err);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	runtime_free(rt);
-	remove_tree(dir);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -540,5 +517,5 @@ int main(void)
 		cmocka_unit_test(shared_models),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, place_open, place_close);
 }
