@@ -72,13 +72,15 @@ static void print_help(const struct command *c, const struct option *o, size_t n
 
 int usage_error(const struct command *c, const char *fmt, ...)
 {
+	char message[1024];
 	va_list ap;
+	int n;
 
-	fprintf(stderr, "fettle %s: ", c->name);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	n = vsnprintf(message, sizeof(message), fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "; 'fettle %s --help' tells more\n", c->name);
+	fprintf(stderr, "fettle %s: %s%s 'fettle %s --help' tells more\n", c->name, message,
+		n > 0 && message[strlen(message) - 1] == '?' ? "" : ";", c->name);
 	return EXIT_USAGE;
 }
 

@@ -58,6 +58,6 @@ int main(int argc, char **argv)
 	}
 	near = nearest_word(argv[1], names, shown);
 	fprintf(stderr, "fettle: no command '%s'%s%s%s; 'fettle --help' lists them\n", argv[1],
-		near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
+		near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 	return EXIT_USAGE;
 }
