@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "quantize/weights.h"
+#include "tune/lab.h"
 
 static struct err err;
 
@@ -112,8 +113,7 @@ int main(int argc, char **argv)
 	struct session_options so = { .threads = 1 };
 	struct source calib = { NULL, NULL }, eval = { NULL, NULL };
 	struct calibration *c = NULL;
-	struct activations known;
-	struct range_source ranges;
+	struct lab lab = { .deadline = INFINITY, .o = { .threads = 1 } };
 	struct quantizer *z;
 	struct qplan plan = QPLAN_INIT;
 	struct qplan_defaults d;
@@ -154,10 +154,11 @@ int main(int argc, char **argv)
 	}
 	d = qplan_defaults(&s->cpu);
 	qplan_default(&plan, &s->ops, &s->g, &d);
-	known = (struct activations){ .c = c };
-	ranges = activations_source(&known);
+	lab.rt = rt;
+	lab.s = s;
+	lab.calib = calib.feed;
+	must(lab_quantizer(&lab, 0, &plan, &z, &err));
 	start = clock_now();
-	z = quantizer_new(s->m, &s->g, &s->ops, &ranges);
 	must(quantize(z, &plan, &q, &err));
 	quantizing = clock_now() - start;
 	must(session_new(&int8, rt, q, &so, &err));
@@ -173,7 +174,7 @@ int main(int argc, char **argv)
 	       100 * acc8);
 	session_free(int8);
 	model_free(q);
-	quantizer_free(z);
+	lab_release(&lab);
 	qplan_release(&plan);
 	free(values);
 	calibration_free(c);

@@ -7,6 +7,7 @@
  * op by op, learned jointly, and as chosen of all those, given the same input, on the samples held out; then the
  * whole model's output, op by op and block by block throughout, on EVAL's samples.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "finetune/finetune.h"
 #include "finetune/layer.h"
 #include "finetune/part.h"
+#include "tune/lab.h"
 
 static struct err err;
 
@@ -177,8 +179,7 @@ int main(int argc, char **argv)
 {
 	struct bench b = { .plan = QPLAN_INIT };
 	struct session *fp32 = NULL;
-	struct activations known = { .c = NULL };
-	struct range_source ranges;
+	struct lab lab = { .deadline = INFINITY, .o = { .threads = 1 } };
 	struct qplan_defaults d;
 	size_t n;
 
@@ -189,12 +190,12 @@ int main(int argc, char **argv)
 	must(session_new(&fp32, b.rt, b.s->m, &(struct session_options){ .threads = 1 }, &err));
 	open_source(&b.calib, argv[2], fp32, 512);
 	open_source(&b.eval, argv[3], fp32, 1000);
-	must(subject_calibrate(b.s, b.rt, b.calib.feed, &(struct calibrate_options){ .threads = 1 }, &known.c,
-			       &err));
 	d = qplan_defaults(&b.s->cpu);
 	qplan_default(&b.plan, &b.s->ops, &b.s->g, &d);
-	ranges = activations_source(&known);
-	b.z = quantizer_new(b.s->m, &b.s->g, &b.s->ops, &ranges);
+	lab.rt = b.rt;
+	lab.s = b.s;
+	lab.calib = b.calib.feed;
+	must(lab_quantizer(&lab, 0, &b.plan, &b.z, &err));
 	b.only = xcalloc(b.s->ops.n, sizeof(*b.only));
 	if (argc > 4 && strcmp(argv[4], "blocks") == 0) {
 		n = argc > 6 ? strtoull(argv[6], NULL, 10) : 1000;
@@ -206,9 +207,8 @@ int main(int argc, char **argv)
 		compare(&b, argc > 4 ? strtoull(argv[4], NULL, 10) : 2, n);
 	}
 	free(b.only);
-	quantizer_free(b.z);
+	lab_release(&lab);
 	qplan_release(&b.plan);
-	activations_release(&known);
 	source_release(&b.calib);
 	source_release(&b.eval);
 	session_free(fp32);

@@ -3,8 +3,6 @@
 
 #include "api/own.h"
 #include "base/str.h"
-#include "finetune/finetune.h"
-#include "quantize/variant.h"
 
 struct fettle *fettle_new(void)
 {
@@ -183,48 +181,4 @@ void source_release(struct source *s)
 	feed_free(s->feed);
 	dataset_free(s->data);
 	*s = (struct source){ NULL, NULL };
-}
-
-static enum fettle_status get_range(void *self, const char *value, const struct qsetting *s,
-				    struct range *out, struct err *err)
-{
-	const struct activations *a = self;
-	struct range_options ro = { s->algorithm, s->percentile, s->averaging, s->dtype, s->scheme };
-
-	return variant_range(a->v, a->base, a->c, value, &ro, out, err);
-}
-
-static enum fettle_status get_means(void *self, const char *value, int axis, size_t channels, double *out,
-				    struct err *err)
-{
-	return channel_means_get(((struct activations *)self)->means, value, axis, channels, out, err);
-}
-
-static enum fettle_status get_rounding(void *self, struct quantizer *z, const struct qplan *plan,
-				       const struct rounding **out, struct err *err)
-{
-	struct activations *a = self;
-	enum fettle_status st = FETTLE_OK;
-
-	if (!a->rounding)
-		st = finetune(z, plan, a->tune, &a->rounding, a->report, err);
-	*out = a->rounding;
-	return st;
-}
-
-struct range_source activations_source(struct activations *a)
-{
-	return (struct range_source){ .get = get_range,
-				      .mean = a->means ? get_means : NULL,
-				      .rounding = a->tune ? get_rounding : NULL,
-				      .self = a };
-}
-
-void activations_release(struct activations *a)
-{
-	calibration_free(a->c);
-	calibration_free(a->base);
-	channel_means_free(a->means);
-	rounding_free(a->rounding);
-	*a = (struct activations){ .c = NULL };
 }

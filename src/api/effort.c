@@ -7,8 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static const size_t CACHE_DEFAULT = (size_t)1 << 30;
-
 enum { JOBS_MAX = 256 };
 
 enum fettle_status parse_size(const char *text, size_t *out, struct err *err)

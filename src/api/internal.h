@@ -40,20 +40,4 @@ enum {
 	CALIB_BATCH = 8, /* all activations at once: small enough to stay in the cache */
 };
 
-struct finetune_source;
-struct finetune_report;
-struct variant;
-
-/* What calibration found out, as a quantizer asks for it. Without means, recipes that need them fail. */
-struct activations {
-	const struct variant *v;
-	struct calibration *c, *base; /* of the variant, of its base: see variant_range() */
-	struct channel_means *means;
-	const struct finetune_source *tune; /* for the recipe finetune; NULL: it fails */
-	struct finetune_report *report;     /* for that, may be NULL */
-	struct rounding *rounding;          /* what it gave */
-};
-struct range_source activations_source(struct activations *a);
-void activations_release(struct activations *a);
-
 #endif

@@ -1,11 +1,13 @@
 #include "api/request.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "api/effort.h"
 #include "base/file.h"
 #include "finetune/finetune.h"
 #include "quantize/variant.h"
+#include "tune/lab.h"
 
 static bool plan_is_static(const struct qplan *p, const struct op_list *ops)
 {
@@ -18,88 +20,42 @@ static bool plan_is_static(const struct qplan *p, const struct op_list *ops)
 	return false;
 }
 
-/* The ranges that a plan of the variant needs: from the base, from the variant, or from each some (see variant_range()). */
-static enum fettle_status find_ranges(struct fettle *f, struct subject *base, const struct qplan *mapped,
-				      struct feed *feed, const struct calibrate_options *co,
-				      struct activations *out)
-{
-	struct subject *s = out->v->s;
-	const char **values = NULL;
-	size_t n = quantizer_values(&s->g, &s->ops, mapped, &values), i, k;
-	bool own = false, others = false;
-	enum fettle_status st = FETTLE_OK;
-
-	for (i = 0; i < mapped->n && !(own && others); i++)
-		for (k = 0; k < n && mapped->ops[i].mode == OP_STATIC; k++)
-			if (variant_needs_own(out->v, values[k], mapped->ops[i].act.algorithm))
-				own = true;
-			else
-				others = true;
-	free(values);
-	if (own || !others)
-		st = subject_calibrate(s, f->rt, feed, co, &out->c, &f->err);
-	if (others && !st)
-		st = subject_calibrate(base, f->rt, feed, co, &out->base, &f->err);
-	return st;
-}
-
-/* what a plan needs to know of the data. The base is rewritten where its recipes say so: *v is what it became. */
-static enum fettle_status run_calibration(struct fettle *f, const struct request *r, struct subject *base,
-					  const struct qplan *plan, struct variant **v, struct source *data,
-					  struct activations *out)
+/* the samples to calibrate on */
+static enum fettle_status open_calibration(struct fettle *f, const struct request *r, struct lab *l,
+					   struct source *data)
 {
 	struct session_options so = { .threads = 1, .level = OPT_NONE };
-	struct calibrate_options co = { .threads = r->threads, .progress = api_progress, .self = f };
 	struct feed_options fo = { .batch = r->o.batch ? r->o.batch : CALIB_BATCH,
 				   .limit = r->samples ? r->samples
 						       : (size_t)r->c->calibration.sampling_size.v[0],
 				   .shuffle = r->o.seed || r->c->calibration.dataloader.shuffle,
 				   .seed = r->o.seed ? r->o.seed : (uint64_t)r->c->tuning.random_seed };
-	struct channel_axis *axes = NULL;
-	struct subject *s = base;
-	struct qplan mapped = QPLAN_INIT;
 	struct session *shape = NULL; /* only to ask what the inputs are */
 	enum fettle_status st;
-	size_t n;
 
-	st = api_phase(f, "calibrate");
-	if (!st)
-		st = session_new(&shape, f->rt, s->m, &so, &f->err);
+	st = session_new(&shape, f->rt, l->s->m, &so, &f->err);
 	if (!st)
 		st = request_source(data, r, &r->c->calibration.dataloader, "calibration", shape, &fo,
 				    &f->err);
-	if (!st)
-		st = variant_new(v, f->rt, base, plan, data->feed, &co, &f->err);
-	if (!st) {
-		qplan_averages(plan, co.averaging);
-		s = (*v)->s;
-		variant_plan(*v, plan, &mapped);
-		out->v = *v;
-		st = find_ranges(f, base, &mapped, data->feed, &co, out);
-	}
-	if (!st && (plan->recipes.fast_bias_correction || plan->recipes.weight_correction)) {
-		n = quantizer_means(&s->g, &s->ops, NULL, &axes);
-		st = calibrate_means(&out->means, f->rt, s->m, axes, n, data->feed, &co, &f->err);
-	}
-	qplan_release(&mapped);
-	free(axes);
 	session_free(shape);
+	l->calib = data->feed;
 	return st;
 }
 
-/* what the recipe finetune works with */
-static enum fettle_status tuning_source(struct fettle *f, const struct request *r, struct subject *s,
-					const struct feed *feed, struct finetune_source *out)
+/* where the plan is carried out, as trials of a search are */
+static enum fettle_status open_lab(struct fettle *f, const struct request *r, struct subject *s,
+				   const struct qplan *plan, struct lab *l)
 {
-	*out = (struct finetune_source){
-		.rt = f->rt, .s = s, .feed = feed, .threads = r->threads, .progress = api_progress, .self = f
+	*l = (struct lab){
+		.rt = f->rt,
+		.s = s,
+		.o = { .threads = r->threads, .rounding_threads = r->threads, .cache = CACHE_DEFAULT },
+		.deadline = INFINITY,
+		.progress = api_progress,
+		.progress_self = f
 	};
-	if (!r->o.cache)
-		return FETTLE_OK;
-	if (parse_size(r->o.cache, &out->cache, &f->err))
-		return FETTLE_INVALID;
-	out->cache = out->cache ? out->cache : 1;
-	return FETTLE_OK;
+	qplan_averages(plan, l->o.averaging);
+	return r->o.cache ? parse_size(r->o.cache, &l->o.cache, &f->err) : FETTLE_OK;
 }
 
 /* the model as a user's session will load it: better to find out now than in production */
@@ -143,15 +99,12 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 {
 	struct request r;
 	struct subject *s = NULL;
-	struct activations known = { .c = NULL };
-	struct finetune_source tune;
+	struct lab lab = { .rt = NULL };
 	struct finetune_report report = { .ops = { NULL, 0, 0 } };
 	struct source data = { NULL, NULL };
-	struct variant *v = NULL;
 	struct quantizer *z = NULL;
 	struct model *q = NULL;
 	struct qplan plan = QPLAN_INIT;
-	struct range_source ranges;
 	bool is_static;
 	double t;
 	enum fettle_status st;
@@ -172,8 +125,11 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 		st = subject_open(&s, f->rt, r.o.model, &f->err);
 	if (!st)
 		st = request_plan(&r, s, &plan, &f->err);
+	if (!st)
+		st = open_lab(f, &r, s, &plan, &lab);
 	if (st)
 		goto out;
+	lab.report = &report;
 	out->seconds_prepare = clock_now() - t;
 	t = clock_now();
 	is_static = plan_is_static(&plan, &s->ops);
@@ -185,24 +141,20 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 				  is_static ? ", or choose the dynamic approach" : "");
 			goto out;
 		}
-		st = run_calibration(f, &r, s, &plan, &v, &data, &known);
+		st = api_phase(f, "calibrate");
 		if (!st)
-			st = tuning_source(f, &r, v->s, data.feed, &tune);
+			st = open_calibration(f, &r, &lab, &data);
 		if (st)
 			goto out;
-		known.tune = &tune;
-		known.report = &report;
-		ranges = activations_source(&known);
-		out->calib_samples = calibration_samples(known.c ? known.c : known.base);
-		out->seconds_calibrate = clock_now() - t;
-		t = clock_now();
+		out->calib_samples = feed_samples(data.feed);
 	}
-	st = api_phase(f, "quantize");
-	if (st)
-		goto out;
-	z = v ? variant_quantizer(v, &ranges) : quantizer_new(s->m, &s->g, &s->ops, NULL);
-	st = quantize(z, &plan, &q, &f->err);
-	out->seconds_quantize = clock_now() - t;
+	st = lab_quantizer(&lab, 0, &plan, &z, &f->err);
+	if (!st)
+		st = api_phase(f, "quantize");
+	if (!st)
+		st = quantize(z, &plan, &q, &f->err);
+	out->seconds_calibrate = lab.times.calibrate;
+	out->seconds_quantize = clock_now() - t - lab.times.calibrate;
 	if (!st)
 		st = check_loads(f, q);
 	if (!st)
@@ -217,10 +169,8 @@ out:
 	VEC_RELEASE(&report.ops);
 	VEC_RELEASE(&report.blocks);
 	model_free(q);
-	quantizer_free(z);
-	activations_release(&known);
+	lab_release(&lab);
 	source_release(&data);
-	variant_free(v);
 	qplan_release(&plan);
 	subject_free(s);
 	request_release(&r);

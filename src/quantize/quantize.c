@@ -62,7 +62,8 @@ static enum fettle_status check_plan(const struct quantizer *z, const struct qpl
 			return fail(err, FETTLE_INVALID, "cannot apply plan: op '%s' cannot be %s: %s",
 				    op->name, need == MODE_STATIC ? "static int8" : "dynamic int8",
 				    op->why ? op->why : "the runtime has no such kernel");
-		if (need == MODE_STATIC && op->rule->kind != OP_TABLE && !z->has_ranges)
+		if (need == MODE_STATIC && (op->rule->kind == OP_COMPUTE || op->rule->kind == OP_ELEMENT) &&
+		    !z->has_ranges)
 			return fail(err, FETTLE_INVALID,
 				    "cannot apply plan: op '%s' is static, which needs calibration",
 				    op->name);
@@ -227,13 +228,15 @@ enum fettle_status quantize(struct quantizer *z, const struct qplan *asked, stru
 	return st;
 }
 
-/* is the op static under the plan, or was it, or (NULL) can it be? */
-static bool may_be_static(const struct op_list *ops, const struct qplan *plan, size_t i)
+static bool offers_static(const struct op *op)
 {
-	if (!ops->v[i].rule)
-		return false;
-	return plan ? plan->ops[i].mode == OP_STATIC || plan->ops[i].fell_back
-		    : ops->v[i].offered && ops->v[i].modes & MODE_STATIC;
+	return op->rule && op->offered && op->modes & MODE_STATIC;
+}
+
+/* is the op static under the plan, or was it? */
+static bool is_static(const struct op_list *ops, const struct qplan *plan, size_t i)
+{
+	return ops->v[i].rule && (plan->ops[i].mode == OP_STATIC || plan->ops[i].fell_back);
 }
 
 size_t quantizer_means(const struct graph_index *g, const struct op_list *ops, const struct qplan *plan,
@@ -247,7 +250,8 @@ size_t quantizer_means(const struct graph_index *g, const struct op_list *ops, c
 	for (i = 0; i < ops->n; i++) {
 		struct channel_axis a;
 
-		if (!may_be_static(ops, plan, i) || ops->v[i].rule->kind != OP_COMPUTE)
+		if (!(plan ? is_static(ops, plan, i) : offers_static(&ops->v[i])) ||
+		    ops->v[i].rule->kind != OP_COMPUTE)
 			continue;
 		a = weighted_axis(g->m, &ops->v[i], g->m->nodes.v[i]);
 		for (k = 0; k < n && a.value; k++)
@@ -269,7 +273,9 @@ size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, 
 		const struct node *node = g->m->nodes.v[i];
 		const struct op_rule *r = ops->v[i].rule;
 
-		if (!may_be_static(ops, plan, i) || r->kind == OP_MOVE || r->kind == OP_TABLE)
+		if (!offers_static(&ops->v[i]) && !(plan && is_static(ops, plan, i)))
+			continue;
+		if (r->kind == OP_MOVE || r->kind == OP_TABLE)
 			continue;
 		for (k = 0; k < node->n_in; k++)
 			if (is_activation_input(g->m, r, node, k))
@@ -283,7 +289,7 @@ size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, 
 		const struct node *node = g->m->nodes.v[i];
 		const struct op_rule *r = ops->v[i].rule;
 
-		if (!r || r->kind != OP_MOVE || (plan && plan->ops[i].mode != OP_STATIC))
+		if (!r || r->kind != OP_MOVE)
 			continue;
 		for (k = 0; k < node->n_out; k++)
 			if (*node->out[k] && take[graph_value(g, node->out[k])])

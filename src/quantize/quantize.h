@@ -57,7 +57,7 @@ enum fettle_status quantize_rounded(struct quantizer *q, const struct qplan *pla
 /* The value that is quantized when an op makes `value`: behind the fused Relu or Clip if there is one. */
 size_t quantized_output(const struct graph_index *g, const char *value);
 
-/* The values whose ranges this plan needs, or (NULL) any plan of the ops on offer; free() the array. */
+/* The values whose ranges any plan of the ops on offer needs, or this one (may be NULL); free() the array. */
 size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, const struct qplan *plan,
 			const char ***out);
 

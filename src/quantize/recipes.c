@@ -32,11 +32,8 @@ static void keep_fp32(struct qplan *p, const struct op_list *ops)
 
 struct qplan effective_plan(const struct qplan *asked, const struct op_list *ops)
 {
-	struct qplan p = *asked;
+	struct qplan p = qplan_copy(asked);
 
-	p.ops = xcalloc(p.n, sizeof(*p.ops));
-	if (p.n)
-		memcpy(p.ops, asked->ops, p.n * sizeof(*p.ops));
 	keep_fp32(&p, ops);
 	if (p.format == FORMAT_QOPERATOR) /* which has no pairs to speak of */
 		p.recipes.dedicated_qdq_pair = p.recipes.qdq_pair_on_weights = false;

@@ -34,12 +34,12 @@ void subject_free(struct subject *s)
 	free(s);
 }
 
-enum fettle_status subject_calibrate(struct subject *s, struct runtime *rt, struct feed *feed,
-				     const struct calibrate_options *o, struct calibration **out,
-				     struct err *err)
+enum fettle_status subject_calibrate(struct subject *s, struct runtime *rt, const struct qplan *plan,
+				     struct feed *feed, const struct calibrate_options *o,
+				     struct calibration **out, struct err *err)
 {
 	const char **values = NULL;
-	size_t n = quantizer_values(&s->g, &s->ops, NULL, &values);
+	size_t n = quantizer_values(&s->g, &s->ops, plan, &values);
 	enum fettle_status st = calibrate(out, rt, s->m, values, n, feed, o, err);
 
 	free(values);

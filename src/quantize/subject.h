@@ -17,11 +17,11 @@ struct subject {
 enum fettle_status subject_open(struct subject **out, struct runtime *rt, const char *path, struct err *err);
 void subject_free(struct subject *s);
 /*
- * A calibration of all values that any plan may need. Not of fewer: what is observed decides what the runtime fuses, and so the
- * last bits of ranges.
+ * A calibration of all values that any plan of the ops on offer may need, and of what this plan (may be NULL) needs beyond. Not
+ * of fewer: what is observed decides what the runtime fuses, and so the last bits of ranges.
  */
-enum fettle_status subject_calibrate(struct subject *s, struct runtime *rt, struct feed *feed,
-				     const struct calibrate_options *o, struct calibration **out,
-				     struct err *err);
+enum fettle_status subject_calibrate(struct subject *s, struct runtime *rt, const struct qplan *plan,
+				     struct feed *feed, const struct calibrate_options *o,
+				     struct calibration **out, struct err *err);
 
 #endif

@@ -82,8 +82,8 @@ static bool in_integers(const struct qplan *p, const struct op_list *ops, const 
 	i = (size_t)g->producer[graph_value(g, value)];
 	if ((node_is(n, "Relu") || node_is(n, "Clip")) && fused_activation(g, n->in[0]) == n)
 		return in_integers(p, ops, g, n->in[0]);
-	if (p->ops[i].mode != OP_STATIC)
-		return false;
+	if (p->ops[i].mode != OP_STATIC || ops->v[i].rule->kind == OP_TABLE)
+		return false; /* a table's rows are floats again before anyone reads them */
 	return ops->v[i].rule->kind != OP_MOVE || in_integers(p, ops, g, n->in[0]);
 }
 
@@ -133,6 +133,16 @@ void qplan_release(struct qplan *p)
 	*p = (struct qplan)QPLAN_INIT;
 }
 
+struct qplan qplan_copy(const struct qplan *p)
+{
+	struct qplan out = *p;
+
+	out.ops = xcalloc(p->n, sizeof(*out.ops));
+	if (p->n)
+		memcpy(out.ops, p->ops, p->n * sizeof(*out.ops));
+	return out;
+}
+
 struct op_choice op_choice(enum op_mode mode, const struct qsetting *act, const struct qsetting *weight)
 {
 	return (struct op_choice){ .mode = mode, .act = *act, .weight = *weight };
@@ -165,14 +175,14 @@ void op_choice_fell_back(struct op_choice *c, const struct op_choice *before)
 
 struct qplan qplan_before(const struct qplan *p)
 {
-	struct qplan out = *p;
+	struct qplan out = qplan_copy(p);
 	size_t i;
 
-	out.ops = xcalloc(p->n, sizeof(*out.ops));
 	for (i = 0; i < p->n; i++) {
 		const struct op_choice *c = &p->ops[i];
 
-		out.ops[i] = c->fell_back ? op_choice(OP_STATIC, &c->act_before, &c->weight_before) : *c;
+		if (c->fell_back)
+			out.ops[i] = op_choice(OP_STATIC, &c->act_before, &c->weight_before);
 	}
 	return out;
 }

@@ -116,6 +116,7 @@ struct qplan_defaults qplan_defaults(const struct cpu *cpu);
 void qplan_default(struct qplan *p, const struct op_list *ops, const struct graph_index *g,
 		   const struct qplan_defaults *d);
 void qplan_release(struct qplan *p);
+struct qplan qplan_copy(const struct qplan *p); /* qplan_release() it */
 /* Before anything fell back: what its weights are rounded for. qplan_release() it. */
 struct qplan qplan_before(const struct qplan *p);
 bool qsetting_equal(const struct qsetting *a, const struct qsetting *b);

@@ -15,6 +15,8 @@
 
 enum lab_objective { LAB_LATENCY, LAB_SIZE, LAB_FOOTPRINT, LAB_ACCURACY, LAB_OBJECTIVES };
 
+struct finetune_report;
+
 struct lab_options {
 	const char *model; /* path of the fp32 model */
 	int threads;
@@ -28,9 +30,10 @@ struct lab_options {
 	bool has_reference;                  /* the metric compares with the fp32 model's outputs */
 	double averaging[OBSERVER_AVERAGES]; /* constants of moving averages that plans may ask for */
 	bool no_early;                       /* every trial is evaluated to its end */
-	double confidence; /* a verdict that holds with this confidence will do; 0: it must be certain */
-	size_t jobs;       /* trials side by side; 0: 1 */
-	size_t cache;      /* bytes to keep activations in */
+	double confidence;    /* a verdict that holds with this confidence will do; 0: it must be certain */
+	size_t jobs;          /* trials side by side; 0: 1 */
+	size_t cache;         /* bytes to keep activations in */
+	int rounding_threads; /* of the recipe finetune; 0: 1 */
 	uint64_t seed;
 };
 
@@ -75,6 +78,9 @@ struct lab {
 	double deadline;  /* clock_now() at which a trial is broken off; INFINITY: never */
 	bool (*cancelled)(void *self);
 	void *cancel_self;
+	progress_fn progress; /* of calibrating and fine-tuning; NULL: only whether to stop is asked */
+	void *progress_self;
+	struct finetune_report *report; /* of the recipe finetune; may be NULL */
 	void (*on_trial)(void *self, const struct trial *t);
 	void *on_trial_self;
 

@@ -12,8 +12,9 @@
 
 /* a calibration of the model or a variant, and the ranges asked of it that the history does not have yet */
 struct lab_ranges {
-	int64_t asked; /* samples, as plans say */
-	char *key;     /* of the variant */
+	int64_t asked;     /* samples, as plans say */
+	char *key;         /* of the variant */
+	struct qplan plan; /* of the base: the first that asked for it */
 	struct variant *v;
 	struct quantizer *z;
 	struct calibration *c;          /* NULL without calibration data, or until it is asked for */
@@ -55,18 +56,30 @@ static enum fettle_status use_first(struct feed *feed, size_t n, struct err *err
 	return st;
 }
 
+static struct calibrate_options calibrate_options(struct lab *l)
+{
+	struct calibrate_options o = { .threads = l->o.threads,
+				       .progress = l->progress ? l->progress : lab_go_on,
+				       .self = l->progress ? l->progress_self : l };
+
+	memcpy(o.averaging, l->o.averaging, sizeof(o.averaging));
+	return o;
+}
+
 /* one pass over the first samples */
 static enum fettle_status calibrate_all(struct lab_ranges *r, struct err *err)
 {
 	struct lab *l = r->lab;
-	struct calibrate_options o = { .threads = l->o.threads, .progress = lab_go_on, .self = l };
+	const struct calibrate_options o = calibrate_options(l);
+	struct qplan mapped = QPLAN_INIT;
 	double start = clock_now();
 	enum fettle_status st;
 
-	memcpy(o.averaging, l->o.averaging, sizeof(o.averaging));
+	variant_plan(r->v, &r->plan, &mapped);
 	st = use_first(l->calib, r->samples, err);
 	if (!st)
-		st = subject_calibrate(r->v->s, l->rt, l->calib, &o, &r->c, err);
+		st = subject_calibrate(r->v->s, l->rt, &mapped, l->calib, &o, &r->c, err);
+	qplan_release(&mapped);
 	l->times.calibrate += clock_now() - start;
 	return st;
 }
@@ -75,10 +88,12 @@ static enum fettle_status calibrate_all(struct lab_ranges *r, struct err *err)
 static enum fettle_status calibrate_base(struct lab_ranges *r, struct err *err)
 {
 	struct quantizer *z = NULL;
-	struct qplan plain = QPLAN_INIT;
-	enum fettle_status st = lab_quantizer(r->lab, r->asked, &plain, &z, err);
+	struct qplan plain = r->plan; /* whose recipes leave the model as it is */
+	enum fettle_status st;
 	size_t i;
 
+	plain.recipes = (struct recipes){ 0 };
+	st = lab_quantizer(r->lab, r->asked, &plain, &z, err);
 	for (i = 0; i < r->lab->n_ranges && !st; i++)
 		if (r->lab->ranges[i]->z == z)
 			r->base = r->lab->ranges[i]->c;
@@ -122,7 +137,7 @@ static enum fettle_status get_range(void *self, const char *value, const struct 
 static enum fettle_status sweep_means(struct lab_ranges *r, struct err *err)
 {
 	struct lab *l = r->lab;
-	struct calibrate_options o = { .threads = l->o.threads, .progress = lab_go_on, .self = l };
+	const struct calibrate_options o = calibrate_options(l);
 	struct channel_axis *axes = NULL;
 	size_t n = quantizer_means(&r->v->s->g, &r->v->s->ops, NULL, &axes);
 	double start = clock_now();
@@ -195,14 +210,14 @@ static enum fettle_status tune_weights(struct lab_ranges *r, struct quantizer *z
 	struct finetune_source s = { .rt = l->rt,
 				     .s = r->v->s,
 				     .feed = l->calib,
-				     .threads =
-					     1, /* the same weights, however many trials run side by side */
+				     /* the same weights, however many trials run side by side */
+				     .threads = l->o.rounding_threads ? l->o.rounding_threads : 1,
 				     .cache = l->o.cache ? l->o.cache : 1,
-				     .progress = lab_go_on,
-				     .self = l };
+				     .progress = l->progress ? l->progress : lab_go_on,
+				     .self = l->progress ? l->progress_self : l };
 	enum fettle_status st = use_first(l->calib, r->samples, err);
 
-	return st ? st : finetune(z, plan, &s, out, NULL, err);
+	return st ? st : finetune(z, plan, &s, out, l->report, err);
 }
 
 /* once per plan; what a run before this one has left in the workspace is as good */
@@ -253,6 +268,7 @@ static void ranges_free(struct lab_ranges *r)
 	map_release(&r->seen);
 	VEC_RELEASE(&r->fresh);
 	arena_release(&r->arena);
+	qplan_release(&r->plan);
 	free(r->key);
 	free(r);
 }
@@ -261,7 +277,7 @@ static void ranges_free(struct lab_ranges *r)
 static enum fettle_status make_variant(struct lab_ranges *r, const struct qplan *plan, struct err *err)
 {
 	struct lab *l = r->lab;
-	struct calibrate_options o = { .threads = l->o.threads, .progress = lab_go_on, .self = l };
+	const struct calibrate_options o = calibrate_options(l);
 	size_t total = l->calib_total ? l->calib_total : feed_samples(l->calib);
 	double start = clock_now();
 	enum fettle_status st;
@@ -286,6 +302,7 @@ static enum fettle_status ranges_new(struct lab *l, int64_t samples, const struc
 
 	r->lab = l;
 	r->asked = samples;
+	r->plan = qplan_copy(plan);
 	r->key = variant_key(l->s, plan);
 	if (l->calib)
 		st = make_variant(r, plan, err);

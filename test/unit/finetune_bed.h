@@ -74,8 +74,8 @@ static inline void bed_load(struct bed *b, const char *path, const char *data, s
 	memcpy(spec.dims, in->type.dims, sizeof(spec.dims));
 	assert_ok(dataset_open(&b->set, data, NULL, &err), err);
 	assert_ok(feed_open(&b->feed, b->set, &spec, 1, &o, &err), err);
-	assert_ok(subject_calibrate(b->s, b->rt, b->feed, &(struct calibrate_options){ .threads = 1 }, &b->c,
-				    &err),
+	assert_ok(subject_calibrate(b->s, b->rt, NULL, b->feed, &(struct calibrate_options){ .threads = 1 },
+				    &b->c, &err),
 		  err);
 	d = qplan_defaults(&b->s->cpu);
 	qplan_default(&b->plan, &b->s->ops, &b->s->g, &d);

@@ -68,8 +68,8 @@ static void bed_open(struct bed *b, const char *model, const char *data)
 			    &(struct feed_options){ .batch = BATCH, .limit = SAMPLES }, &err),
 		  err);
 	session_free(fp32);
-	assert_ok(subject_calibrate(b->s, rt, b->feed, &(struct calibrate_options){ .threads = 1 }, &b->c,
-				    &err),
+	assert_ok(subject_calibrate(b->s, rt, NULL, b->feed, &(struct calibrate_options){ .threads = 1 },
+				    &b->c, &err),
 		  err);
 	d = qplan_defaults(&b->s->cpu);
 	qplan_default(&b->plan, &b->s->ops, &b->s->g, &d);
