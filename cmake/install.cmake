@@ -5,6 +5,8 @@ install(TARGETS fettle_shared fettle_static LIBRARY DESTINATION ${CMAKE_INSTALL_
 install(FILES include/fettle.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES doc/fettle.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES tools/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME fettle)
+install(FILES tools/completion.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions RENAME _fettle)
+install(FILES tools/completion.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d RENAME fettle.fish)
 # written at install time: it names the prefix that is installed to
 install(CODE "
   file(WRITE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig/fettle.pc\"

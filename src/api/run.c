@@ -8,13 +8,6 @@
 #include "api/own.h"
 #include "base/file.h"
 
-static bool is_cancelled(void *self)
-{
-	struct fettle *f = self;
-
-	return f->progress && !f->progress(f->progress_self, f->phase, 0, 0);
-}
-
 static size_t most_samples(const struct config *c)
 {
 	int64_t most = 0;
@@ -113,8 +106,8 @@ enum fettle_status run_open(struct run *u, bool need_eval)
 				      .workspace = u->workspace,
 				      .helper = o->helper },
 			       .deadline = INFINITY,
-			       .cancelled = is_cancelled,
-			       .cancel_self = u->f };
+			       .progress = api_progress,
+			       .progress_self = u->f };
 	u->busy = runtime_busy(u->f->rt);
 	st = effort_read(u);
 	st = st ? st : api_phase(u->f, "prepare");

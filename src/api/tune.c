@@ -327,7 +327,7 @@ static enum fettle_status run_search(struct tune_run *u)
 	if (!st)
 		st = search_run(u->search, u->strategy, &u->base.f->err);
 	u->base.lab.deadline = INFINITY; /* what follows is short, and must not be broken off */
-	u->base.lab.cancelled = NULL;
+	u->base.lab.progress = NULL;
 	if (!st && u->base.lab.history_failed) {
 		u->base.f->err = u->base.lab.history_err;
 		st = FETTLE_SYSTEM;

@@ -43,14 +43,41 @@ const char *nearest_word(const char *word, const char *const *words, size_t n)
 	return best;
 }
 
+enum { HELP_LEFT = 26, HELP_WIDTH = 80 };
+
+/* Lines that begin with a space are rows of a list; the others make up one paragraph. */
+static void print_details(const char *text)
+{
+	char paragraph[2048] = "";
+	size_t n, used = 0;
+
+	for (; *text; text += n + (text[n] == '\n')) {
+		n = strcspn(text, "\n");
+		if (*text == ' ') {
+			char row[256];
+
+			print_indented(stdout, 0, HELP_WIDTH, paragraph);
+			*paragraph = '\0';
+			used = 0;
+			snprintf(row, sizeof(row), "%.*s", (int)n, text);
+			print_indented(stdout, 13, HELP_WIDTH - 13, row);
+		} else {
+			used += (size_t)snprintf(paragraph + used, sizeof(paragraph) - used, "%s%.*s",
+						 used ? " " : "", (int)n, text);
+		}
+	}
+	print_indented(stdout, 0, HELP_WIDTH, paragraph);
+}
+
 static void print_help(const struct command *c, const struct option *o, size_t n, const char *details)
 {
 	size_t i;
 
-	printf("usage: fettle %s %s\n\n%s\n\n", c->name, c->args, c->summary);
+	printf("usage: fettle %s %s\n\n", c->name, c->args);
+	print_indented(stdout, 0, HELP_WIDTH, c->summary);
+	putchar('\n');
 	for (i = 0; i < n; i++) {
 		char left[64];
-		const char *line = o[i].help, *end;
 
 		if (o[i].letter)
 			snprintf(left, sizeof(left), "-%c, --%s%s%s", o[i].letter, o[i].name,
@@ -58,16 +85,27 @@ static void print_help(const struct command *c, const struct option *o, size_t n
 		else
 			snprintf(left, sizeof(left), "    --%s%s%s", o[i].name, o[i].value ? " " : "",
 				 o[i].value ? o[i].value : "");
-		printf("  %-26s", left);
-		if (strlen(left) > 25)
-			printf("\n  %-26s", "");
-		while ((end = strchr(line, '\n'))) {
-			printf(" %.*s\n  %-26s", (int)(end - line), line, "");
-			line = end + 1;
-		}
-		printf(" %s\n", line);
+		printf("  %-*s ", HELP_LEFT, left);
+		if (strlen(left) >= HELP_LEFT)
+			printf("\n%*s", HELP_LEFT + 3, "");
+		print_indented(stdout, HELP_LEFT + 3, HELP_WIDTH - HELP_LEFT - 3, o[i].help);
 	}
-	printf("  -h, --help                 this text\n%s%s", details ? "\n" : "", details ? details : "");
+	printf("  -h, --help                 this text\n");
+	if (details) {
+		putchar('\n');
+		print_details(details);
+	}
+}
+
+/* For the shells' completion: an option a line, with what its value is and its help, separated by tabs. */
+static void print_completions(const struct option *o, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		printf("--%s\t%s\t%.*s\n", o[i].name, o[i].value ? o[i].value : "",
+		       (int)strcspn(o[i].help, "\n"), o[i].help);
+	printf("--help\t\tthis text\n");
 }
 
 int usage_error(const struct command *c, const char *fmt, ...)
@@ -149,6 +187,10 @@ int args_read(const struct command *c, const struct option *options, size_t n, c
 
 		if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) {
 			print_help(c, options, n, details);
+			return -2;
+		}
+		if (strcmp(arg, "--complete") == 0) {
+			print_completions(options, n);
 			return -2;
 		}
 		if (arg[0] != '-' || !arg[1]) {

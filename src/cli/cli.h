@@ -57,9 +57,10 @@ struct progress {
 	bool quiet, live;
 	char phase[32];
 	double begun, phase_start, last_shown;
-	char trial[512]; /* the last one, when tuning */
-	size_t n_notes;  /* notes that have been shown */
-	bool shown;      /* something is on the live line */
+	size_t done, total; /* samples of the pass over data that is in progress */
+	char trial[512];    /* the last one, when tuning */
+	size_t n_notes;     /* notes that have been shown */
+	bool shown;         /* something is on the live line */
 };
 void progress_begin(struct progress *p, struct fettle *f, bool quiet);
 /* A line of its own, or on a terminal the one line, cut to fit. */
@@ -76,8 +77,16 @@ struct table {
 };
 void table_begin(struct table *t, const char *const *head, size_t columns, unsigned right);
 void table_cell(struct table *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void table_print(struct table *t);                    /* and frees it */
-const char *bold(const char *s, char *buf, size_t n); /* where stdout is a terminal and NO_COLOR is not set */
+void table_print(struct table *t); /* and frees it */
+/* A paragraph: lines that fit, those after the first indented. */
+void print_wrapped(FILE *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Lines of at most `limit` columns, those after the first after `indent` spaces. */
+void print_indented(FILE *f, size_t indent, size_t limit, const char *text);
+/* Of the terminal, or of $COLUMNS where there is none; SIZE_MAX: any number (a pipe, a file). */
+size_t columns_of(FILE *f);
+/* `s` in a style, where `f` is a terminal and NO_COLOR is not set. */
+enum style { STYLE_BOLD, STYLE_GOOD, STYLE_BAD };
+const char *styled(FILE *f, enum style style, const char *s, char *buf, size_t n);
 char *human_bytes(double bytes, char *buf, size_t n);
 char *human_count(double count, char *buf, size_t n);
 /* "0.7713", or "<=0.6810" of a trial that ended as soon as its verdict was certain */

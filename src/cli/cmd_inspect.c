@@ -85,8 +85,9 @@ static void list_ops(const struct fettle_inspection *x)
 static void list_space(const struct fettle_inspection *x)
 {
 	static const char *const head[] = { "op", "type", "options", "what they are" };
+	char recipes[1024];
+	size_t i, used = 0;
 	struct table t;
-	size_t i;
 
 	table_begin(&t, head, 4, 0x4);
 	for (i = 0; i < x->n_ops; i++) {
@@ -98,10 +99,11 @@ static void list_space(const struct fettle_inspection *x)
 		table_cell(&t, "%s", x->ops[i].options);
 	}
 	table_print(&t);
-	printf("\nrecipes that are tried:");
 	for (i = 0; i < x->n_recipes; i++)
-		printf("%s %s", i ? "," : "", x->recipes[i]);
-	printf("%s\n", x->n_recipes ? "" : " none");
+		used += (size_t)snprintf(recipes + used, used < sizeof(recipes) ? sizeof(recipes) - used : 0,
+					 "%s %s", i ? "," : "", x->recipes[i]);
+	putchar('\n');
+	print_wrapped(stdout, "recipes that are tried:%s", x->n_recipes ? recipes : " none");
 }
 
 /* one line per op type (and reason): what becomes of how many */
@@ -149,9 +151,11 @@ static void show(const struct fettle_inspection *x, const char *model, bool all,
 	char bytes[32], macs[32];
 	size_t i;
 
-	printf("%s: opset %d, %zu ops after folding and fusing, %s of weights, %s multiply-adds per sample\n",
-	       model, x->opset, x->n_ops, human_bytes((double)x->weight_bytes, bytes, sizeof(bytes)),
-	       human_count(x->total_macs, macs, sizeof(macs)));
+	print_wrapped(
+		stdout,
+		"%s: opset %d, %zu ops after folding and fusing, %s of weights, %s multiply-adds per sample",
+		model, x->opset, x->n_ops, human_bytes((double)x->weight_bytes, bytes, sizeof(bytes)),
+		human_count(x->total_macs, macs, sizeof(macs)));
 	for (i = 0; i < x->n_inputs; i++)
 		printf("input   %s: %s %s\n", x->inputs[i].name, x->inputs[i].dtype, x->inputs[i].shape);
 	for (i = 0; i < x->n_outputs; i++)
@@ -165,8 +169,9 @@ static void show(const struct fettle_inspection *x, const char *model, bool all,
 		list_ops(x);
 	else
 		list_types(x);
-	printf("\nThe default plan puts %.0f %% of the multiply-adds into int8.%s\n", 100 * x->int8_share,
-	       all ? "" : " --ops lists every op.");
+	putchar('\n');
+	print_wrapped(stdout, "The default plan puts %.0f %% of the multiply-adds into int8.%s",
+		      100 * x->int8_share, all ? "" : " --ops lists every op.");
 	printf("The tuning space has %s%.*f plans; --space shows each op's options.\n",
 	       x->log10_plans > 6 ? "10^" : "", x->log10_plans > 6 ? 1 : 0,
 	       x->log10_plans > 6 ? x->log10_plans : pow(10, x->log10_plans));
@@ -202,9 +207,11 @@ static int list_recipes(void)
 		table_cell(&t, "%s", r.summary);
 	}
 	table_print(&t);
-	printf("\n'fettle quantize --recipe NAME[=VALUE]' applies one; a search tries those that are marked, "
-	       "where "
-	       "the\nmodel has something for them to work on and the configuration has not fixed them.\n");
+	putchar('\n');
+	print_wrapped(stdout, "'fettle quantize --recipe RECIPE[=VALUE]' applies one. A search tries those "
+			      "that are marked, "
+			      "where the model has something for them to work on and the configuration has "
+			      "not fixed them.");
 	return 0;
 }
 
@@ -216,13 +223,13 @@ static int run(int argc, char **argv)
 		{ "ops", NULL, "every op by name, not only by type", .flag = &ops },
 		{ "space", NULL, "what a search may choose from, op by op", .flag = &space },
 		{ "capability", NULL,
-		  "print the table of what can be quantized to what\n(no model needed; 'tune --capability' "
+		  "print the table of what can be quantized to what (no model needed; 'tune --capability' "
 		  "reads one)",
 		  .flag = &capability },
 		{ "recipes", NULL, "list the recipes there are (no model needed)", .flag = &recipes },
 		{ "config", "YAML", "configuration whose constraints apply", .text = &o.config,
 		  .letter = 'c' },
-		{ "approach", "A", "show the default plan of this approach: static, dynamic, auto",
+		{ "approach", "static|dynamic|auto", "show the default plan of this approach",
 		  .text = &o.approach },
 		{ "keep-fp32", "OPS", "show the plan with these ops left alone", .text = &o.keep_fp32 },
 		{ "quantize", "OPS", "show the plan with these ops quantized too", .text = &o.quantize },

@@ -39,7 +39,7 @@ static void add_candidates(json_t *j, const struct fettle_tuned *t)
 
 static void show_candidates(const struct fettle_tuned *t)
 {
-	const char *const head[] = { "place", "trial", t->metric, "multiply-adds in int8", "settings" };
+	const char *const head[] = { "place", "trial", t->metric, "int8 share", "settings" };
 	size_t n = t->n_candidates < 10 ? t->n_candidates : 10, i;
 	struct table table;
 	char buf[32];
@@ -61,7 +61,7 @@ static void show_candidates(const struct fettle_tuned *t)
 
 static void show_result(const struct fettle_tuned *t, const char *model)
 {
-	char target[64] = "", buf[32];
+	char target[64] = "", buf[32], word[64];
 
 	(void)model;
 	if (t->n_candidates) {
@@ -74,9 +74,10 @@ static void show_result(const struct fettle_tuned *t, const char *model)
 			 t->higher_is_better ? "at least" : "at most",
 			 human_score(t->target, buf, sizeof(buf)));
 	printf("\n%s%s: %zu candidate%s after %zu trial%s of %zu settings (%s), %.1f s\n",
-	       t->met ? "Found" : "NONE GOOD ENOUGH", target, t->met ? t->n_candidates : 0,
-	       t->met && t->n_candidates == 1 ? "" : "s", t->trials, t->trials == 1 ? "" : "s", t->space,
-	       why_stopped(t), t->seconds.total);
+	       styled(stdout, t->met ? STYLE_GOOD : STYLE_BAD, t->met ? "Found" : "NONE GOOD ENOUGH", word,
+		      sizeof(word)),
+	       target, t->met ? t->n_candidates : 0, t->met && t->n_candidates == 1 ? "" : "s", t->trials,
+	       t->trials == 1 ? "" : "s", t->space, why_stopped(t), t->seconds.total);
 	printf("wrote %s%s\n", t->output,
 	       t->met          ? ""
 	       : t->best.trial ? " (the best seen, short of the target)"
@@ -110,8 +111,8 @@ static int run(int argc, char **argv)
 		  .letter = 'c' },
 		{ "calib", "DATA", "samples to calibrate on", .text = &o.calib },
 		{ "eval", "DATA", "samples to evaluate on (the calibration data)", .text = &o.eval },
-		{ "metric", "M",
-		  "l1, l2, cosine, psnr, ssim: against the fp32 model's outputs;\nor any of 'fettle eval "
+		{ "metric", "METRIC",
+		  "l1, l2, cosine, psnr, ssim: against the fp32 model's outputs; or any of 'fettle eval "
 		  "--help' (l2)",
 		  .text = &flags[0].value },
 		{ "eval-cmd", "CMD", "any program as evaluator: 'cmd {model}' prints a number",
@@ -119,13 +120,15 @@ static int run(int argc, char **argv)
 		{ "plugin", "FILE", "shared library with further metrics", .text = &u.plugin },
 		{ "output", "FILE", "where to write the best model (WORKSPACE/best_model.onnx)",
 		  .text = &o.output, .letter = 'o' },
-		{ "algo", "A", "grid: cheap ones first; random; or a sampler: tpe, … (grid)",
+		{ "algo", "grid|random|tpe|gp|cmaes|nsga2|qmc",
+		  "grid: cheap ones first; the others after random are samplers (grid)",
 		  .text = &flags[1].value },
 		{ "tolerance", "T", "what a candidate may lose; in dB for psnr: what it must reach",
 		  .text = &flags[2].value },
 		{ "iteration-limit", "N", "at most so many trials, -1: no limit (1000)",
 		  .text = &flags[3].value },
-		{ "time-limit", "S", "seconds for all of it, -1: no limit (-1)", .text = &flags[4].value },
+		{ "time-limit", "TIME", "for all of it: 600, 10m, 1h30m; -1: no limit (-1)",
+		  .text = &flags[4].value },
 		{ "keep-fp32", "OPS", "leave these ops alone: names, types or /regular expressions/",
 		  .text = &o.keep_fp32 },
 		{ "samples", "N", "calibration samples (100)", .number = &o.calib_samples },
@@ -135,12 +138,12 @@ static int run(int argc, char **argv)
 		{ "jobs", "N", "trials side by side, one thread each; auto: as many as cores (1)",
 		  .text = &o.jobs },
 		{ "threads", "N", "threads for the runtime (all cores)", .integer = &o.threads },
-		{ "workspace", "DIR", "where the run is kept\n(fettle_workspace/<model>-<time>)",
+		{ "workspace", "DIR", "where the run is kept (fettle_workspace/<model>-<time>)",
 		  .text = &o.workspace },
 		{ "resume", NULL, "go on with the run in the workspace", .flag = &o.resume },
 		{ "log", "FILE", "where the search is logged (WORKSPACE/auto_search.log)",
 		  .text = &flags[6].value },
-		{ "print-config", NULL, "print the configuration in force and where each value\ncame from",
+		{ "print-config", NULL, "print the configuration in force and where each value came from",
 		  .flag = &u.print_config },
 		{ "json", NULL, "print the result as JSON", .flag = &u.json },
 		{ "quiet", NULL, "no progress", .flag = &u.quiet },

@@ -70,7 +70,7 @@ static int run(int argc, char **argv)
 	const struct option options[] = {
 		{ "calib", "DATA", "samples to calibrate on", .text = &o.calib },
 		{ "eval", "DATA", "labelled samples, for the effect on the metric", .text = &o.eval },
-		{ "metric", "M", "top1 with labels, else cosine", .text = &o.metric },
+		{ "metric", "METRIC", "top1 with labels, else cosine", .text = &o.metric },
 		{ "config", "YAML", "configuration; options override it", .text = &o.config, .letter = 'c' },
 		{ "samples", "N", "calibration samples (100)", .number = &o.calib_samples },
 		{ "eval-samples", "N", "only the first N evaluation samples", .number = &o.eval_samples },

@@ -44,18 +44,21 @@ static void show_saved(const struct fettle_tuned *t)
 static void show_result(const struct fettle_tuned *t, const char *model)
 {
 	double pass = t->fp32_pass_s > 0 ? t->fp32_pass_s : 1, kept = 0;
-	char target[32];
+	char target[32], word[64];
 	size_t i;
 
 	show_models(t);
-	printf("\n%s: %s %s %s after %zu trial%s of strategy %s (%s)\n",
-	       t->met ? "Target met" : "TARGET NOT MET", t->metric,
-	       t->higher_is_better ? "at least" : "at most", human_score(t->target, target, sizeof(target)),
-	       t->trials, t->trials == 1 ? "" : "s", t->strategy, why_stopped(t));
+	putchar('\n');
+	print_wrapped(stdout, "%s: %s %s %s after %zu trial%s of strategy %s (%s)",
+		      styled(stdout, t->met ? STYLE_GOOD : STYLE_BAD,
+			     t->met ? "Target met" : "TARGET NOT MET", word, sizeof(word)),
+		      t->metric, t->higher_is_better ? "at least" : "at most",
+		      human_score(t->target, target, sizeof(target)), t->trials, t->trials == 1 ? "" : "s",
+		      t->strategy, why_stopped(t));
 	if (t->met && t->best.speedup < 1.02)
 		printf("But it is no faster than fp32 on this CPU.\n");
 	if (t->recipes && *t->recipes)
-		printf("Recipes: %s\n", t->recipes);
+		print_wrapped(stdout, "Recipes: %s", t->recipes);
 	if (t->n_fallen_back) {
 		for (i = 0; i < t->n_fallen_back; i++)
 			kept += t->fallen_back_share[i];
@@ -70,12 +73,13 @@ static void show_result(const struct fettle_tuned *t, const char *model)
 	else if (t->has_holdout)
 		printf("On %zu held-out samples: %.6g, fp32 %.6g\n", t->holdout_samples, t->holdout,
 		       t->holdout_baseline);
-	printf("Time: %.1f s, or %.1f fp32 passes of %.2g s: prepare %.1f, calibrate %.1f, rank %.1f, "
-	       "quantize %.1f, sessions %.1f, "
-	       "evaluate %.1f, latency %.1f\n",
-	       t->seconds.total, t->seconds.total / pass, t->fp32_pass_s, t->seconds.prepare,
-	       t->seconds.calibrate, t->seconds.rank, t->seconds.quantize, t->seconds.session,
-	       t->seconds.evaluate, t->seconds.latency);
+	print_wrapped(stdout,
+		      "Time: %.1f s, or %.1f fp32 passes of %.2g s: prepare %.1f, calibrate %.1f, rank %.1f, "
+		      "quantize %.1f, sessions %.1f, "
+		      "evaluate %.1f, latency %.1f",
+		      t->seconds.total, t->seconds.total / pass, t->fp32_pass_s, t->seconds.prepare,
+		      t->seconds.calibrate, t->seconds.rank, t->seconds.quantize, t->seconds.session,
+		      t->seconds.evaluate, t->seconds.latency);
 	show_saved(t);
 	printf("\nwrote %s%s\n", t->output,
 	       t->met          ? ""
@@ -111,38 +115,38 @@ static int run(int argc, char **argv)
 	const struct option options[] = {
 		{ "calib", "DATA", "samples to calibrate on", .text = &o.calib },
 		{ "eval", "DATA", "labelled samples to evaluate on", .text = &o.eval },
-		{ "metric", "M", "top1 with labels, else cosine; 'fettle eval --help' lists them",
+		{ "metric", "METRIC", "top1 with labels, else cosine; 'fettle eval --help' lists them",
 		  .text = &o.metric },
 		{ "eval-cmd", "CMD", "any program as evaluator: 'cmd {model}' prints a number",
 		  .text = &o.eval_cmd },
 		{ "config", "YAML", "configuration; options override it", .text = &o.config, .letter = 'c' },
-		{ "recipe", "NAME[=VALUE]",
-		  "always, or (=off) never, with this recipe; may be given several times\n('fettle inspect "
+		{ "recipe", "RECIPE[=VALUE]",
+		  "always, or (=off) never, with this recipe; may be given several times ('fettle inspect "
 		  "--recipes' lists them)",
 		  .list = &u.recipes },
 		{ "keep-fp32", "OPS", "leave these ops alone: names, types or /regular expressions/",
 		  .text = &o.keep_fp32 },
 		{ "capability", "YAML",
-		  "what op types may be quantized to, instead of the built-in\ntable; 'fettle inspect "
+		  "what op types may be quantized to, instead of the built-in table; 'fettle inspect "
 		  "--capability' prints that",
 		  .text = &o.capability },
 		{ "output", "FILE", "where to write the best model (WORKSPACE/best_model.onnx)",
 		  .text = &o.output, .letter = 'o' },
-		{ "strategy", "S", "auto, basic, mse_v2, …: 'fettle strategies' lists them",
+		{ "strategy", "STRATEGY", "auto, basic, mse_v2, …: 'fettle strategies' lists them",
 		  .text = &flags[0].value },
 		{ "plugin", "FILE", "shared library with further strategies and metrics", .text = &u.plugin },
-		{ "quant-level", "L", "auto; 0: conservative; 1: the strategy (auto)",
+		{ "quant-level", "auto|0|1", "0: conservative; 1: the strategy (auto)",
 		  .text = &flags[1].value },
-		{ "approach", "A", "static, dynamic, auto (static)", .text = &o.approach },
-		{ "format", "F", "qdq or qoperator (qdq)", .text = &o.format },
+		{ "approach", "static|dynamic|auto", "(static)", .text = &o.approach },
+		{ "format", "qdq|qoperator", "(qdq)", .text = &o.format },
 		{ "tolerance", "T", "accuracy that may be lost: 0.01 is one percent (0.01)",
 		  .text = &flags[2].value },
-		{ "criterion", "C", "relative or absolute (relative)", .text = &flags[3].value },
-		{ "objective", "O", "performance, modelsize or footprint (performance)",
-		  .text = &flags[4].value },
+		{ "criterion", "relative|absolute", "(relative)", .text = &flags[3].value },
+		{ "objective", "performance|modelsize|footprint", "(performance)", .text = &flags[4].value },
 		{ "max-trials", "N", "at most so many trials, 0: no limit (100)", .text = &flags[5].value },
-		{ "timeout", "S",
-		  "seconds to go on for the fastest; 0: stop at the first\nthat meets the target (0)",
+		{ "timeout", "TIME",
+		  "keep looking for the fastest for so long: 600, 10m, 1h30m; 0: stop at the first that "
+		  "meets the target (0)",
 		  .text = &flags[6].value },
 		{ "samples", "N", "calibration samples (100)", .number = &o.calib_samples },
 		{ "eval-samples", "N", "only the first N evaluation samples", .number = &o.eval_samples },
@@ -156,16 +160,16 @@ static int run(int argc, char **argv)
 		  .text = &o.jobs },
 		{ "cache", "SIZE", "memory for what trials have in common, 0: none (1G)", .text = &o.cache },
 		{ "no-early", NULL,
-		  "evaluate every trial to its end, even when its verdict is\ncertain before",
+		  "evaluate every trial to its end, even when its verdict is certain before",
 		  .flag = &o.no_early },
 		{ "confidence", "P",
-		  "for large data: verdicts that hold with this probability,\ne.g. 0.99, will do",
+		  "for large data: verdicts that hold with this probability, e.g. 0.99, will do",
 		  .real = &o.confidence },
 		{ "threads", "N", "threads for the runtime (all cores)", .integer = &o.threads },
-		{ "workspace", "DIR", "where the run is kept\n(fettle_workspace/<model>-<time>)",
+		{ "workspace", "DIR", "where the run is kept (fettle_workspace/<model>-<time>)",
 		  .text = &o.workspace },
 		{ "resume", NULL, "go on with the run in the workspace", .flag = &o.resume },
-		{ "print-config", NULL, "print the configuration in force and where each value\ncame from",
+		{ "print-config", NULL, "print the configuration in force and where each value came from",
 		  .flag = &u.print_config },
 		{ "json", NULL, "print the result as JSON", .flag = &u.json },
 		{ "quiet", NULL, "no progress", .flag = &u.quiet },

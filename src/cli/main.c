@@ -17,11 +17,13 @@ static void help(FILE *f)
 	      "usage: fettle COMMAND [OPTION...]\n\n",
 	      f);
 	for (i = 0; i < N_COMMANDS; i++)
-		if (!commands[i]->hidden)
-			fprintf(f, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
-	fputs("\n'fettle COMMAND --help' tells a command's options; 'man fettle' tells the rest.\n"
-	      "Exit codes: 0 done, 1 finished but the target was not met, 2 bad usage or input, 3 the system "
-	      "failed.\n",
+		if (!commands[i]->hidden) {
+			fprintf(f, "  %-12s ", commands[i]->name);
+			print_indented(f, 15, 65, commands[i]->summary);
+		}
+	fputs("\n'fettle help COMMAND' lists a command's options; 'man fettle' has all the rest.\n"
+	      "Exit codes: 0 done, 1 finished but the target was not met, 2 bad usage or input,\n"
+	      "3 the system failed.\n",
 	      f);
 }
 
@@ -35,29 +37,43 @@ static int version(void)
 	return 0;
 }
 
-int main(int argc, char **argv)
+static int run(const char *name, int argc, char **argv)
 {
 	const char *names[N_COMMANDS], *near;
 	size_t i, shown = 0;
+
+	for (i = 0; i < N_COMMANDS; i++) {
+		if (strcmp(name, commands[i]->name) == 0)
+			return commands[i]->run(argc, argv);
+		if (!commands[i]->hidden)
+			names[shown++] = commands[i]->name;
+	}
+	near = nearest_word(name, names, shown);
+	fprintf(stderr, "fettle: no command '%s'%s%s%s; 'fettle --help' lists them\n", name,
+		near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+	return EXIT_USAGE;
+}
+
+static bool is(const char *arg, const char *word, const char *letter)
+{
+	return strcmp(arg, word) == 0 || strcmp(arg, letter) == 0;
+}
+
+int main(int argc, char **argv)
+{
+	char *ask[] = { (char[]){ "--help" }, NULL };
 
 	if (argc < 2) {
 		help(stderr);
 		return EXIT_USAGE;
 	}
-	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+	if (is(argv[1], "--version", "-V"))
+		return version();
+	if (strcmp(argv[1], "help") == 0 && argc > 2)
+		return run(argv[2], 1, ask);
+	if (is(argv[1], "--help", "-h") || strcmp(argv[1], "help") == 0) {
 		help(stdout);
 		return 0;
 	}
-	if (strcmp(argv[1], "--version") == 0)
-		return version();
-	for (i = 0; i < N_COMMANDS; i++) {
-		if (strcmp(argv[1], commands[i]->name) == 0)
-			return commands[i]->run(argc - 2, argv + 2);
-		if (!commands[i]->hidden)
-			names[shown++] = commands[i]->name;
-	}
-	near = nearest_word(argv[1], names, shown);
-	fprintf(stderr, "fettle: no command '%s'%s%s%s; 'fettle --help' lists them\n", argv[1],
-		near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
-	return EXIT_USAGE;
+	return run(argv[1], argc - 2, argv + 2);
 }

@@ -10,11 +10,16 @@ static const char *best_sign(const struct fettle_progress_info *i)
 	return !i->best_early ? "" : i->best_met == i->higher_is_better ? ">=" : "<=";
 }
 
+static const char *verdict(bool met, char *buf, size_t n)
+{
+	return styled(stderr, met ? STYLE_GOOD : STYLE_BAD, met ? "meets" : "misses", buf, n);
+}
+
 /* what the live line says until the next trial; least important last, for it may be cut off */
 static void keep_trial(struct progress *p, const struct fettle_progress_info *i)
 {
 	const struct fettle_trial *t = i->trial;
-	char limit[32] = "", left[32] = "", result[80] = "failed", best[64] = "", a[32], b[32];
+	char limit[32] = "", left[32] = "", result[80] = "failed", best[64] = "", a[32], b[32], word[32];
 
 	if (i->max_trials)
 		snprintf(limit, sizeof(limit), " of %zu", i->max_trials);
@@ -22,7 +27,7 @@ static void keep_trial(struct progress *p, const struct fettle_progress_info *i)
 		snprintf(left, sizeof(left), "<%.0f s left, ", ceil(i->seconds_left));
 	if (!t->failed)
 		snprintf(result, sizeof(result), "%s %s %s", trial_score(t, a, sizeof(a)),
-			 t->met ? "meets" : "misses", human_score(i->target, b, sizeof(b)));
+			 verdict(t->met, word, sizeof(word)), human_score(i->target, b, sizeof(b)));
 	if (i->best)
 		snprintf(best, sizeof(best), ", best %s%s%s", best_sign(i),
 			 human_score(i->best_accuracy, a, sizeof(a)), i->best_met ? " met" : "");
@@ -136,9 +141,8 @@ static void show_row(struct table *table, const char *name, const struct fettle_
 void show_models(const struct fettle_tuned *t)
 {
 	const bool wide = t->best.ops_int16 > 0;
-	const char *head[] = { "model",    t->metric,  "latency",
-			       "speed-up", "size",     "int8 ops",
-			       NULL,       "fp32 ops", "multiply-adds in int8" };
+	const char *head[] = { "model",    t->metric, "latency",  "speed-up",  "size",
+			       "int8 ops", NULL,      "fp32 ops", "int8 share" };
 	struct table table;
 
 	if (wide)

@@ -96,6 +96,25 @@ bool parse_number(const char *text, double *out)
 	return !*end && isfinite(*out);
 }
 
+/* "1.5h", "1h30m": numbers with a unit each, in seconds */
+static bool parse_duration(const char *text, double *out)
+{
+	static const char units[] = "smhd";
+	static const double worth[] = { 1, 60, 3600, 86400 };
+	const char *s = text, *unit;
+	char *end;
+
+	for (*out = 0; *s; s = end + 1) {
+		double x = isdigit((unsigned char)*s) ? strtod(s, &end) : NAN;
+
+		unit = isfinite(x) && *end ? strchr(units, *end) : NULL;
+		if (!unit)
+			return false;
+		*out += x * worth[unit - units];
+	}
+	return s != text;
+}
+
 static enum fettle_status check_limits(struct reader *r, const struct key *k, const struct yaml *y, double x)
 {
 	if (k->max <= k->min || (x >= k->min && x <= k->max))
@@ -116,8 +135,12 @@ enum fettle_status read_number(struct reader *r, const struct key *k, const stru
 		percent = true;
 		text = arena_strfmt(arena_of(r), "%.*s", (int)strlen(y->text) - 1, y->text);
 	}
-	if (!yaml_is_text(y) || !parse_number(text, &x) || (whole && x != floor(x)))
-		return fail_value(r, y, "%s, need a %snumber", describe(r, y), whole ? "whole " : "");
+	if (!yaml_is_text(y) || (!parse_number(text, &x) && !(k->duration && parse_duration(text, &x))) ||
+	    (whole && x != floor(x)))
+		return fail_value(r, y, "%s, need a %s", describe(r, y),
+				  k->duration ? "number of seconds, or e.g. 90s, 10m, 1h30m"
+				  : whole     ? "whole number"
+					      : "number");
 	if (percent)
 		x /= 100;
 	*out = x;

@@ -337,7 +337,7 @@ static const struct key objectives_keys[] = {
 };
 
 #define EXIT_POLICY                                                                                          \
-	{ "timeout", KEY_NUMBER, AT(tuning.timeout), LIMITS(0, 1e9) },                                       \
+	{ "timeout", KEY_NUMBER, AT(tuning.timeout), LIMITS(0, 1e9), .duration = true },                     \
 	{                                                                                                    \
 		"max_trials", KEY_INT, AT(tuning.max_trials), LIMITS(0, 1e9)                                 \
 	}
@@ -422,7 +422,7 @@ static const struct key stop_keys[] = {
 	{ "find_n_candidates", KEY_INT, AT(search.find_n_candidates), LIMITS(-1, 1e9), .quiet = true },
 	{ "find_best_candidate", KEY_INT, AT(search.find_best_candidate), LIMITS(-1, 1e9), .quiet = true },
 	{ "iteration_limit", KEY_INT, AT(search.iteration_limit), LIMITS(-1, 1e9), .quiet = true },
-	{ "time_limit", KEY_NUMBER, AT(search.time_limit), LIMITS(-1, 1e9), .quiet = true },
+	{ "time_limit", KEY_NUMBER, AT(search.time_limit), LIMITS(-1, 1e9), .duration = true, .quiet = true },
 	END,
 };
 static const struct key advanced_keys[] = {

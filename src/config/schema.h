@@ -53,6 +53,7 @@ struct key {
 	double min, max;   /* of numbers, when max > min */
 	bool alias;        /* another name for what a key without this flag sets: not printed */
 	bool percent;      /* of numbers: "1%" is 0.01 */
+	bool duration;     /* of numbers: seconds; "10m" is 600 */
 	bool empty;        /* of lists: may be empty */
 	bool secret;       /* not printed */
 	bool quiet;        /* printed only where it is set */

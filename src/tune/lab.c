@@ -13,10 +13,17 @@
 
 bool lab_stopped(const struct lab *l)
 {
-	return clock_now() >= l->deadline || (l->cancelled && l->cancelled(l->cancel_self));
+	return !lab_go_on((void *)l, 0, 0);
 }
 
 bool lab_go_on(void *lab, size_t done, size_t total)
+{
+	const struct lab *l = lab;
+
+	return clock_now() < l->deadline && (!l->progress || l->progress(l->progress_self, done, total));
+}
+
+bool lab_go_on_uncounted(void *lab, size_t done, size_t total)
 {
 	(void)done;
 	(void)total;
@@ -73,7 +80,7 @@ enum fettle_status lab_latency(struct lab *l, const struct plan *p, double secon
 		st = timing_inputs(l, &b, &made_up, err);
 	if (!st) {
 		inputs[0] = inputs[1] = made_up ? made_up : b.inputs;
-		st = evaluate_latency(pair, inputs, 2, seconds, lab_go_on, l, times, err);
+		st = evaluate_latency(pair, inputs, 2, seconds, lab_go_on_uncounted, l, times, err);
 	}
 	if (!st) {
 		*fp32 = times[0].median / (double)(b.n ? b.n : 1);
@@ -287,7 +294,7 @@ static bool cancelled(void *self)
 {
 	const struct lab *l = self;
 
-	return l->history_failed || (l->cancelled && l->cancelled(l->cancel_self));
+	return l->history_failed || (l->progress && !l->progress(l->progress_self, 0, 0));
 }
 
 static double now(void *self)

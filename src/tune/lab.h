@@ -74,11 +74,9 @@ struct lab {
 	struct lab_times times;
 	size_t samples_evaluated;
 	struct lab_saved saved;
-	atomic_bool stop; /* set when one of several trials under way learns that they are to stop */
-	double deadline;  /* clock_now() at which a trial is broken off; INFINITY: never */
-	bool (*cancelled)(void *self);
-	void *cancel_self;
-	progress_fn progress; /* of calibrating and fine-tuning; NULL: only whether to stop is asked */
+	atomic_bool stop;     /* set when one of several trials under way learns that they are to stop */
+	double deadline;      /* clock_now() at which a trial is broken off; INFINITY: never */
+	progress_fn progress; /* false: cancelled */
 	void *progress_self;
 	struct finetune_report *report; /* of the recipe finetune; may be NULL */
 	void (*on_trial)(void *self, const struct trial *t);
@@ -136,8 +134,11 @@ enum fettle_status lab_latency(struct lab *l, const struct plan *p, double secon
 enum fettle_status lab_rank(void *lab, const struct plan *p, enum rank by, int batches, struct op_order *out,
 			    struct err *err);
 enum fettle_status lab_estimate(void *lab, const struct plan *p, int batches, double *error, struct err *err);
-bool lab_stopped(const struct lab *l);                /* cancelled or out of time */
-bool lab_go_on(void *lab, size_t done, size_t total); /* the same, as a progress_fn */
+bool lab_stopped(const struct lab *l); /* cancelled or out of time */
+/* As progress_fn: not stopped. The first passes on how many samples are done; the second does not, for what
+ * counts something else. */
+bool lab_go_on(void *lab, size_t done, size_t total);
+bool lab_go_on_uncounted(void *lab, size_t done, size_t total);
 void lab_release(struct lab *l); /* what is kept between trials; the rest is the caller's */
 
 /* trial.c: trials, one or several side by side */

@@ -58,9 +58,7 @@ static enum fettle_status use_first(struct feed *feed, size_t n, struct err *err
 
 static struct calibrate_options calibrate_options(struct lab *l)
 {
-	struct calibrate_options o = { .threads = l->o.threads,
-				       .progress = l->progress ? l->progress : lab_go_on,
-				       .self = l->progress ? l->progress_self : l };
+	struct calibrate_options o = { .threads = l->o.threads, .progress = lab_go_on, .self = l };
 
 	memcpy(o.averaging, l->o.averaging, sizeof(o.averaging));
 	return o;
@@ -213,8 +211,8 @@ static enum fettle_status tune_weights(struct lab_ranges *r, struct quantizer *z
 				     /* the same weights, however many trials run side by side */
 				     .threads = l->o.rounding_threads ? l->o.rounding_threads : 1,
 				     .cache = l->o.cache ? l->o.cache : 1,
-				     .progress = l->progress ? l->progress : lab_go_on,
-				     .self = l->progress ? l->progress_self : l };
+				     .progress = lab_go_on,
+				     .self = l };
 	enum fettle_status st = use_first(l->calib, r->samples, err);
 
 	return st ? st : finetune(z, plan, &s, out, l->report, err);

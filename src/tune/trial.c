@@ -163,9 +163,7 @@ static bool trial_goes_on(void *lab, size_t done, size_t total)
 {
 	struct lab *l = lab;
 
-	(void)done;
-	(void)total;
-	if (pthread_equal(pthread_self(), l->main) && lab_stopped(l))
+	if (pthread_equal(pthread_self(), l->main) && !lab_go_on(l, done, total))
 		atomic_store(&l->stop, true);
 	return !atomic_load(&l->stop);
 }

@@ -34,11 +34,13 @@ static const struct {
 	{ "the whole is a map", "- a\n", "c.yaml:1:1: a list, a configuration is a map of keys" },
 	{ "a text is no configuration", "hello\n", "c.yaml:1:1: 'hello', a configuration is a map of keys" },
 	{ "a number", "tuning:\n  exit_policy:\n    timeout: soon\n",
-	  "c.yaml:3:14: cannot set tuning.exit_policy.timeout: 'soon', need a number" },
+	  "c.yaml:3:14: cannot set tuning.exit_policy.timeout: 'soon', need a number of seconds, or e.g. "
+	  "90s, 10m, 1h30m" },
 	{ "no time before the start", "tuning: {exit_policy: {timeout: -1}}\n",
 	  "c.yaml:1:33: cannot set tuning.exit_policy.timeout: '-1', need at least 0" },
 	{ "not a number is none", "tuning: {exit_policy: {timeout: nan}}\n",
-	  "c.yaml:1:33: cannot set tuning.exit_policy.timeout: 'nan', need a number" },
+	  "c.yaml:1:33: cannot set tuning.exit_policy.timeout: 'nan', need a number of seconds, or e.g. 90s, "
+	  "10m, 1h30m" },
 	{ "trials are whole", "tuning: {exit_policy: {max_trials: 1.5}}\n",
 	  "c.yaml:1:36: cannot set tuning.exit_policy.max_trials: '1.5', need a whole number" },
 	{ "a bool", "tuning: {tensorboard: maybe}\n",

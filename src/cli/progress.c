@@ -1,0 +1,143 @@
+/* What is being done, on stderr while it is done. */
+#include "cli/cli.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int sig)
+{
+	(void)sig;
+	if (interrupted)
+		_exit(130); /* asked twice: at once */
+	interrupted = 1;
+}
+
+static double now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
+}
+
+static void clear_line(struct progress *p)
+{
+	if (p->shown)
+		fputs("\r\033[K", stderr);
+	p->shown = false;
+}
+
+/* as soon as they are there: a setting without effect is better known before a long run than after it */
+static void show_notes(struct progress *p)
+{
+	const char *note;
+
+	while ((note = fettle_note(p->f, p->n_notes))) {
+		p->n_notes++;
+		if (p->quiet)
+			continue;
+		clear_line(p);
+		print_wrapped(stderr, "note: %s", note);
+	}
+}
+
+/* A line that wraps cannot be cleared, so it must fit. Colours take no room, and must not leak past the cut. */
+static void cut(char *line, size_t room, size_t most)
+{
+	size_t n = 0, at;
+
+	for (at = 0; line[at]; at++) {
+		if (line[at] == '\033') {
+			at += strcspn(line + at, "m");
+		} else if ((line[at] & 0xc0) != 0x80 && n++ == most) {
+			snprintf(line + at, room - at, "%s", strchr(line, '\033') ? "\033[0m" : "");
+			return;
+		}
+	}
+}
+
+void progress_show(struct progress *p, const char *fmt, ...)
+{
+	char line[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line) - 8, fmt, ap); /* cut() may add 4 bytes */
+	va_end(ap);
+	clear_line(p);
+	if (p->live)
+		cut(line, sizeof(line), columns_of(stderr) - 1);
+	fprintf(stderr, "%s%s", line, p->live ? "" : "\n");
+	p->shown = p->live;
+	p->last_shown = now();
+	fflush(stderr);
+}
+
+/* "[###.......]" */
+static const char *bar(char *buf, size_t n, size_t done, size_t total)
+{
+	static const char full[] = "##########", empty[] = "..........";
+	int cells = done < total ? (int)(10 * done / total) : 10;
+
+	snprintf(buf, n, "[%.*s%.*s]", cells, full, 10 - cells, empty);
+	return buf;
+}
+
+/* quick things show nothing; the rest a line with the time left */
+static bool on_progress(void *self, const char *phase, size_t done, size_t total)
+{
+	struct progress *p = self;
+	double t = now(), used;
+	char cells[32];
+
+	if (strcmp(p->phase, phase) != 0) {
+		snprintf(p->phase, sizeof(p->phase), "%s", phase);
+		p->phase_start = t;
+		p->last_shown = t;
+	}
+	if (total && (done < p->done || total != p->total)) /* the next pass over data */
+		p->phase_start = t;
+	if (total) {
+		p->done = done;
+		p->total = total;
+	}
+	show_notes(p);
+	if (p->quiet || t - p->last_shown < (p->live ? 0.2 : 5))
+		return !interrupted;
+	used = t - p->phase_start;
+	if (p->trial[0] && p->live && total)
+		progress_show(p, "%s %zu/%zu, %.0f s, %s", bar(cells, sizeof(cells), done, total), done,
+			      total, t - p->begun, p->trial);
+	else if (p->trial[0] && p->live)
+		progress_show(p, "%.0f s, %s", t - p->begun, p->trial);
+	else if (p->trial[0])
+		progress_show(p, "next trial in progress, %.0f s used", t - p->begun);
+	else if (total && done)
+		progress_show(p, "%s %s%s%zu of %zu, %.0f s used, %.0f s left", phase,
+			      p->live ? bar(cells, sizeof(cells), done, total) : "", p->live ? " " : "", done,
+			      total, used, used * (double)(total - done) / (double)done);
+	else
+		progress_show(p, "%s: %.0f s", phase, used);
+	return !interrupted;
+}
+
+void progress_begin(struct progress *p, struct fettle *f, bool quiet)
+{
+	struct sigaction sa = { .sa_handler = on_interrupt };
+
+	*p = (struct progress){ .f = f, .quiet = quiet, .live = isatty(STDERR_FILENO), .begun = now() };
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	fettle_on_progress(f, on_progress, p);
+}
+
+void progress_end(struct progress *p)
+{
+	clear_line(p);
+	show_notes(p);
+}
