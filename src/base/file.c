@@ -94,8 +94,10 @@ enum fettle_status file_commit(struct file_out *o, struct err *err)
 	if (!f)
 		return FETTLE_OK;
 	errno = 0;
+	bad = ferror(f) != 0;
 	/* an earlier write failed: its reason is long gone, but the same will happen again */
-	bad = ferror(f) && (write(fileno(f), "", 1) != 1 || true);
+	if (bad && write(fileno(f), "", 1) == 1)
+		errno = 0;
 	bad = bad || fflush(f) != 0 || ferror(f) || fsync(fileno(f)) != 0;
 	if (!bad && rename(o->temp, o->path) != 0)
 		bad = 1;
