@@ -1,6 +1,7 @@
 #include "finetune/math.h"
 
-#include <dnnl.h>
+#include "finetune/dnnl2.h"
+
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,20 +39,9 @@ struct math_primitives {
 
 static enum fettle_status check(dnnl_status_t st, const char *what, struct err *err)
 {
-	static const char *const names[] = {
-		[dnnl_success] = "success",
-		[dnnl_out_of_memory] = "out of memory",
-		[dnnl_invalid_arguments] = "invalid arguments",
-		[dnnl_unimplemented] = "not implemented",
-		[dnnl_iterator_ends] = "no implementation left",
-		[dnnl_runtime_error] = "runtime error",
-		[dnnl_not_required] = "not required",
-	};
-
 	if (st == dnnl_success)
 		return FETTLE_OK;
-	return fail(err, FETTLE_BACKEND, "cannot %s with oneDNN: %s", what,
-		    (size_t)st < ARRAY_LEN(names) && names[st] ? names[st] : "unknown error");
+	return fail(err, FETTLE_BACKEND, "cannot %s with oneDNN: %s", what, dnnl_status2str(st));
 }
 
 /* zeroed memory of its own */
@@ -68,7 +58,7 @@ static enum fettle_status buffer(struct math_primitives *p, size_t bytes, void *
 	return FETTLE_OK;
 }
 
-static enum fettle_status memory(struct math_primitives *p, const dnnl_memory_desc_t *d, void *data,
+static enum fettle_status memory(struct math_primitives *p, const_memory_desc d, void *data,
 				 dnnl_memory_t *out, struct err *err)
 {
 	enum fettle_status st = FETTLE_OK;
@@ -96,7 +86,7 @@ static enum fettle_status add_step(struct sequence *s, const_dnnl_primitive_desc
 static enum fettle_status add_reorder(struct math_primitives *p, struct sequence *s, dnnl_memory_t from,
 				      dnnl_memory_t to, const_dnnl_primitive_attr_t attr, struct err *err)
 {
-	const dnnl_memory_desc_t *a, *b;
+	const_memory_desc a, b;
 	dnnl_primitive_desc_t pd = NULL;
 	enum fettle_status st;
 
@@ -117,8 +107,20 @@ static enum fettle_status add_reorder(struct math_primitives *p, struct sequence
 struct geometry {
 	int rank, rank_w; /* of values and of weights */
 	dnnl_dims_t x, w, y, b, stride, dilate, pad, pad_end;
-	dnnl_memory_desc_t plain_x, plain_w, plain_y, plain_b, any_x, any_w, any_y;
+	memory_desc plain_x, plain_w, plain_y, plain_b;
+	memory_desc
+		any_w; /* as oneDNN likes them; values stay plain: channels last is among what it likes best */
 };
+
+static void release_geometry(struct geometry *s)
+{
+	const memory_desc all[] = { s->plain_x, s->plain_w, s->plain_y, s->plain_b, s->any_w };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(all); i++)
+		if (all[i])
+			dnnl_memory_desc_destroy(all[i]);
+}
 
 static void channels_last(const dnnl_dims_t dims, int rank, dnnl_dims_t strides)
 {
@@ -176,40 +178,50 @@ static enum fettle_status describe(const struct layer *l, size_t n, struct geome
 		if (g)
 			sw[0] = (int64_t)(l->outs * l->patch);
 	}
-	st = dnnl_memory_desc_init_by_strides(&s->plain_x, s->rank, s->x, f, sx);
-	st = st ? st : dnnl_memory_desc_init_by_strides(&s->plain_y, s->rank, s->y, f, sy);
-	st = st ? st : dnnl_memory_desc_init_by_strides(&s->plain_w, s->rank_w, s->w, f, sw);
-	st = st ? st : dnnl_memory_desc_init_by_strides(&s->plain_b, 1, s->b, f, sb);
-	/* values stay as they are: channels last is among what its kernels like best */
-	s->any_x = s->plain_x;
-	s->any_y = s->plain_y;
-	st = st ? st : dnnl_memory_desc_init_by_tag(&s->any_w, s->rank_w, s->w, f, dnnl_format_tag_any);
+	st = dnnl_memory_desc_create_with_strides(&s->plain_x, s->rank, s->x, f, sx);
+	st = st ? st : dnnl_memory_desc_create_with_strides(&s->plain_y, s->rank, s->y, f, sy);
+	st = st ? st : dnnl_memory_desc_create_with_strides(&s->plain_w, s->rank_w, s->w, f, sw);
+	st = st ? st : dnnl_memory_desc_create_with_strides(&s->plain_b, 1, s->b, f, sb);
+	st = st ? st : dnnl_memory_desc_create_with_tag(&s->any_w, s->rank_w, s->w, f, dnnl_format_tag_any);
 	return check(st, "describe a layer", err);
 }
 
-union descriptor {
-	dnnl_convolution_desc_t conv;
-	dnnl_inner_product_desc_t product;
-};
-
-static dnnl_status_t forward_desc(const struct layer *l, const struct geometry *s, union descriptor *d)
+/* the descriptor of each pass; forward: that of the forward pass */
+static dnnl_status_t forward_desc(dnnl_primitive_desc_t *out, const struct math_primitives *p,
+				  const struct layer *l, const struct geometry *s,
+				  const_dnnl_primitive_attr_t attr)
 {
 	if (l->is_matrix)
-		return dnnl_inner_product_forward_desc_init(&d->product, dnnl_forward_training, &s->any_x,
-							    &s->any_w, &s->plain_b, &s->any_y);
-	return dnnl_dilated_convolution_forward_desc_init(
-		&d->conv, dnnl_forward_training, dnnl_convolution_direct, &s->any_x, &s->any_w, &s->plain_b,
-		&s->any_y, s->stride, s->dilate, s->pad, s->pad_end);
+		return dnnl_inner_product_forward_primitive_desc_create(out, p->engine, dnnl_forward_training,
+									s->plain_x, s->any_w, s->plain_b,
+									s->plain_y, attr);
+	return dnnl_convolution_forward_primitive_desc_create(
+		out, p->engine, dnnl_forward_training, dnnl_convolution_direct, s->plain_x, s->any_w,
+		s->plain_b, s->plain_y, s->stride, s->dilate, s->pad, s->pad_end, attr);
 }
 
-static dnnl_status_t backward_desc(const struct layer *l, const struct geometry *s, union descriptor *d)
+static dnnl_status_t backward_desc(dnnl_primitive_desc_t *out, const struct math_primitives *p,
+				   const struct layer *l, const struct geometry *s,
+				   const_dnnl_primitive_desc_t forward)
 {
 	if (l->is_matrix)
-		return dnnl_inner_product_backward_weights_desc_init(&d->product, &s->any_x, &s->any_w,
-								     &s->plain_b, &s->any_y);
-	return dnnl_dilated_convolution_backward_weights_desc_init(
-		&d->conv, dnnl_convolution_direct, &s->any_x, &s->any_w, &s->plain_b, &s->any_y, s->stride,
-		s->dilate, s->pad, s->pad_end);
+		return dnnl_inner_product_backward_weights_primitive_desc_create(
+			out, p->engine, s->plain_x, s->any_w, s->plain_b, s->plain_y, forward, NULL);
+	return dnnl_convolution_backward_weights_primitive_desc_create(
+		out, p->engine, dnnl_convolution_direct, s->plain_x, s->any_w, s->plain_b, s->plain_y,
+		s->stride, s->dilate, s->pad, s->pad_end, forward, NULL);
+}
+
+static dnnl_status_t backward_data_desc(dnnl_primitive_desc_t *out, const struct math_primitives *p,
+					const struct layer *l, const struct geometry *s,
+					const_dnnl_primitive_desc_t forward)
+{
+	if (l->is_matrix)
+		return dnnl_inner_product_backward_data_primitive_desc_create(
+			out, p->engine, s->plain_x, s->any_w, s->plain_y, forward, NULL);
+	return dnnl_convolution_backward_data_primitive_desc_create(
+		out, p->engine, dnnl_convolution_direct, s->plain_x, s->any_w, s->plain_y, s->stride,
+		s->dilate, s->pad, s->pad_end, forward, NULL);
 }
 
 /* what the layer's buffers are as memories */
@@ -223,13 +235,11 @@ static enum fettle_status add_difference(struct math_primitives *p, const struct
 {
 	dnnl_primitive_desc_t pd = NULL;
 	struct step *run = &p->residual.v[p->residual.n];
-	dnnl_binary_desc_t d;
 	enum fettle_status st;
 
-	st = check(dnnl_binary_desc_init(&d, dnnl_binary_sub, &s->plain_y, &s->plain_y, &s->plain_y),
+	st = check(dnnl_binary_primitive_desc_create(&pd, p->engine, dnnl_binary_sub, s->plain_y, s->plain_y,
+						     s->plain_y, NULL),
 		   "make a layer", err);
-	if (!st)
-		st = check(dnnl_primitive_desc_create(&pd, &d, NULL, p->engine, NULL), "make a layer", err);
 	if (!st)
 		st = add_step(&p->residual, pd, err);
 	add_arg(run, DNNL_ARG_SRC_0, m->y);
@@ -240,8 +250,7 @@ static enum fettle_status add_difference(struct math_primitives *p, const struct
 }
 
 /* what is done to results where they are made: the target is taken off, or (NULL) they are added to what is there */
-static enum fettle_status make_attr(const dnnl_memory_desc_t *target, dnnl_primitive_attr_t *out,
-				    struct err *err)
+static enum fettle_status make_attr(const_memory_desc target, dnnl_primitive_attr_t *out, struct err *err)
 {
 	dnnl_post_ops_t post = NULL;
 	enum fettle_status st;
@@ -251,7 +260,7 @@ static enum fettle_status make_attr(const dnnl_memory_desc_t *target, dnnl_primi
 		st = check(dnnl_post_ops_create(&post), "make a layer", err);
 	if (!st)
 		st = check(target ? dnnl_post_ops_append_binary(post, dnnl_binary_sub, target)
-				  : dnnl_post_ops_append_sum(post, 1),
+				  : dnnl_post_ops_append_sum(post, 1, 0, dnnl_data_type_undef),
 			   "make a layer", err);
 	if (!st)
 		st = check(dnnl_primitive_attr_set_post_ops(*out, post), "make a layer", err);
@@ -269,19 +278,16 @@ static enum fettle_status choose_forward(struct math_primitives *p, const struct
 {
 	dnnl_primitive_attr_t attr = NULL;
 	const char *name = "";
-	union descriptor d;
 	enum fettle_status st;
 
-	st = check(forward_desc(l, s, &d), "make a layer", err);
-	if (!st)
-		st = make_attr(&s->plain_y, &attr, err);
-	*fused = !st && !dnnl_primitive_desc_create(out, &d, attr, p->engine, NULL) &&
+	st = make_attr(s->plain_y, &attr, err);
+	*fused = !st && !forward_desc(out, p, l, s, attr) &&
 		 !dnnl_primitive_desc_query(*out, dnnl_query_impl_info_str, 0, &name) &&
 		 strncmp(name, "jit", 3) == 0;
 	if (!st && !*fused) {
 		dnnl_primitive_desc_destroy(*out);
 		*out = NULL;
-		st = check(dnnl_primitive_desc_create(out, &d, NULL, p->engine, NULL), "make a layer", err);
+		st = check(forward_desc(out, p, l, s, NULL), "make a layer", err);
 	}
 	dnnl_primitive_attr_destroy(attr);
 	return st;
@@ -338,13 +344,9 @@ static enum fettle_status make_gradient(struct math_primitives *p, const struct 
 	dnnl_primitive_desc_t pd = NULL;
 	dnnl_primitive_attr_t add = NULL;
 	dnnl_memory_t dw = NULL, more_dw = NULL, more_db = NULL;
-	union descriptor d;
 	enum fettle_status st;
 
-	st = check(backward_desc(l, s, &d), "make a layer", err);
-	if (!st)
-		st = check(dnnl_primitive_desc_create(&pd, &d, NULL, p->engine, forward), "make a layer",
-			   err);
+	st = check(backward_desc(&pd, p, l, s, forward), "make a layer", err);
 	if (!st)
 		st = memory(p, dnnl_primitive_desc_query_md(pd, dnnl_query_diff_weights_md, 0), NULL, &dw,
 			    err);
@@ -352,7 +354,7 @@ static enum fettle_status make_gradient(struct math_primitives *p, const struct 
 		st = memory(p, dnnl_primitive_desc_query_md(pd, dnnl_query_diff_weights_md, 0), NULL,
 			    &more_dw, err);
 	if (!st)
-		st = memory(p, &s->plain_b, p->more_db, &more_db, err);
+		st = memory(p, s->plain_b, p->more_db, &more_db, err);
 	if (!st)
 		st = make_attr(NULL, &add, err);
 	if (!st)
@@ -375,28 +377,25 @@ static enum fettle_status make_maps(struct math_primitives *p, size_t n, struct 
 						 [MAP_LOG] = dnnl_eltwise_log,
 						 [MAP_EXP] = dnnl_eltwise_exp };
 	dnnl_dims_t dims = { (int64_t)n };
-	dnnl_memory_desc_t md;
+	memory_desc md = NULL;
 	enum fettle_status st;
 	size_t i;
 
-	st = check(dnnl_memory_desc_init_by_tag(&md, 1, dims, dnnl_f32, dnnl_a), "make a map", err);
+	st = check(dnnl_memory_desc_create_with_tag(&md, 1, dims, dnnl_f32, dnnl_a), "make a map", err);
 	for (i = 0; i < N_MATH_MAPS && !st; i++) {
 		struct step *s = &p->maps[i];
 		dnnl_primitive_desc_t pd = NULL;
-		dnnl_eltwise_desc_t d;
 		int k;
 
-		st = check(dnnl_eltwise_forward_desc_init(&d, dnnl_forward_inference, kinds[i], &md, 0, 0),
+		st = check(dnnl_eltwise_forward_primitive_desc_create(&pd, p->engine, dnnl_forward_inference,
+								      kinds[i], md, md, 0, 0, NULL),
 			   "make a map", err);
-		if (!st)
-			st = check(dnnl_primitive_desc_create(&pd, &d, NULL, p->engine, NULL), "make a map",
-				   err);
 		if (!st)
 			st = check(dnnl_primitive_create(&s->primitive, pd), "make a map", err);
 		for (k = 0; k < 2 && !st; k++) {
 			dnnl_memory_t mem = NULL;
 
-			st = check(dnnl_memory_create(&mem, &md, p->engine, DNNL_MEMORY_NONE), "make memory",
+			st = check(dnnl_memory_create(&mem, md, p->engine, DNNL_MEMORY_NONE), "make memory",
 				   err);
 			if (!st)
 				VEC_PUSH(&p->memories, mem);
@@ -404,6 +403,7 @@ static enum fettle_status make_maps(struct math_primitives *p, size_t n, struct 
 		}
 		dnnl_primitive_desc_destroy(pd);
 	}
+	dnnl_memory_desc_destroy(md);
 	return st;
 }
 
@@ -414,16 +414,16 @@ static enum fettle_status make_plain(struct layer_math *m, const struct layer *l
 	const struct {
 		float **buffer;
 		size_t bytes;
-		const dnnl_memory_desc_t *d;
+		const_memory_desc d;
 		dnnl_memory_t *memory;
 	} all[] = {
-		{ &m->x, m->n * layer_x_size(l) * sizeof(float), &s->plain_x, &out->x },
-		{ &m->y, m->n * layer_y_size(l) * sizeof(float), &s->plain_y, &out->y },
-		{ &m->target, m->n * layer_y_size(l) * sizeof(float), &s->plain_y, &out->target },
-		{ &m->w, weights, &s->plain_w, &out->w },
-		{ &m->dw, weights, &s->plain_w, &out->dw },
-		{ &m->b, outputs, &s->plain_b, &out->b },
-		{ &m->db, outputs, &s->plain_b, &out->db },
+		{ &m->x, m->n * layer_x_size(l) * sizeof(float), s->plain_x, &out->x },
+		{ &m->y, m->n * layer_y_size(l) * sizeof(float), s->plain_y, &out->y },
+		{ &m->target, m->n * layer_y_size(l) * sizeof(float), s->plain_y, &out->target },
+		{ &m->w, weights, s->plain_w, &out->w },
+		{ &m->dw, weights, s->plain_w, &out->dw },
+		{ &m->b, outputs, s->plain_b, &out->b },
+		{ &m->db, outputs, s->plain_b, &out->db },
 	};
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
@@ -445,7 +445,7 @@ enum fettle_status math_new(struct layer_math **out, const struct layer *l, size
 	struct math_primitives *p = m->p = xcalloc(1, sizeof(*p));
 	dnnl_primitive_desc_t forward = NULL;
 	struct plain plain = { .x = NULL };
-	struct geometry s;
+	struct geometry s = { .rank = 0 };
 	enum fettle_status st;
 
 	m->n = n;
@@ -464,6 +464,7 @@ enum fettle_status math_new(struct layer_math **out, const struct layer *l, size
 	if (!st)
 		st = make_maps(p, layer_weights(l), err);
 	dnnl_primitive_desc_destroy(forward);
+	release_geometry(&s);
 	if (st)
 		math_free(m);
 	else
@@ -587,16 +588,6 @@ enum fettle_status math_learn(struct layer_math *m, const struct math_units *u, 
 	return st;
 }
 
-static dnnl_status_t backward_data_desc(const struct layer *l, const struct geometry *s, union descriptor *d)
-{
-	if (l->is_matrix)
-		return dnnl_inner_product_backward_data_desc_init(&d->product, &s->any_x, &s->any_w,
-								  &s->any_y);
-	return dnnl_dilated_convolution_backward_data_desc_init(&d->conv, dnnl_convolution_direct, &s->any_x,
-								&s->any_w, &s->any_y, s->stride, s->dilate,
-								s->pad, s->pad_end);
-}
-
 /* w in the order that the primitive likes, then the primitive */
 static enum fettle_status make_input_gradient(struct layer_math *m, const struct geometry *s,
 					      const_dnnl_primitive_desc_t pd, struct err *err)
@@ -606,11 +597,11 @@ static enum fettle_status make_input_gradient(struct layer_math *m, const struct
 	enum fettle_status st;
 	struct step *run;
 
-	st = memory(p, &s->plain_w, m->w, &plain, err);
+	st = memory(p, s->plain_w, m->w, &plain, err);
 	if (!st)
-		st = memory(p, &s->plain_x, m->dx, &dx, err);
+		st = memory(p, s->plain_x, m->dx, &dx, err);
 	if (!st)
-		st = memory(p, &s->plain_y, m->y, &y, err);
+		st = memory(p, s->plain_y, m->y, &y, err);
 	if (!st)
 		st = memory(p, dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0), NULL, &w, err);
 	if (!st)
@@ -629,27 +620,21 @@ static enum fettle_status make_input_gradient(struct layer_math *m, const struct
 enum fettle_status math_want_dx(struct layer_math *m, const struct layer *l, struct err *err)
 {
 	dnnl_primitive_desc_t forward = NULL, pd = NULL;
-	union descriptor d;
-	struct geometry s;
+	struct geometry s = { .rank = 0 };
 	enum fettle_status st;
 
 	st = describe(l, m->n, &s, err);
 	if (!st)
 		st = buffer(m->p, m->n * layer_x_size(l) * sizeof(float), &m->dx, err);
 	if (!st)
-		st = check(forward_desc(l, &s, &d), "make a layer", err);
+		st = check(forward_desc(&forward, m->p, l, &s, NULL), "make a layer", err);
 	if (!st)
-		st = check(dnnl_primitive_desc_create(&forward, &d, NULL, m->p->engine, NULL), "make a layer",
-			   err);
-	if (!st)
-		st = check(backward_data_desc(l, &s, &d), "make a layer", err);
-	if (!st)
-		st = check(dnnl_primitive_desc_create(&pd, &d, NULL, m->p->engine, forward), "make a layer",
-			   err);
+		st = check(backward_data_desc(&pd, m->p, l, &s, forward), "make a layer", err);
 	if (!st)
 		st = make_input_gradient(m, &s, pd, err);
 	dnnl_primitive_desc_destroy(pd);
 	dnnl_primitive_desc_destroy(forward);
+	release_geometry(&s);
 	return st;
 }
 
