@@ -4,12 +4,13 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 TARGETS ?= all
 FUZZ_SECONDS ?= 60
+SETUP ?= $(if $(filter tests,$(TARGETS)),--tests)
 
 all: build
-.PHONY: all build setup demo test check asan fuzz bench install format clean
+.PHONY: all build setup demo test check asan fuzz bench install uninstall deb format clean
 
 setup:
-	@tools/setup
+	@tools/setup $(SETUP)
 
 build: setup
 	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
@@ -19,6 +20,7 @@ build: setup
 demo: build
 	@BUILD=$(BUILD) examples/demo
 
+check: SETUP = --tests
 check: build
 	@tools/check-format
 	@tools/check-layers
@@ -48,11 +50,30 @@ bench:
 	@$(MAKE) --no-print-directory build TARGETS="all benches"
 	@BUILD=$(BUILD) bench/run
 
-install: build
-	@cmake --install $(BUILD) --prefix $(PREFIX)
+# what 'make' built, for any user; neither downloads nor configures
+install:
+	@[ -e $(BUILD)/libfettle.a ] || { echo "cannot install: nothing is built in $(BUILD), run 'make' first" >&2; exit 2; }
+	@umask 022; DESTDIR="$(DESTDIR)" cmake --install $(BUILD) --prefix "$$(realpath -ms "$(PREFIX)")"
+
+# the files that 'make install' listed, and the folders named fettle that held nothing else
+uninstall:
+	@cd "$(DESTDIR)$(PREFIX)" && list=$$(cat share/doc/fettle/installed) || \
+		{ echo "cannot uninstall: $(DESTDIR)$(PREFIX) has no share/doc/fettle/installed" >&2; exit 2; }; \
+	echo "$$list" | xargs -d '\n' rm -f -- && \
+	echo "$$list" | sed -n 's|\(.*/fettle\)/.*|\1|p' | sort -u | xargs -d '\n' rmdir --ignore-fail-on-non-empty --
+
+# fettle, libfettle0, libfettle-dev in build-deb/; without debug packages
+deb: SETUP = --deb
+deb: setup
+	@rm -rf build-deb && mkdir -p build-deb/fettle
+	@cp -r CMakeLists.txt LICENSE bench cmake debian doc include src tools build-deb/fettle
+	@cd build-deb/fettle && ort=$$(tools/setup --ort) && [ "$$ort" != system ] || ort=; \
+		ORT_ROOT=$$ort DEB_BUILD_OPTIONS="noautodbgsym terse parallel=$(JOBS)" dpkg-buildpackage -b -uc -us >../log 2>&1 || \
+		{ tail -n 30 ../log; exit 1; }
+	@ls build-deb/*.deb
 
 format:
-	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i
+	@find bench examples fuzz include src test -name '*.[ch]' | xargs clang-format -i
 
 clean:
-	@rm -rf build build-asan build-fuzz
+	@rm -rf build build-asan build-fuzz build-deb
