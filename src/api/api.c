@@ -33,6 +33,11 @@ const char *fettle_note(const struct fettle *f, size_t i)
 
 void api_note(struct fettle *f, const char *text)
 {
+	size_t i;
+
+	for (i = 0; i < f->notes.n; i++)
+		if (strcmp(f->notes.v[i], text) == 0)
+			return;
 	VEC_PUSH(&f->notes, xstrdup(text));
 }
 

@@ -234,7 +234,7 @@ enum fettle_status request_begin(struct request *r, struct fettle *f, const stru
 	char number[32];
 	size_t i;
 
-	memset(r, 0, sizeof(*r));
+	*r = (struct request){ .f = f };
 	st = api_begin(f, in, &r->o);
 	if (!st)
 		st = check_source(r->o.calib_source, r->o.calib, "calibration", &f->err);
@@ -375,8 +375,11 @@ enum fettle_status request_source(struct source *s, const struct request *r,
 
 static struct side_mask side(const struct config_side *s)
 {
-	return (struct side_mask){ s->granularity.mask, s->scheme.mask,
-				   s->dtype.mask & ~(unsigned)CONFIG_BF16, s->algorithm.mask };
+	unsigned dtype = s->dtype.mask & ~(unsigned)CONFIG_BF16;
+
+	if (s->dtype.mask & CONFIG_BF16)
+		dtype |= MASK_FP32; /* the nearest, as the note says */
+	return (struct side_mask){ s->granularity.mask, s->scheme.mask, dtype, s->algorithm.mask };
 }
 
 static struct constraint convert(struct arena *a, const struct config_constraint *c,
@@ -385,7 +388,9 @@ static struct constraint convert(struct arena *a, const struct config_constraint
 	const char *where = c->at.line ? arena_strfmt(a, "%s:%d:%d", c->at.source, c->at.line, c->at.column)
 				       : c->at.source;
 
-	return (struct constraint){ scope, c->name, where, { side(&c->weight), side(&c->activation) } };
+	return (struct constraint){
+		scope, c->name, where, { .weight = side(&c->weight), .act = side(&c->activation) }
+	};
 }
 
 size_t request_constraints(const struct request *r, struct arena *a, struct constraint **out)

@@ -8,6 +8,7 @@
 #include "space/tuning.h"
 
 struct request {
+	struct fettle *f;
 	struct fettle_options o;
 	struct config *c;
 	bool is_search; /* of fettle_auto_search(): plans are settings */

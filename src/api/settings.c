@@ -149,6 +149,7 @@ static enum fettle_status apply_capability(const char *path, const struct subjec
 		for (k = 0; k < n; k++)
 			if (v[k].scope == CONSTRAIN_TYPE && strcmp(v[k].name, s->m->nodes.v[i]->op) == 0)
 				allowed = v[k].mask;
+		allowed.named = allowed.act.dtype & T_ALL;
 		mask_intersect(&masks[i], &allowed);
 	}
 	free(v);
@@ -171,6 +172,11 @@ static enum fettle_status keep_fp32(const char *list, const struct subject *s, s
 	return st;
 }
 
+static void tell(void *f, const char *text)
+{
+	api_note(f, text);
+}
+
 /* what is allowed for each op */
 static enum fettle_status read_masks(const struct request *r, const struct subject *s, struct op_mask **out,
 				     struct err *err)
@@ -185,6 +191,8 @@ static enum fettle_status read_masks(const struct request *r, const struct subje
 	st = constraints_apply(constraints, n, &s->ops, s->m, *out, err);
 	free(constraints);
 	arena_release(&a);
+	if (!st)
+		constraints_resolve(*out, &s->ops, &s->cpu, tell, r->f);
 	if (!st && r->o.capability)
 		st = apply_capability(r->o.capability, s, *out, err);
 	if (!st && r->o.keep_fp32)
@@ -202,6 +210,28 @@ static bool does_nothing(const struct request *r, struct subject *s, const struc
 	if (r->c->quantization.approach == APPROACH_DYNAMIC)
 		return true; /* there need not be data to go by */
 	return cle ? !can_equalise(s) : i->kind == RECIPE_ALPHA && !can_smooth(s);
+}
+
+/* what the constraints take away, against the space that there would be without them */
+static enum fettle_status note_taken_away(const struct request *r, const struct subject *s,
+					  struct tuning_options o, const struct tuning *with, struct err *err)
+{
+	struct op_mask *masks = xcalloc(s->ops.n, sizeof(*masks));
+	enum fettle_status st = r->o.keep_fp32 ? keep_fp32(r->o.keep_fp32, s, masks, err) : FETTLE_OK;
+	struct tuning *without;
+	char *text;
+
+	o.masks = masks;
+	if (!st) {
+		without = (r->is_search ? settings_tuning_new : tuning_new)(&s->ops, &s->g, &o);
+		text = tuning_taken_away(with, without);
+		if (text)
+			api_note(r->f, text);
+		free(text);
+		tuning_free(without);
+	}
+	free(masks);
+	return st;
 }
 
 enum fettle_status request_tuning(const struct request *r, struct subject *s, struct tuning **out,
@@ -251,6 +281,8 @@ enum fettle_status request_tuning(const struct request *r, struct subject *s, st
 	o.masks = masks;
 	if (!st)
 		*out = (r->is_search ? settings_tuning_new : tuning_new)(&s->ops, &s->g, &o);
+	if (!st)
+		st = note_taken_away(r, s, o, *out, err);
 	free(masks);
 	return st;
 }
@@ -259,13 +291,27 @@ enum fettle_status request_tuning(const struct request *r, struct subject *s, st
 static enum fettle_status apply_config(const struct request *r, const struct subject *s, struct qplan *p,
 				       struct err *err)
 {
+	struct str kept = STR_INIT;
 	struct op_mask *masks;
 	enum fettle_status st;
-	size_t i;
+	size_t i, n = 0;
 
 	st = read_masks(r, s, &masks, err);
-	for (i = 0; i < s->ops.n && !st; i++)
+	for (i = 0; i < s->ops.n && !st; i++) {
+		bool was = p->ops[i].mode != OP_FP32 && s->ops.v[i].rule->kind != OP_MOVE;
+
 		mask_fit(&masks[i], &s->ops.v[i], &p->ops[i]);
+		if (was && p->ops[i].mode == OP_FP32)
+			str_addf(&kept, "%s%s", n++ ? ", " : "", s->ops.v[i].name);
+	}
+	if (n && !r->o.keep_fp32) { /* which the user has listed */
+		char *text = xstrfmt("by constraint, %zu op%s in fp32: %.400s%s", n,
+				     n == 1 ? " stays" : "s stay", kept.s, kept.n > 400 ? ", …" : "");
+
+		api_note(r->f, text);
+		free(text);
+	}
+	str_release(&kept);
 	p->recipes = request_recipes(r);
 	free(masks);
 	return st;

@@ -237,6 +237,7 @@ static int run(int argc, char **argv)
 	};
 	const char *rest[64];
 	struct fettle_inspection *x;
+	struct progress p;
 	enum fettle_status st;
 	struct fettle *f;
 	int n, code = 0;
@@ -259,7 +260,9 @@ static int run(int argc, char **argv)
 		return usage_error(&cmd_inspect, n ? "one model at a time" : "which model?");
 	o.model = rest[0];
 	f = fettle_new();
+	progress_begin(&p, f, false);
 	st = fettle_inspect(f, &o, &x);
+	progress_end(&p);
 	if (st) {
 		code = library_error(f, st);
 	} else {

@@ -154,7 +154,8 @@ static void note_bf16(struct config *c, const struct config_constraint *constrai
 
 	for (i = 0; i < ARRAY_LEN(sides); i++)
 		if (sides[i]->mask & CONFIG_BF16)
-			add_note(c, &sides[i]->at, true, "dtype bf16 has no effect: it is not available");
+			add_note(c, &sides[i]->at, true,
+				 "dtype bf16 is not available, fp32 is used in its place");
 }
 
 static void finish_notes(struct config *c)

@@ -268,8 +268,9 @@ struct cpu cpu_detect(void)
 		vnni = c & 1u << 11; /* AVX512_VNNI */
 	if (!vnni && __get_cpuid_count(7, 1, &a, &b, &c, &d))
 		vnni = a & 1u << 4; /* AVX-VNNI */
-	return vnni ? (struct cpu){ "x86-64 with VNNI", false } : (struct cpu){ "x86-64 without VNNI", true };
+	return vnni ? (struct cpu){ .name = "x86-64 with VNNI" }
+		    : (struct cpu){ .name = "x86-64 without VNNI", .saturates = true };
 #else
-	return (struct cpu){ "not x86-64", false };
+	return (struct cpu){ .name = "not x86-64", .s8_activations = true };
 #endif
 }

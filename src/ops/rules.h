@@ -81,8 +81,9 @@ bool is_activation_input(const struct model *m, const struct op_rule *r, const s
 
 /* What the CPU does to the products that int8 kernels are made of. */
 struct cpu {
-	const char *name; /* "x86-64 with VNNI", "x86-64 without VNNI", "other" */
-	bool saturates;   /* u8 x s8 pairs overflow 16 bits: weights want 7 bits or u8 */
+	const char *name;    /* "x86-64 with VNNI", "x86-64 without VNNI", "other" */
+	bool saturates;      /* u8 x s8 pairs overflow 16 bits: weights want 7 bits or u8 */
+	bool s8_activations; /* the runtime fuses int8 activations; otherwise it leaves some ops in fp32 */
 };
 struct cpu cpu_detect(void);
 

@@ -66,6 +66,7 @@ static enum fettle_status apply_one(const struct constraint *c, const struct op_
 			continue;
 		narrow_side(&out[i].weight, &c->mask.weight);
 		narrow_side(&out[i].act, &c->mask.act);
+		out[i].named |= c->scope != CONSTRAIN_MODEL && (c->mask.act.dtype & T_ALL);
 		hits++;
 	}
 	if (is_regex)
@@ -113,30 +114,45 @@ void mask_intersect(struct op_mask *to, const struct op_mask *with)
 {
 	intersect_side(&to->weight, &with->weight);
 	intersect_side(&to->act, &with->act);
+	to->named |= with->named;
 }
 
-bool mask_allows_fp32(const struct op_mask *m)
+/* what the types of the op's sides say together, 0 where neither is constrained */
+static unsigned dtypes_named(const struct op_mask *m, const struct op *op)
 {
-	return (!m->act.dtype || m->act.dtype & MASK_FP32) &&
-	       (!m->weight.dtype || m->weight.dtype & MASK_FP32);
+	return m->act.dtype | (op->rule && op->rule->weight >= 0 ? m->weight.dtype : 0);
+}
+
+bool mask_allows_fp32(const struct op_mask *m, const struct op *op)
+{
+	unsigned named = dtypes_named(m, op);
+
+	return !named || named & MASK_FP32;
+}
+
+bool mask_allows_int(const struct op_mask *m, const struct op *op)
+{
+	return (!m->act.dtype || m->act.dtype & T_ALL) &&
+	       (op->rule->weight < 0 || !m->weight.dtype || m->weight.dtype & T_ALL);
+}
+
+static bool form_allowed(const struct side_mask *m, enum dtype t, enum scheme scheme)
+{
+	return (!m->dtype || m->dtype & dtype_bit(t)) && (!m->scheme || m->scheme & 1u << scheme);
 }
 
 static bool side_allows(const struct side_mask *m, const struct qsetting *s, bool weight)
 {
 	unsigned grain = weight && s->per_channel ? MASK_PER_CHANNEL : MASK_PER_TENSOR;
 
-	if (weight && m->algorithm && !(m->algorithm & (1u << RANGE_MINMAX | 1u << RANGE_MSE)))
-		return !m->dtype ||
-		       m->dtype & dtype_bit(s->dtype); /* weights know only these two: kl means minmax */
-	return (!m->granularity || m->granularity & grain) && (!m->scheme || m->scheme & 1u << s->scheme) &&
-	       (!m->dtype || m->dtype & dtype_bit(s->dtype)) &&
+	return form_allowed(m, s->dtype, s->scheme) && (!m->granularity || m->granularity & grain) &&
 	       (!m->algorithm || m->algorithm & 1u << s->algorithm);
 }
 
 bool mask_allows(const struct op_mask *m, const struct op *op, const struct op_choice *c)
 {
 	if (c->mode == OP_FP32)
-		return mask_allows_fp32(m);
+		return mask_allows_fp32(m, op);
 	if (op->rule->weight >= 0 && !side_allows(&m->weight, &c->weight, true))
 		return false;
 	/* a dynamic op's activation is uint8, whatever its setting says */
@@ -159,32 +175,31 @@ static unsigned log2_of(unsigned bit)
 	return n;
 }
 
-static void fit_side(const struct side_mask *m, struct qsetting *s, unsigned possible, bool weight)
+static void fit_side(const struct side_mask *m, struct qsetting *s, const struct form *forms, size_t n,
+		     unsigned possible)
 {
-	static const enum dtype types[] = { DT_U8, DT_S8, DT_U16, DT_S16 };
-	unsigned mask = m->algorithm & (weight ? 1u << RANGE_MINMAX | 1u << RANGE_MSE : ~0u);
+	size_t i;
 
-	s->dtype = types[log2_of(fit(m->dtype & possible, dtype_bit(s->dtype)))];
-	s->scheme = (enum scheme)log2_of(fit(m->scheme, 1u << s->scheme));
-	s->algorithm = (enum range_algorithm)log2_of(fit(mask, 1u << s->algorithm));
-	if (weight)
-		s->per_channel = fit(m->granularity, s->per_channel ? MASK_PER_CHANNEL : MASK_PER_TENSOR) ==
-				 MASK_PER_CHANNEL;
+	for (i = 0; i < n && !form_allowed(m, s->dtype, s->scheme); i++)
+		if (form_allowed(m, forms[i].dtype, forms[i].scheme) &&
+		    possible & dtype_bit(forms[i].dtype)) {
+			s->dtype = forms[i].dtype;
+			s->scheme = forms[i].scheme;
+			s->narrow &= s->dtype == DT_S8; /* only products of u8 and s8 saturate */
+		}
+	s->algorithm = (enum range_algorithm)log2_of(fit(m->algorithm, 1u << s->algorithm));
 }
 
 void mask_fit(const struct op_mask *m, const struct op *op, struct op_choice *c)
 {
-	bool act_int = !m->act.dtype || m->act.dtype & T_ALL,
-	     weight_int = !m->weight.dtype || m->weight.dtype & T_ALL;
+	unsigned grain = c->weight.per_channel ? MASK_PER_CHANNEL : MASK_PER_TENSOR;
 
 	if (c->mode == OP_FP32 || !op->rule)
 		return;
-	if (!act_int || (op->rule->weight >= 0 && !weight_int)) {
-		c->mode = OP_FP32;
-		return;
-	}
-	fit_side(&m->act, &c->act, op->rule->act_dtypes, false);
-	fit_side(&m->weight, &c->weight, op->rule->weight_dtypes ? op->rule->weight_dtypes : T_ALL, true);
-	if (!mask_allows(m, op, c))
-		c->mode = OP_FP32; /* what is allowed, the runtime cannot do */
+	fit_side(&m->act, &c->act, act_forms, N_ACT_FORMS, op->rule->act_dtypes);
+	fit_side(&m->weight, &c->weight, weight_forms, N_WEIGHT_FORMS,
+		 op->rule->weight_dtypes ? op->rule->weight_dtypes : T_ALL);
+	c->weight.per_channel = fit(m->weight.granularity, grain) == MASK_PER_CHANNEL;
+	if (!mask_allows_int(m, op) || !mask_allows(m, op, c))
+		c->mode = OP_FP32; /* as asked; or what is allowed, the runtime cannot do */
 }

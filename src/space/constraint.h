@@ -1,5 +1,8 @@
-/* What the user allows: constraints only ever remove options. The narrower wins, field by field: an op's name
- * over its type over the whole model. */
+/*
+ * What the user allows: constraints only ever remove options. The narrower wins, field by field: an op's name
+ * over its type over the whole model. The lists of weight and activation are crossed: a pair of integer types is int8, and a
+ * pair with fp32 on either side is fp32, so one side that lists it is enough to allow the fallback.
+ */
 #ifndef SPACE_CONSTRAINT_H
 #define SPACE_CONSTRAINT_H
 
@@ -17,6 +20,7 @@ enum { MASK_FP32 = T_ALL + 1 };
 
 struct op_mask {
 	struct side_mask weight, act;
+	bool named; /* to be quantized, by its name or type: on offer even if the default plan leaves it in fp32 */
 };
 
 enum constraint_scope { CONSTRAIN_MODEL, CONSTRAIN_TYPE, CONSTRAIN_OP };
@@ -31,7 +35,23 @@ struct constraint {
 enum fettle_status constraints_apply(const struct constraint *v, size_t n, const struct op_list *ops,
 				     const struct model *m, struct op_mask *out, struct err *err);
 
-bool mask_allows_fp32(const struct op_mask *m);
+/* Types and schemes that there are kernels for, the preferred ones first. */
+struct form {
+	enum dtype dtype;
+	enum scheme scheme;
+};
+enum { N_ACT_FORMS = 6, N_WEIGHT_FORMS = 3 };
+extern const struct form act_forms[N_ACT_FORMS], weight_forms[N_WEIGHT_FORMS];
+
+/*
+ * Replaces what the runtime does not have on this CPU (int8 activations on x86-64, say) by the nearest it has. Tells `note` once
+ * what was replaced, and of how many ops.
+ */
+void constraints_resolve(struct op_mask *masks, const struct op_list *ops, const struct cpu *cpu,
+			 void (*note)(void *self, const char *text), void *self);
+
+bool mask_allows_fp32(const struct op_mask *m, const struct op *op);
+bool mask_allows_int(const struct op_mask *m, const struct op *op);
 bool mask_allows(const struct op_mask *m, const struct op *op, const struct op_choice *c);
 /* Changes a choice to the nearest allowed one; fp32 when nothing else is allowed. */
 void mask_fit(const struct op_mask *m, const struct op *op, struct op_choice *c);

@@ -67,6 +67,7 @@ struct qplan_defaults qplan_defaults(const struct cpu *cpu)
 			    .per_channel = true,
 			    .narrow = cpu->saturates,
 			    .algorithm = RANGE_MINMAX },
+		.s8_activations = cpu->s8_activations,
 	};
 }
 

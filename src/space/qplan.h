@@ -108,6 +108,7 @@ struct qplan_defaults {
 	enum approach approach;
 	enum quant_format format;
 	struct qsetting act, weight;
+	bool s8_activations; /* of the CPU: worth offering */
 };
 /* u8 asymmetric min-max activations, s8 symmetric per-channel weights, in 7 bits where the CPU saturates */
 struct qplan_defaults qplan_defaults(const struct cpu *cpu);

@@ -88,7 +88,7 @@ static void add_op(struct tuning *t, size_t node, const struct op_mask *m)
 						       [OPTION_16_BITS] = { OPTION_WIDE, 1 },
 						       [OPTION_BACK_TO_FP32] = { OPTION_FP32, ~0u } };
 	const struct op *op = &t->ops->v[node];
-	bool may_fp32 = mask_allows_fp32(m);
+	bool may_fp32 = mask_allows_fp32(m, op);
 
 	t->space.v[t->space.n] = (struct param){
 		.kind = PARAM_OP,

@@ -85,62 +85,62 @@ const struct recipe_info *recipe_find(const char *name)
 	return NULL;
 }
 
-/* settings in order of preference; what gives the same numbers is listed once (int8 asymmetric is uint8 shifted) */
-static size_t list_activations(const struct op_mask *m, const struct qsetting *first, struct qsetting *out)
+/* Settings in order of preference. What gives the same numbers is listed once: int8 asymmetric is uint8 shifted. 16 bits, and
+ * ranges by other algorithms than the first four, are for those who ask. */
+static size_t list_activations(const struct op_mask *m, const struct qplan_defaults *d, struct qsetting *out)
 {
-	static const enum range_algorithm algorithms[] = { RANGE_MINMAX, RANGE_KL, RANGE_PERCENTILE,
-							   RANGE_MSE };
-	static const struct {
-		enum dtype dtype;
-		enum scheme scheme;
-	} forms[] = { { DT_U8, SCHEME_ASYM }, { DT_S8, SCHEME_ASYM },  { DT_S8, SCHEME_SYM },
-		      { DT_U8, SCHEME_SYM },  { DT_U16, SCHEME_ASYM }, { DT_S16, SCHEME_SYM } };
+	static const enum range_algorithm algorithms[] = { RANGE_MINMAX,         RANGE_KL,
+							   RANGE_PERCENTILE,     RANGE_MSE,
+							   RANGE_MOVING_AVERAGE, RANGE_NONOVERFLOW,
+							   RANGE_MINMSE };
+	const unsigned usual = 1u << RANGE_MINMAX | 1u << RANGE_KL | 1u << RANGE_PERCENTILE | 1u << RANGE_MSE,
+		       allowed = m->act.algorithm ? m->act.algorithm : usual;
 	bool have[2] = { false, false };
 	size_t n = 0, i, k;
 
-	for (i = 0; i < ARRAY_LEN(forms); i++) {
-		bool wide = dtype_size(forms[i].dtype) == 2;
+	for (i = 0; i < N_ACT_FORMS; i++) {
+		const struct form *f = &act_forms[i];
+		bool wide = dtype_size(f->dtype) == 2;
 
-		if (m->act.dtype ? !(m->act.dtype & dtype_bit(forms[i].dtype)) : wide)
-			continue; /* 16 bits only for those who ask */
-		if ((m->act.scheme && !(m->act.scheme & 1u << forms[i].scheme)) ||
-		    (!wide && have[forms[i].scheme]))
+		if (m->act.dtype ? !(m->act.dtype & dtype_bit(f->dtype))
+				 : wide || (f->dtype == DT_S8 && !d->s8_activations))
 			continue;
-		have[forms[i].scheme] |= !wide;
+		if ((m->act.scheme && !(m->act.scheme & 1u << f->scheme)) || (!wide && have[f->scheme]))
+			continue;
+		have[f->scheme] |= !wide;
 		for (k = 0; k < ARRAY_LEN(algorithms); k++) {
-			if (m->act.algorithm && !(m->act.algorithm & 1u << algorithms[k]))
+			if (!(allowed & 1u << algorithms[k]))
 				continue;
-			out[n] = *first;
-			out[n].dtype = forms[i].dtype;
-			out[n].scheme = forms[i].scheme;
+			out[n] = d->act;
+			out[n].dtype = f->dtype;
+			out[n].scheme = f->scheme;
 			out[n++].algorithm = algorithms[k];
 		}
 	}
 	return n;
 }
 
+/* 7 bits, and u8 beside s8, only where the CPU saturates (`first` is then narrow) or for those who ask */
+static bool offers_weight(const struct op_mask *m, const struct qsetting *first, const struct form *f)
+{
+	if (m->weight.scheme && !(m->weight.scheme & 1u << f->scheme))
+		return false;
+	if (m->weight.dtype)
+		return m->weight.dtype & dtype_bit(f->dtype);
+	return f->dtype == DT_S8 || (f->dtype == DT_U8 && (first->narrow || m->weight.scheme));
+}
+
 static size_t list_weights(const struct op_mask *m, const struct qsetting *first, struct qsetting *out)
 {
-	static const struct {
-		enum dtype dtype;
-		enum scheme scheme;
-		bool narrow;
-	} forms[] = { { DT_S8, SCHEME_SYM, true },
-		      { DT_S8, SCHEME_SYM, false },
-		      { DT_U8, SCHEME_ASYM, false },
-		      { DT_S16, SCHEME_SYM, false } };
-	const unsigned algorithms = m->weight.algorithm & (1u << RANGE_MINMAX | 1u << RANGE_MSE);
+	const unsigned algorithms = m->weight.algorithm;
 	size_t n = 0, i;
-	int tensor, mse;
+	int whole, tensor, mse;
 
-	for (i = 0; i < ARRAY_LEN(forms); i++) {
-		/* 7 bits, and u8 beside s8, only where the CPU saturates; first is then narrow */
-		if (forms[i].narrow && !first->narrow)
-			continue;
-		if (m->weight.dtype ? !(m->weight.dtype & dtype_bit(forms[i].dtype))
-				    : forms[i].dtype == DT_S16 || (forms[i].dtype == DT_U8 && !first->narrow))
-			continue;
-		if (m->weight.scheme && !(m->weight.scheme & 1u << forms[i].scheme))
+	for (i = 0; i < 2 * (size_t)N_WEIGHT_FORMS; i++) {
+		const struct form *f = &weight_forms[i / 2];
+
+		whole = i % 2;
+		if ((!whole && !(first->narrow && f->dtype == DT_S8)) || !offers_weight(m, first, f))
 			continue;
 		for (tensor = 0; tensor < 2; tensor++)
 			for (mse = 0; mse < 2; mse++) {
@@ -150,9 +150,9 @@ static size_t list_weights(const struct op_mask *m, const struct qsetting *first
 				if (algorithms && !(algorithms & 1u << (mse ? RANGE_MSE : RANGE_MINMAX)))
 					continue;
 				out[n] = *first;
-				out[n].dtype = forms[i].dtype;
-				out[n].scheme = forms[i].scheme;
-				out[n].narrow = forms[i].narrow;
+				out[n].dtype = f->dtype;
+				out[n].scheme = f->scheme;
+				out[n].narrow = !whole;
 				out[n].per_channel = !tensor;
 				out[n++].algorithm = mse ? RANGE_MSE : RANGE_MINMAX;
 			}
@@ -160,14 +160,14 @@ static size_t list_weights(const struct op_mask *m, const struct qsetting *first
 	return n;
 }
 
-enum { ACTS_MAX = 24, WEIGHTS_MAX = 16 };
+enum { ACTS_MAX = 4 * RANGE_ALGORITHMS, WEIGHTS_MAX = 16 };
 
 /* Preference: the defaults; then other ranges of the activations; then other weights. */
 static size_t list_choices(const struct op *op, const struct op_mask *m, const struct qplan_defaults *d,
 			   struct op_choice *out, struct param_option *options)
 {
 	struct qsetting acts[ACTS_MAX], weights[WEIGHTS_MAX];
-	size_t n_acts = list_activations(m, &d->act, acts), n_weights = 1, n = 0, w, a;
+	size_t n_acts = list_activations(m, d, acts), n_weights = 1, n = 0, w, a;
 	bool has_weight = op->rule->weight >= 0;
 
 	weights[0] = d->weight;
@@ -177,12 +177,21 @@ static size_t list_choices(const struct op *op, const struct op_mask *m, const s
 		n_acts = 1;
 		n_weights = n_weights ? 1 : 0;
 	}
+	if (!mask_allows_int(m, op))
+		return 0;
 	if (op->modes & MODE_STATIC && d->approach != APPROACH_DYNAMIC)
 		for (w = 0; w < n_weights; w++)
 			for (a = 0; a < n_acts && n + 8 < SPACE_OPTIONS_MAX; a++) {
+				bool pow2 = qsetting_is_pow2(&acts[a]); /* then throughout */
+
+				if (pow2 && weights[w].algorithm != RANGE_MINMAX)
+					continue;
 				options[n] =
 					(struct param_option){ OPTION_STATIC, (unsigned)(w * ACTS_MAX + a) };
-				out[n++] = op_choice(OP_STATIC, &acts[a], &weights[w]);
+				out[n] = op_choice(OP_STATIC, &acts[a], &weights[w]);
+				if (pow2)
+					out[n].weight.algorithm = acts[a].algorithm;
+				n++;
 			}
 	if (op->modes & MODE_DYNAMIC && d->approach != APPROACH_STATIC &&
 	    (!m->act.dtype || m->act.dtype & T_U8))
@@ -225,10 +234,8 @@ static void add_op(struct tuning *t, size_t node, const struct tuning_options *o
 	struct param *p = &t->space.v[i];
 	bool starts_fp32 =
 		t->base.ops[node].mode == OP_FP32; /* off by default: on offer, but not in the default plan */
-	bool may_fp32 = mask_allows_fp32(m) || !n;
+	bool may_fp32 = mask_allows_fp32(m, op) || !n;
 
-	if (!n && !may_fp32)
-		return;
 	*p = (struct param){
 		.kind = PARAM_OP,
 		.name = op->name,
@@ -327,7 +334,7 @@ struct tuning *tuning_new(const struct op_list *ops, const struct graph_index *g
 		mask_fit(&o->masks[i], &ops->v[i], &t->base.ops[i]);
 		/* what the default plan leaves alone gains nothing: it is tuned only for those who name it */
 		if (ops->v[i].rule && ops->v[i].offered && ops->v[i].rule->kind != OP_MOVE &&
-		    (t->base.ops[i].mode != OP_FP32 || o->masks[i].act.dtype & T_ALL))
+		    (t->base.ops[i].mode != OP_FP32 || o->masks[i].named))
 			add_op(t, i, o);
 		else if (!ops->v[i].rule || ops->v[i].rule->kind != OP_MOVE)
 			t->base.ops[i].mode = OP_FP32;

@@ -73,6 +73,8 @@ struct tuning_options {
 struct tuning *tuning_new(const struct op_list *ops, const struct graph_index *g,
 			  const struct tuning_options *o);
 void tuning_free(struct tuning *t);
+/* What constraints have taken away of the space without them, in words; NULL: nothing. free() it. */
+char *tuning_taken_away(const struct tuning *with, const struct tuning *without);
 
 /*
  * A plan that is tried. The recipe finetune rounds weights once for it and for all plans, tried later, that differ from it

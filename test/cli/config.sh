@@ -113,6 +113,41 @@ wrong "toppk.*did you mean" 'evaluation:' '  accuracy:' '    metric: {toppk: 1}'
 wrong "pruning.*not supported" 'pruning: {}'
 refuses "conf/none.yaml" eval $m -c "$dir/conf/none.yaml"
 
+# constraints: int8 or fp32 as the documents' example has it, on the ops of this model
+yaml <<'END'
+quantization:
+  model_wise:
+    weight: {granularity: per_channel, scheme: asym, dtype: int8, algorithm: minmax}
+    activation: {granularity: per_tensor, scheme: asym, dtype: 'int8, fp32', algorithm: 'minmax, kl'}
+  op_wise:
+    /conv1/Conv:
+      activation: {dtype: [uint8, fp32], algorithm: [minmax, kl], scheme: [sym]}
+      weight: {dtype: [int8, fp32], algorithm: [kl]}
+    /mean/GlobalAveragePool:
+      activation: {dtype: [int8], scheme: [sym], granularity: [per_tensor], algorithm: [minmax, kl]}
+    /fc/Gemm:
+      activation: {dtype: [fp32]}
+      weight: {dtype: [fp32]}
+END
+expect 0 '/conv2/Conv .*static: u?int8 asym minmax kl x .*per_channel minmax; fp32' inspect $m -c "$conf" --space
+grep -q '^note: constraints leave Conv .* 1 op stays in fp32: /fc/Gemm; 1 op cannot fall back to fp32: /mean/' "$dir/out" && ok ||
+	bad "what constraints take away: $(cat "$dir/out")"
+grep -q '^/fc/Gemm' "$dir/out" && bad "Gemm is kept in fp32, and on offer" || ok
+"$fettle" tune $m --calib $c --eval $e --eval-samples 200 -c "$conf" --max-trials 1 --tolerance 0.5 --no-early --threads 1 \
+	--workspace "$dir/wc" --json >"$dir/out" 2>"$dir/err"
+is "$(grep int8_share "$dir/out" | tail -n 1 | tr -dc 0-9.) > 0.9" "share of the multiply-adds in int8 under the documents' constraints"
+is "$(grep -c 'weight scheme asym: [0-9]* ops use sym' "$dir/err") == 1" "times a replaced scheme is noted"
+is "$(grep -c 'weight algorithm kl: 1 op uses minmax' "$dir/err") == 1" "times a replaced algorithm is noted"
+expect 0 ' 1 left in fp32' quantize $m --calib $c -c "$conf" -o "$dir/q.onnx"
+grep -q '^note: by constraint, 1 op stays in fp32: /fc/Gemm' "$dir/out" && ok || bad "no note: $(cat "$dir/out")"
+wrong_op() { printf 'quantization:\n  op_wise:\n    %s: {activation: {dtype: [fp32]}}\n' "$1" >"$dir/conf/wrong.yaml"; }
+wrong_op /conv7/Conv
+refuses "wrong.yaml:3:5: no op of the model has the name '/conv7/Conv', did you mean '/conv.?/Conv'" inspect $m -c "$dir/conf/wrong.yaml"
+# bf16 is not there: fp32 takes its place
+printf 'quantization:\n  op_type_wise:\n    Conv: {activation: {dtype: [bf16]}, weight: {dtype: [bf16]}}\n' >"$dir/conf/bf16.yaml"
+expect 0 '^Conv +6 +0 +0 +6' inspect $m -c "$dir/conf/bf16.yaml"
+grep -q 'bf16.yaml:3:32: dtype bf16 is not available, fp32 is used' "$dir/out" && ok || bad "bf16: $(cat "$dir/out")"
+
 # the examples of the documents fettle is built from, as printed
 seeds=${FETTLE_SEEDS:-../shared/seeds}
 if [ -d "$seeds" ]; then

@@ -249,7 +249,7 @@ static void test_notes(void **state)
 		"accuracy",
 		"c.yaml:7:9: device has no effect: cpu is the only one",
 		"c.yaml:97:16: tuning.tensorboard has no effect: such files are not written yet",
-		"c.yaml:54:14: dtype bf16 has no effect: it is not available",
+		"c.yaml:54:14: dtype bf16 is not available, fp32 is used in its place",
 	};
 	struct config *c = parse(everything, "c.yaml");
 	struct err err = ERR_INIT;

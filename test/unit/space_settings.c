@@ -278,7 +278,7 @@ static void words_for_what_is_no_number(void **state)
 static void what_they_mean(void **state)
 {
 	struct settings s = settings_default();
-	struct qplan_defaults d = qplan_defaults(&(struct cpu){ "test", true });
+	struct qplan_defaults d = qplan_defaults(&(struct cpu){ .name = "test", .saturates = true });
 	struct recipes r = { .keep_first = true };
 
 	(void)state;

@@ -26,13 +26,21 @@ static size_t op_named(const struct tuning *t, const char *name)
 	return MAP_NONE;
 }
 
+static struct str notes; /* one per line */
+
+static void keep_note(void *self, const char *text)
+{
+	(void)self;
+	str_addf(&notes, "%s\n", text);
+}
+
 static struct tuning *make(const struct constraint *v, size_t n, enum approach approach, bool saturates)
 {
 	static const int64_t samples[] = { 10, 20 };
 	static const double alphas[] = { SMOOTH_AUTO, 0.5, 0.25 };
 	bool fixed[16] = { false };
 	struct op_mask *masks = xcalloc(s->ops.n, sizeof(*masks));
-	struct cpu cpu = { "test", saturates };
+	struct cpu cpu = { .name = "test", .saturates = saturates };
 	struct tuning_options o = { .defaults = qplan_defaults(&cpu),
 				    .masks = masks,
 				    .recipe_fixed = fixed,
@@ -48,6 +56,8 @@ static struct tuning *make(const struct constraint *v, size_t n, enum approach a
 	o.defaults.approach = approach;
 	fixed[0] = true; /* the user has decided on the first recipe */
 	assert_ok(constraints_apply(v, n, &s->ops, s->m, masks, &err), err);
+	str_release(&notes);
+	constraints_resolve(masks, &s->ops, &cpu, keep_note, NULL);
 	t = tuning_new(&s->ops, &s->g, &o);
 	free(masks);
 	return t;
@@ -58,7 +68,7 @@ static void the_default_plan_comes_first(void **state)
 	struct tuning *t = make(NULL, 0, APPROACH_STATIC, false);
 	struct plan p = PLAN_INIT;
 	struct qplan q = QPLAN_INIT, want = QPLAN_INIT;
-	struct qplan_defaults d = qplan_defaults(&(struct cpu){ "test", false });
+	struct qplan_defaults d = qplan_defaults(&(struct cpu){ .name = "test" });
 	size_t i;
 
 	(void)state;
@@ -140,19 +150,216 @@ static void the_narrower_constraint_wins(void **state)
 	tuning_free(t);
 }
 
-static void without_fp32_there_is_no_fallback(void **state)
+#define MINMAX (1u << RANGE_MINMAX)
+#define KL (1u << RANGE_KL)
+#define ASYM (1u << SCHEME_ASYM)
+#define SYM (1u << SCHEME_SYM)
+
+/* The lists of both sides are crossed; what the runtime does not have becomes the nearest it has. */
+static void constraints_leave_what_they_say(void **state)
 {
-	const struct constraint v[] = {
-		{ CONSTRAIN_MODEL, NULL, "c:1", { .act = { .dtype = T_S8 }, .weight = { .dtype = T_S8 } } }
+	static const struct {
+		const char *what;
+		struct op_mask mask;
+		size_t settings; /* of a Conv, without fp32 */
+		bool fp32;
+		enum dtype act, weight; /* of the first */
+		enum scheme act_scheme, weight_scheme;
+		enum range_algorithm algorithm;
+		const char *note; /* NULL: none */
+	} rows[] = {
+		{ "nothing",
+		  { .named = false },
+		  32,
+		  true,
+		  DT_U8,
+		  DT_S8,
+		  SCHEME_ASYM,
+		  SCHEME_SYM,
+		  RANGE_MINMAX,
+		  NULL },
+		{ "the seed's: int8 x int8 or fp32, asymmetric",
+		  { .weight = { MASK_PER_CHANNEL, ASYM, T_S8, MINMAX },
+		    .act = { MASK_PER_TENSOR, ASYM, T_S8 | MASK_FP32, MINMAX | KL } },
+		  2,
+		  true,
+		  DT_U8,
+		  DT_S8,
+		  SCHEME_ASYM,
+		  SCHEME_SYM,
+		  RANGE_MINMAX,
+		  "activation dtype int8: 3 ops use uint8, the nearest that the runtime has\n"
+		  "weight scheme asym: 3 ops use sym, the nearest that the runtime has\n" },
+		{ "fp32 on one side is enough to fall back",
+		  { .weight = { .dtype = T_S8 }, .act = { .dtype = T_U8 | MASK_FP32 } },
+		  32,
+		  true,
+		  DT_U8,
+		  DT_S8,
+		  SCHEME_ASYM,
+		  SCHEME_SYM,
+		  RANGE_MINMAX,
+		  NULL },
+		{ "nor does it matter on which",
+		  { .weight = { .dtype = T_S8 | MASK_FP32 }, .act = { .dtype = T_U8 } },
+		  32,
+		  true,
+		  DT_U8,
+		  DT_S8,
+		  SCHEME_ASYM,
+		  SCHEME_SYM,
+		  RANGE_MINMAX,
+		  NULL },
+		{ "on neither: no fallback",
+		  { .weight = { .dtype = T_S8 }, .act = { .dtype = T_U8 } },
+		  32,
+		  false,
+		  DT_U8,
+		  DT_S8,
+		  SCHEME_ASYM,
+		  SCHEME_SYM,
+		  RANGE_MINMAX,
+		  NULL },
+		{ "a side that is not constrained says nothing",
+		  { .act = { .dtype = T_U8 } },
+		  32,
+		  false,
+		  DT_U8,
+		  DT_S8,
+		  SCHEME_ASYM,
+		  SCHEME_SYM,
+		  RANGE_MINMAX,
+		  NULL },
+		{ "int8 symmetric is uint8 symmetric, shifted",
+		  { .act = { .dtype = T_S8, .scheme = SYM } },
+		  16,
+		  false,
+		  DT_U8,
+		  DT_S8,
+		  SCHEME_SYM,
+		  SCHEME_SYM,
+		  RANGE_MINMAX,
+		  "activation dtype int8: 3 ops use uint8, the nearest that the runtime has\n" },
+		{ "16 bits for those who ask",
+		  { .act = { .dtype = T_U16 | MASK_FP32, .scheme = SYM } },
+		  16,
+		  true,
+		  DT_U16,
+		  DT_S8,
+		  SCHEME_ASYM,
+		  SCHEME_SYM,
+		  RANGE_MINMAX,
+		  "activation scheme sym: 3 ops use asym, the nearest that the runtime has\n" },
+		{ "weights know two algorithms",
+		  { .weight = { .algorithm = KL } },
+		  16,
+		  true,
+		  DT_U8,
+		  DT_S8,
+		  SCHEME_ASYM,
+		  SCHEME_SYM,
+		  RANGE_MINMAX,
+		  "weight algorithm kl: 3 ops use minmax, the nearest that the runtime has\n" },
+		{ "an algorithm that is tried only where it is named",
+		  { .act = { .algorithm = 1u << RANGE_MOVING_AVERAGE } },
+		  8,
+		  true,
+		  DT_U8,
+		  DT_S8,
+		  SCHEME_ASYM,
+		  SCHEME_SYM,
+		  RANGE_MOVING_AVERAGE,
+		  NULL },
+		{ "activations have one scale each",
+		  { .act = { .granularity = MASK_PER_CHANNEL } },
+		  32,
+		  true,
+		  DT_U8,
+		  DT_S8,
+		  SCHEME_ASYM,
+		  SCHEME_SYM,
+		  RANGE_MINMAX,
+		  "activation granularity per_channel: 3 ops use per_tensor, the nearest that the runtime "
+		  "has\n" },
+		{ "asymmetric weights are uint8",
+		  { .weight = { .scheme = ASYM } },
+		  32,
+		  true,
+		  DT_U8,
+		  DT_U8,
+		  SCHEME_ASYM,
+		  SCHEME_ASYM,
+		  RANGE_MINMAX,
+		  NULL },
 	};
-	struct tuning *t = make(v, 1, APPROACH_STATIC, false);
-	size_t k;
+	size_t i, k;
 
 	(void)state;
-	assert_int_equal(t->space.v[0].fallback, NO_OPTION);
-	for (k = 0; k < t->space.v[0].n_options; k++)
-		assert_int_equal(t->choices[0][k].act.dtype, DT_S8);
-	tuning_free(t);
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct constraint v = { CONSTRAIN_MODEL, NULL, "c:1", rows[i].mask };
+		struct tuning *t = make(&v, 1, APPROACH_STATIC, false);
+		const struct param *p = &t->space.v[0];
+		const struct op_choice *c = t->choices[0];
+		size_t settings = 0;
+
+		for (k = 0; k < p->n_options; k++)
+			settings += p->options[k].mode == OPTION_STATIC;
+		if (settings != rows[i].settings || (p->fallback != NO_OPTION) != rows[i].fp32 ||
+		    p->first != 0)
+			fail_msg("%s: %zu settings, fallback %u", rows[i].what, settings, p->fallback);
+		if (c->act.dtype != rows[i].act || c->weight.dtype != rows[i].weight ||
+		    c->act.scheme != rows[i].act_scheme || c->weight.scheme != rows[i].weight_scheme ||
+		    c->act.algorithm != rows[i].algorithm)
+			fail_msg("%s: the first setting is another", rows[i].what);
+		if (strcmp(notes.s ? notes.s : "", rows[i].note ? rows[i].note : "") != 0)
+			fail_msg("%s: noted '%s'", rows[i].what, notes.s ? notes.s : "");
+		/* what a plan without a search is made from agrees */
+		assert_int_equal(t->base.ops[t->node[0]].act.dtype, rows[i].act);
+		assert_int_equal(t->base.ops[t->node[0]].weight.scheme, rows[i].weight_scheme);
+		tuning_free(t);
+	}
+}
+
+static void where_the_runtime_takes_int8_it_stays(void **state)
+{
+	struct op_mask *masks = xcalloc(s->ops.n, sizeof(*masks));
+	struct cpu cpu = { .name = "arm", .s8_activations = true };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < s->ops.n; i++)
+		masks[i].act.dtype = T_S8;
+	str_release(&notes);
+	constraints_resolve(masks, &s->ops, &cpu, keep_note, NULL);
+	assert_null(notes.s);
+	for (i = 0; i < s->ops.n; i++)
+		assert_int_equal(masks[i].act.dtype, T_S8);
+	free(masks);
+}
+
+static void what_constraints_take_away_is_told(void **state)
+{
+	const struct constraint v[] = {
+		{ CONSTRAIN_TYPE, "Conv", "c:1", { .act = { .algorithm = MINMAX | KL, .dtype = T_U8 } } },
+		{ CONSTRAIN_OP, "Conv_3", "c:2", { .act = { .algorithm = KL } } },
+		{ CONSTRAIN_OP,
+		  "Gemm_5",
+		  "c:3",
+		  { .act = { .dtype = T_U8 }, .weight = { .dtype = MASK_FP32 } } },
+	};
+	struct tuning *with = make(v, ARRAY_LEN(v), APPROACH_STATIC, false),
+		      *without = make(NULL, 0, APPROACH_STATIC, false);
+	char *text = tuning_taken_away(with, without);
+
+	(void)state;
+	/* 16 bits, too, for make() allows mixed precision */
+	assert_string_equal(text,
+			    "constraints leave Conv 8 to 16 of 33 settings; 1 op stays in fp32: Gemm_5; "
+			    "2 ops cannot fall back to fp32: Conv_0, Conv_3");
+	free(text);
+	assert_null(tuning_taken_away(without, without));
+	tuning_free(with);
+	tuning_free(without);
 }
 
 static void constraints_on_nothing_are_errors(void **state)
@@ -537,6 +744,7 @@ static int begin(void **state)
 static int end(void **state)
 {
 	(void)state;
+	str_release(&notes);
 	subject_free(s);
 	runtime_free(rt);
 	return unlink(path);
@@ -548,7 +756,9 @@ int main(void)
 		cmocka_unit_test(the_default_plan_comes_first),
 		cmocka_unit_test(the_cpu_decides_on_narrow_weights),
 		cmocka_unit_test(the_narrower_constraint_wins),
-		cmocka_unit_test(without_fp32_there_is_no_fallback),
+		cmocka_unit_test(constraints_leave_what_they_say),
+		cmocka_unit_test(where_the_runtime_takes_int8_it_stays),
+		cmocka_unit_test(what_constraints_take_away_is_told),
 		cmocka_unit_test(constraints_on_nothing_are_errors),
 		cmocka_unit_test(plans_survive_json),
 		cmocka_unit_test(what_fell_back_is_rounded_as_before),
