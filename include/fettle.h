@@ -296,6 +296,8 @@ struct fettle_tuned {
 	size_t n_candidates;
 	size_t space;        /* settings that differ, in all search spaces */
 	const char *recipes; /* of the best, as far as they are not as by default: "cle, finetune=gram" */
+	bool is_search;      /* of fettle_auto_search() */
+	const char *model;   /* the fp32 model's path */
 };
 FETTLE_API enum fettle_status fettle_tune(struct fettle *f, const struct fettle_options *o,
 					  struct fettle_tuned **out);
@@ -306,6 +308,13 @@ FETTLE_API enum fettle_status fettle_tune(struct fettle *f, const struct fettle_
  */
 FETTLE_API enum fettle_status fettle_auto_search(struct fettle *f, const struct fettle_options *o,
 						 struct fettle_tuned **out);
+/*
+ * Continues a run that was interrupted or killed, or one that has ended and gets more trials or time, from its workspace
+ * alone. Of the options it reads output, jobs, cache, helper, what the program itself had brought (evaluate, calib_source,
+ * eval_source) and settings, which may raise limits; whatever decides a result must be as it was.
+ */
+FETTLE_API enum fettle_status fettle_resume(struct fettle *f, const struct fettle_options *o,
+					    const char *workspace, struct fettle_tuned **out);
 FETTLE_API void fettle_tuned_free(struct fettle_tuned *t);
 /* The configuration in force, as YAML with the origin of every value; free() it. */
 FETTLE_API enum fettle_status fettle_print_config(struct fettle *f, const struct fettle_options *o,

@@ -6,6 +6,11 @@
 #include "fettle.h"
 #include "quantize/subject.h"
 
+struct plugin {
+	void *library; /* of dlopen() */
+	char *path;    /* absolute */
+};
+
 struct fettle {
 	struct err err;
 	struct runtime *rt; /* started when first needed */
@@ -18,7 +23,8 @@ struct fettle {
 	VEC(struct fettle_finetuned) finetuned; /* names are its own */
 	VEC(struct own_strategy *) strategies; /* registered by the caller or a plug-in, as are those below */
 	VEC(struct own_metric *) metrics;
-	VEC(void *) plugins; /* of dlopen() */
+	VEC(struct plugin) plugins;
+	const struct run_request *resumed; /* while fettle_resume() runs it again */
 };
 
 /* Each call of the interface begins with this. It copies what the caller's version of the struct has. */

@@ -7,6 +7,8 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "base/file.h"
+
 enum fettle_status own_copy(void *to, size_t size, const void *from, const char *what, struct err *err)
 {
 	size_t given = 0;
@@ -126,8 +128,11 @@ void own_release(struct fettle *f)
 	own_truncate(f, 0, 0);
 	VEC_RELEASE(&f->strategies);
 	VEC_RELEASE(&f->metrics);
-	while (f->plugins.n)
-		dlclose(f->plugins.v[--f->plugins.n]);
+	while (f->plugins.n) {
+		f->plugins.n--;
+		dlclose(f->plugins.v[f->plugins.n].library);
+		free(f->plugins.v[f->plugins.n].path);
+	}
 	VEC_RELEASE(&f->plugins);
 }
 
@@ -226,6 +231,6 @@ enum fettle_status fettle_load_plugin(struct fettle *f, const char *path)
 		dlclose(library);
 		return st;
 	}
-	VEC_PUSH(&f->plugins, library);
+	VEC_PUSH(&f->plugins, ((struct plugin){ library, path_absolute(path) }));
 	return FETTLE_OK;
 }

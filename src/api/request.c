@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "api/own.h"
+#include "api/resume.h"
 #include "base/file.h"
 #include "base/str.h"
 
@@ -200,7 +201,12 @@ static enum fettle_status open_config(struct request *r, const struct fettle *f,
 	r->metrics.v = xcalloc(f->metrics.n, sizeof(*r->metrics.v));
 	for (i = 0; i < f->metrics.n; i++)
 		r->metrics.v[r->metrics.n++] = f->metrics.v[i]->def.name;
-	return config_open(&r->c, r->o.config, &r->metrics, err);
+	return config_open(&r->c,
+			   &(struct config_source){ .path = r->o.config,
+						    .text = f->resumed ? f->resumed->config : NULL,
+						    .folder = f->resumed ? f->resumed->folder : NULL,
+						    .metrics = r->metrics },
+			   err);
 }
 
 /* the result must not take the place of what it is made from */

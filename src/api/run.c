@@ -6,6 +6,7 @@
 
 #include "api/effort.h"
 #include "api/own.h"
+#include "api/resume.h"
 #include "base/file.h"
 
 static size_t most_samples(const struct config *c)
@@ -100,7 +101,7 @@ enum fettle_status run_open(struct run *u, bool need_eval)
 			       .o = { .model = o->model,
 				      .threads = u->r.threads,
 				      .level = graph_level(u->r.c->recipes.graph_optimization_level),
-				      .eval_cmd = o->eval_cmd,
+				      .eval_cmd = u->f->resumed ? u->f->resumed->command : o->eval_cmd,
 				      .evaluate = o->evaluate,
 				      .evaluate_self = o->evaluate_self,
 				      .workspace = u->workspace,

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "api/own.h"
+#include "api/resume.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
 #include "base/str.h"
@@ -71,7 +72,8 @@ static void on_trial(void *self, const struct trial *t)
 	if (info.max_trials && t->number) { /* at most as long as the trials that are left would take */
 		double each = info.seconds_used / (double)t->number;
 
-		info.seconds_left = fmin(info.seconds_left, each * (double)(info.max_trials - t->number));
+		info.seconds_left =
+			fmin(info.seconds_left, each * fmax(0, (double)info.max_trials - (double)t->number));
 	}
 	if (u->as)
 		auto_search_log_trial(u, t, stage);
@@ -134,37 +136,6 @@ static enum fettle_status set_objective(struct tune_run *u)
 	return FETTLE_OK;
 }
 
-/* lines of the configuration that decide what a run does: not where it is kept, nor how long it may take */
-static char *deciding_config(const struct request *r)
-{
-	const struct config *c = r->c;
-	struct str all = STR_INIT, out = STR_INIT;
-	char *line, *save;
-
-	config_print(c, &all);
-	for (line = strtok_r(all.s, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
-		char *comment = strstr(line, " #");
-		size_t n = comment ? (size_t)(comment - line) : strlen(line);
-
-		while (n && line[n - 1] == ' ')
-			n--;
-		if (!n || line[0] == '#' || strstr(line, "timeout:") || strstr(line, "resume:") ||
-		    strstr(line, "workspace") || strstr(line, " path:") || strstr(line, "time_limit:") ||
-		    strstr(line, "n_jobs:") || strstr(line, "search_log_path:"))
-			continue;
-		str_addf(&out, "%.*s\n", (int)n, line);
-	}
-	str_release(&all);
-	/* what the configuration has no key for */
-	if (r->o.eval_samples)
-		str_addf(&out, "eval_samples: %zu\n", r->o.eval_samples);
-	if (r->o.confidence > 0)
-		str_addf(&out, "confidence: %.17g\n", r->o.confidence);
-	if (r->o.eval_cmd)
-		str_addf(&out, "eval_cmd: %s\n", r->o.eval_cmd);
-	return out.s ? out.s : xstrdup("");
-}
-
 static char *default_workspace(const char *model)
 {
 	const char *base = path_base(model), *dot = strrchr(base, '.');
@@ -196,52 +167,99 @@ static enum fettle_status write_bytes(const char *path, const void *p, size_t n,
 	return file_commit(&o, err);
 }
 
-static enum fettle_status open_history(struct tune_run *u)
+/* All that decides what this run finds; run_request.c has what the configuration does not know. */
+static enum fettle_status identify(struct tune_run *u, struct str *out)
+{
+	static const char *const names[LAB_OBJECTIVES] = { "latency", "size", "footprint", "accuracy" };
+	size_t i;
+
+	config_identity(u->base.r.c, out);
+	for (i = 0; i < LAB_OBJECTIVES; i++)
+		if (u->base.lab.o.weights[i] > 0)
+			str_addf(out, "weight of %s: %.17g\n", names[i], u->base.lab.o.weights[i]);
+	return run_request_identity(&u->base.r, u->base.f, out, &u->base.f->err);
+}
+
+static const char *keep(struct arena *a, char *text)
+{
+	const char *copy = arena_strdup(a, text ? text : "");
+
+	free(text);
+	return copy;
+}
+
+/* what the history is made with, or must be the same as; its texts are `a`'s */
+static enum fettle_status describe_run(struct tune_run *u, struct arena *a, struct run_info *out)
 {
 	const struct config *c = u->base.r.c;
 	struct err *err = &u->base.f->err;
 	char model[FINGERPRINT_LEN], calib[FINGERPRINT_LEN], eval[FINGERPRINT_LEN], conf[FINGERPRINT_LEN],
-		started[64];
-	char *text = deciding_config(&u->base.r);
+		space[FINGERPRINT_LEN], started[CLOCK_UTC_LEN];
+	struct str text = STR_INIT;
+	char *request, *path;
+	enum fettle_status st;
+
+	clock_utc(started);
+	st = identify(u, &text);
+	st = st ? st : fingerprint_file(u->base.r.o.model, model, err);
+	st = st ? st : request_fingerprint(&u->base.r, &c->calibration.dataloader, calib, err);
+	st = st ? st : request_fingerprint(&u->base.r, &c->evaluation.dataloader, eval, err);
+	st = st ? st : run_request_save(&u->base.r, u->base.f, u->as ? "search" : "tune", &request, err);
+	if (st)
+		goto out;
+	fingerprint_bytes(text.s, text.n, conf);
+	tuning_fingerprint(u->base.lab.t, space);
 	/* a model from memory stays in the workspace, so that trials can be recovered */
-	char *kept = u->base.r.temp ? xstrfmt("%s/model.onnx", u->base.workspace) : NULL;
-	struct run_info info = {
-		.model_path = kept ? kept : u->base.r.o.model,
-		.model_fingerprint = model,
-		.calib_fingerprint = calib,
-		.eval_fingerprint = eval,
-		.config_fingerprint = conf,
-		.config = text,
+	path = u->base.r.temp ? xstrfmt("%s/model.onnx", u->base.workspace) : xstrdup(u->base.r.o.model);
+	*out = (struct run_info){
+		.model_path = keep(a, path_absolute(path)),
+		.model_fingerprint = arena_strdup(a, model),
+		.calib_fingerprint = arena_strdup(a, calib),
+		.eval_fingerprint = arena_strdup(a, eval),
+		.calib_path = c->calibration.dataloader.dataset.root,
+		.eval_path = c->evaluation.dataloader.dataset.root,
+		.config_fingerprint = arena_strdup(a, conf),
+		.config = arena_strdup(a, text.s),
+		.space = arena_strdup(a, space),
+		.request = keep(a, request),
 		.strategy = u->strategy->name,
 		.seed = (uint64_t)c->tuning.random_seed,
 		.fettle_version = FETTLE_VERSION,
 		.runtime_version = runtime_version(),
 		.cpu = u->base.lab.s->cpu.name,
-		.started = started,
+		.started = arena_strdup(a, started),
 		.criterion = c->tuning.criterion == CRITERION_RELATIVE ? "relative" : "absolute",
 		.tolerance = c->tuning.tolerable_loss,
 		.metric = u->base.metric,
 		.higher_is_better = u->base.higher_is_better,
 	};
-	enum fettle_status st;
+	free(path);
+out:
+	str_release(&text);
+	return st;
+}
 
-	clock_utc(started);
-	fingerprint_bytes(text, strlen(text), conf);
-	st = fingerprint_file(u->base.r.o.model, model, err);
-	st = st ? st : request_fingerprint(&u->base.r, &c->calibration.dataloader, calib, err);
-	st = st ? st : request_fingerprint(&u->base.r, &c->evaluation.dataloader, eval, err);
-	if (!st && u->base.r.o.resume) {
+static enum fettle_status open_history(struct tune_run *u)
+{
+	const struct fettle_options *o = &u->base.r.o;
+	struct err *err = &u->base.f->err;
+	struct arena texts = ARENA_INIT;
+	struct run_info info;
+	enum fettle_status st = describe_run(u, &texts, &info);
+
+	if (!st && o->resume) {
 		st = history_open(&u->history, u->base.workspace, false, err);
 		if (!st)
 			st = history_check_same(u->history, &info, err);
+		if (!st)
+			st = history_set_request(u->history, info.request, err);
 	} else if (!st) {
 		st = history_create(&u->history, u->base.workspace, &info, err);
-		if (!st && kept)
-			st = write_bytes(kept, u->base.r.o.model_bytes, u->base.r.o.model_size, err);
+		if (!st && u->base.r.temp)
+			st = write_bytes(info.model_path, o->model_bytes, o->model_size, err);
 	}
-	free(kept);
 	u->base.lab.history = u->history;
-	free(text);
+	arena_release(&texts);
 	return st;
 }
 
@@ -261,6 +279,7 @@ static enum fettle_status measure_baseline(struct tune_run *u)
 		return st;
 	if (found)
 		u->baseline.value = b.accuracy;
+	history_baseline_release(&b);
 	if (isnan(u->baseline.value))
 		return fail(&u->base.f->err, FETTLE_INVALID,
 			    "cannot tune %s: the fp32 model's %s is not a number", u->base.r.o.model,
@@ -287,6 +306,24 @@ static double broken_loss(const struct tune_run *u)
 	double tenth = c->tuning.criterion == CRITERION_RELATIVE ? 0.1 : 0.1 * fabs(u->baseline.value);
 
 	return type && type->is_mean && type->bounded ? fmax(tenth, 10 * c->tuning.tolerable_loss) : 0;
+}
+
+/* Trials of an earlier session that this one did not ask for again. */
+static enum fettle_status adopt_known(struct tune_run *u)
+{
+	struct history_trial t = { .number = 0 };
+	enum fettle_status st;
+	size_t last = 0;
+
+	while (!(st = history_next(u->history, last, &t, &u->base.f->err)) && t.number) {
+		const struct plan p = { (uint8_t *)(uintptr_t)t.choice, t.n_choices };
+
+		if (p.n == u->base.lab.t->space.n)
+			search_adopt(u->search, &p);
+		last = t.number;
+	}
+	history_trial_release(&t);
+	return st;
 }
 
 static enum fettle_status run_search(struct tune_run *u)
@@ -319,6 +356,9 @@ static enum fettle_status run_search(struct tune_run *u)
 	};
 	enum fettle_status st;
 
+	st = history_count(u->history, &sc.recorded, &u->base.f->err);
+	if (st)
+		return st;
 	if (u->as)
 		auto_search_config(u, &sc);
 	u->base.lab.deadline = sc.timeout > 0 ? clock_now() + sc.timeout : INFINITY;
@@ -326,6 +366,8 @@ static enum fettle_status run_search(struct tune_run *u)
 	st = search_new(&u->search, &sc, &u->base.f->err);
 	if (!st)
 		st = search_run(u->search, u->strategy, &u->base.f->err);
+	if (!st)
+		st = adopt_known(u);
 	u->base.lab.deadline = INFINITY; /* what follows is short, and must not be broken off */
 	u->base.lab.progress = NULL;
 	if (!st && u->base.lab.history_failed) {
@@ -520,6 +562,8 @@ static enum fettle_status finish(struct tune_run *u)
 	if (st)
 		goto out;
 	t->met = best->score.met;
+	t->is_search = u->as != NULL;
+	t->model = arena_strdup(&u->out->arena, u->base.r.o.model);
 	t->higher_is_better = u->base.higher_is_better;
 	snprintf(t->metric, sizeof(t->metric), "%s", u->base.metric);
 	t->stop = stop_word(search_why(u->search));
@@ -677,8 +721,8 @@ enum fettle_status tune_run(struct tune_run *u, const struct fettle_options *in,
 	}
 	if (st == FETTLE_STOP && u->history)
 		fail(&f->err, st,
-		     "interrupted before the first trial, no model is written; go on with --resume "
-		     "--workspace %s",
+		     "interrupted before the first trial, no model is written; continue with: fettle resume "
+		     "%s",
 		     u->base.workspace);
 	if (st)
 		fettle_tuned_free(&u->out->pub);

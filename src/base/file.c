@@ -129,6 +129,19 @@ char *path_beside(const char *path, const char *name)
 	return xstrfmt("%.*s/%s", (int)(slash - path), path, name);
 }
 
+char *path_from(const char *folder, const char *path)
+{
+	return folder && path[0] != '/' ? xstrfmt("%s/%s", folder, path) : xstrdup(path);
+}
+
+char *path_absolute(const char *path)
+{
+	char *folder = getcwd(NULL, 0), *out = path_from(folder, path);
+
+	free(folder);
+	return out;
+}
+
 const char *path_base(const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -40,6 +40,9 @@ void file_abandon(struct file_out *o);
 
 /* "dir/of/path" + "/" + name; name alone when it is absolute or path has no folder. free() it. */
 char *path_beside(const char *path, const char *name);
+/* `path` as seen from `folder` (NULL: as it is), and from the current one. free() them. */
+char *path_from(const char *folder, const char *path);
+char *path_absolute(const char *path);
 const char *path_base(const char *path); /* what follows the last slash */
 bool path_is_dir(const char *path);
 bool path_same(const char *a, const char *b);                   /* both exist and are one file */

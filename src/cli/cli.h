@@ -102,6 +102,7 @@ enum { FLAGS_MAX = 16 };
 struct tuner {
 	const struct command *command;
 	const char *details;
+	const char *subject; /* what it works on; NULL: "model" */
 	const struct option *options;
 	size_t n_options;
 	const struct flag *flags;
@@ -117,6 +118,10 @@ struct tuner {
 };
 int tuner_main(const struct tuner *u, struct fettle_options *o, int argc, char **argv);
 void show_models(const struct fettle_tuned *t); /* a table */
+/* The results of 'fettle tune' and 'fettle search', for those who resume them. */
+void show_tune_result(const struct fettle_tuned *t, const char *model);
+void show_search_result(const struct fettle_tuned *t, const char *model);
+void add_search_json(json_t *j, const struct fettle_tuned *t);
 const char *why_stopped(const struct fettle_tuned *t);
 
 #define COMMAND(id) extern const struct command cmd_##id;

@@ -20,7 +20,7 @@ static const char details[] =
 	"with a model: the best (exit code 0), or else the best seen, short of the target (exit code 1).\n"
 	"Without --eval, outputs are compared with the fp32 model's on the calibration data.\n";
 
-static void add_candidates(json_t *j, const struct fettle_tuned *t)
+void add_search_json(json_t *j, const struct fettle_tuned *t)
 {
 	json_t *list = json_array();
 	size_t i;
@@ -59,7 +59,7 @@ static void show_candidates(const struct fettle_tuned *t)
 		printf("and %zu more: fettle history %s\n", t->n_candidates - n, t->workspace);
 }
 
-static void show_result(const struct fettle_tuned *t, const char *model)
+void show_search_result(const struct fettle_tuned *t, const char *model)
 {
 	char target[64] = "", buf[32], word[64];
 
@@ -83,7 +83,7 @@ static void show_result(const struct fettle_tuned *t, const char *model)
 	       : t->best.trial ? " (the best seen, short of the target)"
 			       : " (the default plan, not evaluated: no trial came to its end)");
 	if (strcmp(t->stop, "interrupted") == 0)
-		printf("next: go on with the same command and --resume --workspace %s\n", t->workspace);
+		printf("next: fettle resume %s\n", t->workspace);
 	else
 		printf("next: fettle recover %s --trial K -o FILE makes the model of any trial\n",
 		       t->workspace);
@@ -95,8 +95,8 @@ static int run(int argc, char **argv)
 	struct tuner u = { .command = &cmd_search,
 			   .details = details,
 			   .run = fettle_auto_search,
-			   .show = show_result,
-			   .add_json = add_candidates };
+			   .show = show_search_result,
+			   .add_json = add_search_json };
 	struct flag flags[] = {
 		{ "--metric", "search_metric", NULL },
 		{ "--algo", "search_algo", NULL },

@@ -17,7 +17,7 @@ const struct command cmd_tune = {
 static const char details[] =
 	"It always ends with a model: the best that met the target (exit code 0), or else the best seen "
 	"(exit\n"
-	"code 1). Every trial is kept in the workspace; a run that was stopped goes on with --resume.\n"
+	"code 1). Every trial is kept in the workspace; 'fettle resume' continues one that was stopped.\n"
 	"'fettle strategies' lists the strategies; 'fettle quantize --help' tells what DATA may be.\n";
 
 static void show_saved(const struct fettle_tuned *t)
@@ -41,7 +41,7 @@ static void show_saved(const struct fettle_tuned *t)
 		putchar('\n');
 }
 
-static void show_result(const struct fettle_tuned *t, const char *model)
+void show_tune_result(const struct fettle_tuned *t, const char *model)
 {
 	double pass = t->fp32_pass_s > 0 ? t->fp32_pass_s : 1, kept = 0;
 	char target[32], word[64];
@@ -87,10 +87,9 @@ static void show_result(const struct fettle_tuned *t, const char *model)
 	       : t->trials     ? " (the default plan, not evaluated: every trial failed)"
 			       : " (the default plan, not evaluated: no trial came to its end)");
 	if (strcmp(t->stop, "interrupted") == 0)
-		printf("next: go on with the same command and --resume --workspace %s\n", t->workspace);
+		printf("next: fettle resume %s\n", t->workspace);
 	else if (!t->trials)
-		printf("next: go on with the same command, --resume --workspace %s and more time\n",
-		       t->workspace);
+		printf("next: fettle resume %s --timeout S, with more time\n", t->workspace);
 	else
 		printf("next: fettle bench %s %s; fettle history %s\n", model, t->output, t->workspace);
 }
@@ -99,7 +98,7 @@ static int run(int argc, char **argv)
 {
 	struct fettle_options o = FETTLE_OPTIONS_INIT;
 	struct tuner u = {
-		.command = &cmd_tune, .details = details, .run = fettle_tune, .show = show_result
+		.command = &cmd_tune, .details = details, .run = fettle_tune, .show = show_tune_result
 	};
 	struct flag flags[] = {
 		{ "--strategy", "tuning.strategy", NULL },

@@ -1,6 +1,7 @@
 /* every command; COMMAND() is defined by who includes this */
 COMMAND(tune)
 COMMAND(search)
+COMMAND(resume)
 COMMAND(quantize)
 COMMAND(eval)
 COMMAND(bench)

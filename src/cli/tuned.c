@@ -240,7 +240,8 @@ int tuner_main(const struct tuner *u, struct fettle_options *o, int argc, char *
 	if (n < 0)
 		return args_exit(n);
 	if (n > 1 || (!n && !u->print_config))
-		return usage_error(u->command, n ? "one model at a time" : "which model?");
+		return usage_error(u->command, n ? "one %s at a time" : "which %s?",
+				   u->subject ? u->subject : "model");
 	o->settings = settings;
 	o->n_settings = flags_given(u->flags, u->n_flags, settings);
 	o->model = n ? rest[0] : NULL;

@@ -95,7 +95,7 @@ void add_note(struct config *c, const struct config_origin *at, bool derived, co
 }
 
 static enum fettle_status parse_text(struct config **out, const char *text, size_t n, const char *name,
-				     const struct config_strings *metrics, struct err *err)
+				     const struct config_source *from, struct err *err)
 {
 	struct plain_locale locale = plain_locale_begin();
 	struct config *c = config_new();
@@ -103,7 +103,7 @@ static enum fettle_status parse_text(struct config **out, const char *text, size
 	struct yaml *root = NULL;
 	enum fettle_status st;
 
-	c->state->metrics = *metrics;
+	c->state->from = *from;
 	r.source = arena_strdup(&c->state->arena, name);
 	st = yaml_parse(&root, &c->state->arena, text, n, name, err);
 	if (st)
@@ -128,30 +128,31 @@ out:
 
 enum fettle_status config_parse(struct config **out, const char *text, const char *name, struct err *err)
 {
-	return parse_text(out, text, strlen(text), name, &(struct config_strings){ NULL, 0 }, err);
+	return parse_text(out, text, strlen(text), name, &(struct config_source){ NULL }, err);
 }
 
-enum fettle_status config_open(struct config **out, const char *path, const struct config_strings *metrics,
-			       struct err *err)
+enum fettle_status config_open(struct config **out, const struct config_source *from, struct err *err)
 {
 	struct bytes raw = BYTES_INIT;
 	enum fettle_status st;
 
-	if (!path) {
+	if (!from->path) {
 		*out = config_new();
-		(*out)->state->metrics = *metrics;
+		(*out)->state->from = *from;
 		return FETTLE_OK;
 	}
-	st = file_map(path, &raw, err);
+	if (from->text)
+		return parse_text(out, from->text, strlen(from->text), from->path, from, err);
+	st = file_map(from->path, &raw, err);
 	if (!st)
-		st = parse_text(out, (const char *)raw.p, raw.n, path, metrics, err);
+		st = parse_text(out, (const char *)raw.p, raw.n, from->path, from, err);
 	bytes_release(&raw);
 	return st;
 }
 
 enum fettle_status config_load(struct config **out, const char *path, struct err *err)
 {
-	return config_open(out, path, &(struct config_strings){ NULL, 0 }, err);
+	return config_open(out, &(struct config_source){ .path = path }, err);
 }
 
 /* ---- overriding ---- */

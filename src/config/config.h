@@ -260,9 +260,14 @@ struct config {
 
 struct config *config_new(void); /* the defaults; never fails */
 enum fettle_status config_load(struct config **out, const char *path, struct err *err);
-/* Either, by whether there is a path; and `metrics` (which outlive it) may be named beside those of the list. */
-enum fettle_status config_open(struct config **out, const char *path, const struct config_strings *metrics,
-			       struct err *err);
+/* Where a configuration comes from. All may be NULL or empty; what is given outlives it. */
+struct config_source {
+	const char *path;
+	const char *text;              /* what is in it; NULL: it is read */
+	const char *folder;            /* where relative paths in config_set() start; NULL: the current one */
+	struct config_strings metrics; /* may be named beside those of the list */
+};
+enum fettle_status config_open(struct config **out, const struct config_source *from, struct err *err);
 /* `name` stands for the file in messages, and its folder is where relative paths start. */
 enum fettle_status config_parse(struct config **out, const char *text, const char *name, struct err *err);
 void config_free(struct config *c); /* NULL does nothing */
@@ -288,5 +293,12 @@ enum fettle_status config_fail(const struct config_origin *at, enum fettle_statu
  * `# default`, `# conf.yaml:12`, `# --timeout`. Secrets are left out. Notes follow as comments. When it is
  * loaded again, everything in it counts as set. */
 void config_print(const struct config *c, struct str *out);
+
+/*
+ * The settings that decide what a run finds, one "dotted.name: value" per line, whoever set them: two configurations
+ * with the same lines are the same run. Limits, places and the paths of data are not among them (data has
+ * fingerprints); nor are recipes that are left to the search the same as those that were set to their default.
+ */
+void config_identity(const struct config *c, struct str *out);
 
 #endif

@@ -21,7 +21,15 @@ static char *origin_text(const struct config_origin *at)
 static void add_line(struct printer *p, const char *key, const char *value, char *comment)
 {
 	struct str text = STR_INIT;
+	size_t i;
 
+	if (p->identity) {
+		for (i = 0; i < p->path.n; i++)
+			str_addf(p->identity, "%s.", p->path.v[i]);
+		str_addf(p->identity, "%s: %s\n", key, value);
+		free(comment);
+		return;
+	}
 	str_addf(&text, "%*s", 2 * p->depth, "");
 	yaml_print_text(key, &text);
 	str_addf(&text, ":%s%s", value ? " " : "", value ? value : "");
@@ -35,15 +43,23 @@ void print_line(struct printer *p, const char *key, const char *value, const str
 
 void print_open(struct printer *p, const char *key)
 {
-	add_line(p, key, NULL, NULL);
+	if (p->identity)
+		VEC_PUSH(&p->path, key);
+	else
+		add_line(p, key, NULL, NULL);
 	p->depth++;
 }
 
 void print_close(struct printer *p)
 {
-	struct print_line *last = &p->lines.v[p->lines.n - 1];
+	struct print_line *last;
 
 	p->depth--;
+	if (p->identity) {
+		p->path.n--;
+		return;
+	}
+	last = &p->lines.v[p->lines.n - 1];
 	/* a line that is still open at our depth is our own */
 	if (!last->comment && strspn(last->text, " ") == 2 * (size_t)p->depth) {
 		free(last->text);
@@ -222,7 +238,11 @@ void print_keys(struct printer *p, const struct key *keys, const void *base)
 
 		if (k->alias || k->type == KEY_UNUSED || k->type == KEY_REFUSED)
 			continue;
-		if (k->type == KEY_MAP) {
+		if (p->identity && k->incidental)
+			continue;
+		if (p->identity && k->open && !config_is_set(p->c, field)) {
+			print_line(p, k->name, "left open", NULL);
+		} else if (k->type == KEY_MAP) {
 			print_open(p, k->name);
 			print_keys(p, k->keys, field);
 			print_close(p);
@@ -256,6 +276,16 @@ static int comment_column(const struct printer *p)
 			widest = width;
 	}
 	return (int)widest;
+}
+
+void config_identity(const struct config *c, struct str *out)
+{
+	struct plain_locale locale = plain_locale_begin();
+	struct printer p = { .c = c, .identity = out };
+
+	print_keys(&p, config_keys, c);
+	VEC_RELEASE(&p.path);
+	plain_locale_end(&locale);
 }
 
 void config_print(const struct config *c, struct str *out)

@@ -12,6 +12,8 @@ struct printer {
 	const struct config *c;
 	VEC(struct print_line) lines;
 	int depth;
+	struct str *identity; /* for config_identity(): gets "dotted.name: value" lines instead */
+	VEC(const char *) path;
 };
 
 /* "key: value   # origin"; at NULL: the default. The value is YAML already. */

@@ -209,15 +209,15 @@ enum fettle_status read_text(struct reader *r, const struct yaml *y, const char 
 
 enum fettle_status read_path(struct reader *r, const struct yaml *y, const char **out)
 {
+	const char *folder = r->c->state->from.folder;
 	char *beside;
 
 	if (!yaml_is_text(y) || !*y->text)
 		return fail_value(r, y, "%s, need a path", describe(r, y));
-	if (!r->is_file) {
-		*out = y->text;
-		return FETTLE_OK;
-	}
-	beside = path_beside(r->source, y->text);
+	if (r->is_file)
+		beside = path_beside(r->source, y->text);
+	else
+		beside = path_from(folder, y->text);
 	*out = arena_strdup(arena_of(r), beside);
 	free(beside);
 	return FETTLE_OK;

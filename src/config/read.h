@@ -15,8 +15,8 @@ struct config_state {
 	struct arena arena;
 	VEC(struct field_origin) origins;
 	VEC(struct config_note) notes;
-	struct config *defaults;       /* as config_defaults() leaves it */
-	struct config_strings metrics; /* further names of metrics */
+	struct config *defaults; /* as config_defaults() leaves it */
+	struct config_source from;
 };
 
 /* Numbers are written as in C, whatever the program's locale; ends with plain_locale_end(). */

@@ -100,17 +100,17 @@ static void print_dataset(struct printer *p, const struct key *k, const void *fi
 	const struct config_origin *at = config_origin(p->c, field);
 	struct str root = STR_INIT;
 
-	if (d->root)
+	if (d->root && !p->identity) /* a run is known by what is in the data */
 		yaml_print_text(d->root, &root);
 	if (!d->kind) {
-		print_line(p, k->name, d->root ? root.s : "null", at);
+		print_line(p, k->name, root.n ? root.s : "null", at);
 	} else {
 		print_open(p, k->name);
-		if (!d->root && !d->params.n) {
+		if (!root.n && !d->params.n) {
 			print_line(p, d->kind, "{}", at);
 		} else {
 			print_open(p, d->kind);
-			if (d->root)
+			if (root.n)
 				print_line(p, "root", root.s, at);
 			print_params(p, &d->params);
 			print_close(p);
@@ -276,7 +276,7 @@ static enum fettle_status read_metric(struct reader *r, const struct key *k, con
 	}
 	if (!strncasecmp(text, "multi_metrics", strlen("multi_metrics")))
 		return fail_value(r, name, "several metrics are not supported, name one");
-	*(const char **)field = registered_metric(&r->c->state->metrics, text);
+	*(const char **)field = registered_metric(&r->c->state->from.metrics, text);
 	if (*(const char **)field)
 		return FETTLE_OK;
 	st = metric_new(&m, text, r->err);

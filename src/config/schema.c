@@ -139,8 +139,9 @@ static const struct word directions[] = {
 };
 
 static const struct key model_keys[] = {
-	{ "name", KEY_TEXT, AT(model.name) },
-	{ "framework", KEY_WORD, AT(model.framework), WORDS(frameworks) },
+	{ "name", KEY_TEXT, AT(model.name), .incidental = true },
+	/* what it implies is in the identity */
+	{ "framework", KEY_WORD, AT(model.framework), WORDS(frameworks), .incidental = true },
 	{ "inputs", KEY_TEXTS, AT(model.inputs), .empty = true },
 	{ "outputs", KEY_TEXTS, AT(model.outputs), .empty = true },
 	END,
@@ -161,21 +162,24 @@ static const struct word finetune_granularity[] = {
 };
 
 static const struct key smooth_keys[] = {
-	{ "alpha", KEY_CUSTOM, AT(recipes.alpha), .custom = &custom_alpha, LIMITS(0, 1) },
+	{ "alpha", KEY_CUSTOM, AT(recipes.alpha), .custom = &custom_alpha, LIMITS(0, 1), .open = true },
 	{ "folding", KEY_UNUSED, .why = "scales are always folded where the graph allows it" },
 	{ "auto_alpha_args", KEY_UNUSED, .why = "the search chooses its own steps" },
 	END,
 };
 static const struct key finetune_keys[] = {
-	{ "OptimAlgorithm", KEY_WORD, AT(recipes.fast_finetune.algorithm), WORDS(finetune_words) },
-	{ "Granularity", KEY_WORD, AT(recipes.fast_finetune.granularity), WORDS(finetune_granularity) },
-	{ "DataSize", KEY_INT, AT(recipes.fast_finetune.data_size), LIMITS(0, 1e9) },
-	{ "BatchSize", KEY_INT, AT(recipes.fast_finetune.batch_size), LIMITS(1, 1e6) },
-	{ "NumIterations", KEY_INT, AT(recipes.fast_finetune.iterations), LIMITS(1, 1e9) },
-	{ "LearningRate", KEY_NUMBER, AT(recipes.fast_finetune.learning_rate), LIMITS(1e-12, 1e6) },
-	{ "FixedSeed", KEY_INT64, AT(recipes.fast_finetune.seed) },
-	{ "EarlyStop", KEY_BOOL, AT(recipes.fast_finetune.early_stop) },
-	{ "SelectiveUpdate", KEY_BOOL, AT(recipes.fast_finetune.selective_update) },
+	{ "OptimAlgorithm", KEY_WORD, AT(recipes.fast_finetune.algorithm), WORDS(finetune_words),
+	  .open = true },
+	{ "Granularity", KEY_WORD, AT(recipes.fast_finetune.granularity), WORDS(finetune_granularity),
+	  .open = true },
+	{ "DataSize", KEY_INT, AT(recipes.fast_finetune.data_size), LIMITS(0, 1e9), .open = true },
+	{ "BatchSize", KEY_INT, AT(recipes.fast_finetune.batch_size), LIMITS(1, 1e6), .open = true },
+	{ "NumIterations", KEY_INT, AT(recipes.fast_finetune.iterations), LIMITS(1, 1e9), .open = true },
+	{ "LearningRate", KEY_NUMBER, AT(recipes.fast_finetune.learning_rate), LIMITS(1e-12, 1e6),
+	  .open = true },
+	{ "FixedSeed", KEY_INT64, AT(recipes.fast_finetune.seed), .open = true },
+	{ "EarlyStop", KEY_BOOL, AT(recipes.fast_finetune.early_stop), .open = true },
+	{ "SelectiveUpdate", KEY_BOOL, AT(recipes.fast_finetune.selective_update), .open = true },
 	{ "UpdateBias", KEY_BOOL, AT(recipes.fast_finetune.update_bias) },
 	{ "DropRatio", KEY_NUMBER, AT(recipes.fast_finetune.drop_ratio), LIMITS(0, 1) },
 	{ "RegParam", KEY_NUMBER, AT(recipes.fast_finetune.reg_param), LIMITS(0, 1e6) },
@@ -185,27 +189,28 @@ static const struct key finetune_keys[] = {
 	END,
 };
 static const struct key recipe_keys[] = {
-	{ "smooth_quant", KEY_BOOL, AT(recipes.smooth_quant) },
+	{ "smooth_quant", KEY_BOOL, AT(recipes.smooth_quant), .open = true },
 	{ "smooth_quant_args", KEY_MAP, .keys = smooth_keys },
-	{ "fast_bias_correction", KEY_BOOL, AT(recipes.fast_bias_correction) },
-	{ "weight_correction", KEY_BOOL, AT(recipes.weight_correction) },
-	{ "first_conv_or_matmul_quantization", KEY_BOOL, AT(recipes.first_conv_or_matmul) },
-	{ "last_conv_or_matmul_quantization", KEY_BOOL, AT(recipes.last_conv_or_matmul) },
-	{ "pre_post_process_quantization", KEY_BOOL, AT(recipes.pre_post_process) },
-	{ "scale_propagation_max_pooling", KEY_BOOL, AT(recipes.scale_propagation_max_pooling) },
-	{ "scale_propagation_concat", KEY_BOOL, AT(recipes.scale_propagation_concat) },
-	{ "gemm_to_matmul", KEY_BOOL, AT(recipes.gemm_to_matmul) },
-	{ "add_qdq_pair_to_weight", KEY_BOOL, AT(recipes.add_qdq_pair_to_weight) },
-	{ "dedicated_qdq_pair", KEY_BOOL, AT(recipes.dedicated_qdq_pair) },
+	{ "fast_bias_correction", KEY_BOOL, AT(recipes.fast_bias_correction), .open = true },
+	{ "weight_correction", KEY_BOOL, AT(recipes.weight_correction), .open = true },
+	{ "first_conv_or_matmul_quantization", KEY_BOOL, AT(recipes.first_conv_or_matmul), .open = true },
+	{ "last_conv_or_matmul_quantization", KEY_BOOL, AT(recipes.last_conv_or_matmul), .open = true },
+	{ "pre_post_process_quantization", KEY_BOOL, AT(recipes.pre_post_process), .open = true },
+	{ "scale_propagation_max_pooling", KEY_BOOL, AT(recipes.scale_propagation_max_pooling),
+	  .open = true },
+	{ "scale_propagation_concat", KEY_BOOL, AT(recipes.scale_propagation_concat), .open = true },
+	{ "gemm_to_matmul", KEY_BOOL, AT(recipes.gemm_to_matmul), .open = true },
+	{ "add_qdq_pair_to_weight", KEY_BOOL, AT(recipes.add_qdq_pair_to_weight), .open = true },
+	{ "dedicated_qdq_pair", KEY_BOOL, AT(recipes.dedicated_qdq_pair), .open = true },
 	{ "optypes_to_exclude_output_quant", KEY_TEXTS, AT(recipes.optypes_to_exclude_output_quant),
 	  .empty = true },
 	{ "graph_optimization_level", KEY_WORD, AT(recipes.graph_optimization_level), WORDS(graph_levels) },
-	{ "cle", KEY_BOOL, AT(recipes.cle) },
+	{ "cle", KEY_BOOL, AT(recipes.cle), .open = true },
 	{ "include_cle", KEY_BOOL, AT(recipes.cle), .alias = true },
 	{ "include_sq", KEY_BOOL, AT(recipes.smooth_quant), .alias = true },
-	{ "include_auto_mp", KEY_BOOL, AT(recipes.include_auto_mp) },
-	{ "include_fast_ft", KEY_BOOL, AT(recipes.include_fast_ft) },
-	{ "finetune", KEY_WORD, AT(recipes.finetune), WORDS(finetune_words) },
+	{ "include_auto_mp", KEY_BOOL, AT(recipes.include_auto_mp), .open = true },
+	{ "include_fast_ft", KEY_BOOL, AT(recipes.include_fast_ft), .open = true },
+	{ "finetune", KEY_WORD, AT(recipes.finetune), WORDS(finetune_words), .open = true },
 	{ "FastFinetune", KEY_MAP, .keys = finetune_keys },
 	{ "ffn_matmul_quantization", KEY_UNUSED, .why = "MatMul is tuned op by op" },
 	{ "layer_wise_quant", KEY_UNUSED, .why = "memory is bounded anyway" },
@@ -293,7 +298,8 @@ static const struct key evaluation_keys[] = {
 #define STRATEGY_OPTIONS                                                                                     \
 	{ "confidence_batches", KEY_INT, AT(tuning.confidence_batches), LIMITS(1, 1 << 20) },                \
 		{ "hawq_v2_loss", KEY_TEXT, AT(tuning.hawq_v2_loss) },                                       \
-		{ "sigopt_api_token", KEY_TEXT, AT(tuning.sigopt_api_token), .secret = true },               \
+		{ "sigopt_api_token", KEY_TEXT, AT(tuning.sigopt_api_token), .secret = true,                 \
+		  .incidental = true },                                                                      \
 		{ "sigopt_project_id", KEY_TEXT, AT(tuning.sigopt_project_id) },                             \
 		{ "sigopt_experiment_name", KEY_TEXT, AT(tuning.sigopt_experiment_name) },                   \
 		{ "sigopt_url", KEY_TEXT, AT(tuning.sigopt_url) },                                           \
@@ -337,9 +343,9 @@ static const struct key objectives_keys[] = {
 };
 
 #define EXIT_POLICY                                                                                          \
-	{ "timeout", KEY_NUMBER, AT(tuning.timeout), LIMITS(0, 1e9), .duration = true },                     \
+	{ "timeout", KEY_NUMBER, AT(tuning.timeout), LIMITS(0, 1e9), .duration = true, .incidental = true }, \
 	{                                                                                                    \
-		"max_trials", KEY_INT, AT(tuning.max_trials), LIMITS(0, 1e9)                                 \
+		"max_trials", KEY_INT, AT(tuning.max_trials), LIMITS(0, 1e9), .incidental = true             \
 	}
 static const struct key exit_keys[] = {
 	EXIT_POLICY,
@@ -355,8 +361,8 @@ static const struct key tuning_criterion_keys[] = {
 };
 
 static const struct key workspace_keys[] = {
-	{ "path", KEY_PATH, AT(tuning.workspace) },
-	{ "resume", KEY_PATH, AT(tuning.resume) },
+	{ "path", KEY_PATH, AT(tuning.workspace), .incidental = true },
+	{ "resume", KEY_PATH, AT(tuning.resume), .incidental = true },
 	END,
 };
 
@@ -370,7 +376,7 @@ static const struct key tuning_keys[] = {
 	{ "exit_policy", KEY_MAP, .keys = exit_keys },
 	{ "tuning_criterion", KEY_MAP, .keys = tuning_criterion_keys, .alias = true },
 	{ "random_seed", KEY_INT64, AT(tuning.random_seed), LIMITS(0, 9007199254740992.) },
-	{ "tensorboard", KEY_BOOL, AT(tuning.tensorboard) },
+	{ "tensorboard", KEY_BOOL, AT(tuning.tensorboard), .incidental = true },
 	{ "workspace", KEY_MAP, .keys = workspace_keys, .whole = "path" },
 	{ "diagnosis", KEY_UNUSED, .why = "every run keeps what 'fettle report' needs" },
 	END,
@@ -419,16 +425,20 @@ static const struct key space_keys[] = {
 	END,
 };
 static const struct key stop_keys[] = {
-	{ "find_n_candidates", KEY_INT, AT(search.find_n_candidates), LIMITS(-1, 1e9), .quiet = true },
-	{ "find_best_candidate", KEY_INT, AT(search.find_best_candidate), LIMITS(-1, 1e9), .quiet = true },
-	{ "iteration_limit", KEY_INT, AT(search.iteration_limit), LIMITS(-1, 1e9), .quiet = true },
-	{ "time_limit", KEY_NUMBER, AT(search.time_limit), LIMITS(-1, 1e9), .duration = true, .quiet = true },
+	{ "find_n_candidates", KEY_INT, AT(search.find_n_candidates), LIMITS(-1, 1e9), .quiet = true,
+	  .incidental = true },
+	{ "find_best_candidate", KEY_INT, AT(search.find_best_candidate), LIMITS(-1, 1e9), .quiet = true,
+	  .incidental = true },
+	{ "iteration_limit", KEY_INT, AT(search.iteration_limit), LIMITS(-1, 1e9), .quiet = true,
+	  .incidental = true },
+	{ "time_limit", KEY_NUMBER, AT(search.time_limit), LIMITS(-1, 1e9), .duration = true, .quiet = true,
+	  .incidental = true },
 	END,
 };
 static const struct key advanced_keys[] = {
 	{ "sampler_algo", KEY_TEXT, AT(search.sampler_algo), .quiet = true },
 	{ "direction", KEY_WORD, AT(search.direction), WORDS(directions), .quiet = true },
-	{ "n_trials", KEY_INT, AT(search.n_trials), LIMITS(1, 1e9), .quiet = true },
+	{ "n_trials", KEY_INT, AT(search.n_trials), LIMITS(1, 1e9), .quiet = true, .incidental = true },
 	END,
 };
 #define SPACE(name, i, other)                                                                                \
@@ -455,10 +465,12 @@ static const struct key advanced_keys[] = {
 		{ "advanced_fastft_search", KEY_BOOL, AT(search.advanced_fastft), .quiet = true,             \
 		  .alias = (other) },                                                                        \
 		{ "advanced_fastft_params", KEY_MAP, .keys = advanced_keys, .alias = (other) },              \
-		{ "n_jobs", KEY_INT, AT(search.jobs), LIMITS(1, 1024), .quiet = true, .alias = (other) },    \
+		{ "n_jobs",           KEY_INT,         AT(search.jobs), LIMITS(1, 1024), .quiet = true,      \
+		  .incidental = true, .alias = (other) },                                                    \
 		{ "search_devices", KEY_WORD,      AT(search.devices),                                       \
 		  WORDS(devices),   .quiet = true, .alias = (other) },                                       \
-		{ "search_log_path", KEY_PATH, AT(search.log), .quiet = true, .alias = (other) },            \
+		{ "search_log_path", KEY_PATH,           AT(search.log),                                     \
+		  .quiet = true,     .incidental = true, .alias = (other) },                                 \
 		{ "search_output_dir", KEY_PATH, AT(tuning.workspace), .alias = true },                      \
 	{                                                                                                    \
 		"search_cache_dir", KEY_UNUSED, .why = "outputs are compared as they come", .alias = true    \

@@ -185,13 +185,13 @@ out:
 }
 
 /* Through a connection of its own, for this one may only read. */
-static enum fettle_status upgrade(const char *path, struct err *err)
+static enum fettle_status upgrade(const char *path, int64_t version, struct err *err)
 {
 	struct db db = { 0 };
 	enum fettle_status st = db_open(&db, path, DB_WRITE, history_queries, err);
 
 	if (!st)
-		st = history_upgrade(&db, err);
+		st = history_upgrade(&db, version, err);
 	db_close(&db);
 	return st;
 }
@@ -218,7 +218,7 @@ static enum fettle_status check_kind(struct history *h, struct err *err)
 	if (version < 1)
 		return fail(err, FETTLE_INVALID, "cannot open %s: the database is damaged (version %lld)",
 			    h->db.path, (long long)version);
-	return version == HISTORY_VERSION ? FETTLE_OK : upgrade(h->db.path, err);
+	return version == HISTORY_VERSION ? FETTLE_OK : upgrade(h->db.path, version, err);
 }
 
 /* Before hours of work are added to it. */

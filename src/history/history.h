@@ -36,9 +36,12 @@ struct run_info {
 	const char *model_path;
 	const char *model_fingerprint; /* base/fingerprint.h; "" for data or a model that has none */
 	const char *calib_fingerprint, *eval_fingerprint;
-	const char *config_fingerprint;
-	const char *
-		config; /* in force, one setting per line (YAML); names what changed when a resume is refused */
+	const char *calib_path, *eval_path; /* for messages; not kept */
+	/* config_identity() and the like, one "name: value" per line; names what changed when a resume is refused.
+	 * The fingerprint is "" in a history of an older version, which kept less: it cannot be resumed. */
+	const char *config_fingerprint, *config;
+	const char *space;   /* fingerprint of the tuning space: what the choices of a plan mean */
+	const char *request; /* all that it takes to run it again; as the caller spells it */
 	const char *strategy;
 	uint64_t seed;
 	const char *fettle_version, *runtime_version, *cpu;
@@ -63,10 +66,12 @@ bool history_exists(const char *dir);
 
 const struct run_info *history_run(const struct history *h); /* valid until history_close() */
 /*
- * May `now` go on with this run? Refused with the reason when the model, the data, the configuration, the strategy,
- * the seed, the metric or the criterion are others. Version and CPU are the caller's to judge.
+ * May `now` continue this run? Refused with the reason when the model, the data, the configuration, the strategy, the
+ * seed, the metric, the criterion, the CPU, the runtime or the tuning space are others.
  */
 enum fettle_status history_check_same(const struct history *h, const struct run_info *now, struct err *err);
+/* It is continued by another request: with other limits, say. */
+enum fettle_status history_set_request(struct history *h, const char *request, struct err *err);
 
 struct history_baseline {
 	double accuracy;
@@ -74,7 +79,10 @@ struct history_baseline {
 	size_t size_bytes;
 	double pass_seconds; /* of one fp32 evaluation pass, the unit of account */
 	size_t samples;
+	const char *metrics; /* values of all metrics where there are several, as the caller spells them */
+	void *own;           /* what was read; NULL in one to be written */
 };
+void history_baseline_release(struct history_baseline *b);
 enum fettle_status history_set_baseline(struct history *h, const struct history_baseline *b, struct err *err);
 enum fettle_status history_baseline(struct history *h, struct history_baseline *out, bool *found,
 				    struct err *err);
@@ -98,6 +106,7 @@ struct history_trial {
 	const char *why;      /* it ended or failed */
 	double accuracy_low,
 		accuracy_high; /* as in struct score; NaN (from older versions): the accuracy is exact */
+	const char *metrics;   /* as in struct history_baseline */
 	void *own;             /* what was read; NULL in one to be written */
 };
 void history_trial_release(struct history_trial *t);

@@ -7,6 +7,7 @@
 
 enum {
 	PUT_RUN,
+	CHANGE_RUN,
 	GET_RUN,
 	PUT_BASELINE,
 	GET_BASELINE,
@@ -55,8 +56,8 @@ enum history_kind {
 };
 /* *version: of the tables, when it is ours */
 enum fettle_status history_kind(struct db *db, enum history_kind *kind, int64_t *version, struct err *err);
-enum { HISTORY_VERSION = 2 };
+enum { HISTORY_VERSION = 3 };
 /* Of an older version, to this one. */
-enum fettle_status history_upgrade(struct db *db, struct err *err);
+enum fettle_status history_upgrade(struct db *db, int64_t version, struct err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Whether a run may be gone on with, and if not, why not. */
+/* Whether a run may be continued, and if not, why not. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,106 +6,72 @@
 #include "base/str.h"
 #include "history/internal.h"
 
-struct line {
-	const char *s; /* without the spaces around it */
-	size_t n;
+/* Changes that are named; more would not be read. */
+enum { SHOWN = 4 };
+
+/* A line "name: value" of a configuration. */
+struct setting {
+	const char *name, *value;
+	size_t name_len, value_len;
 };
-struct lines {
-	struct line *v;
-	size_t n, cap;
-};
 
-static struct lines split(const char *text)
+/* The setting that *text begins with; moves it to the next. False at the end. */
+static bool next_setting(const char **text, struct setting *out)
 {
-	struct lines l = { NULL, 0, 0 };
+	const char *line = *text, *colon;
+	size_t n = strcspn(line, "\n");
 
-	while (*text) {
-		size_t n = strcspn(text, "\n"), from = 0, to = n;
-
-		while (from < to && strchr(" \t", text[from]))
-			from++;
-		while (to > from && strchr(" \t\r", text[to - 1]))
-			to--;
-		if (to > from)
-			VEC_PUSH(&l, ((struct line){ text + from, to - from }));
-		text += n + (text[n] == '\n');
-	}
-	return l;
+	if (!n)
+		return false;
+	colon = memchr(line, ':', n);
+	*text = line + n + (line[n] == '\n');
+	*out = (struct setting){ line, line + n, n, 0 };
+	if (!colon)
+		return true;
+	out->name_len = (size_t)(colon - line);
+	out->value = colon + 1 + (colon[1] == ' ');
+	out->value_len = (size_t)(line + n - out->value);
+	return true;
 }
 
-static bool same_line(const struct line *a, const struct line *b)
+static bool find_setting(const char *text, const struct setting *wanted, struct setting *out)
 {
-	return a->n == b->n && memcmp(a->s, b->s, a->n) == 0;
+	while (next_setting(&text, out))
+		if (out->name_len == wanted->name_len &&
+		    memcmp(out->name, wanted->name, wanted->name_len) == 0)
+			return true;
+	return false;
 }
 
-/* The part before the colon: what is set. */
-static bool same_key(const struct line *a, const struct line *b)
+static void add_change(struct str *out, size_t n, const struct setting *s, const char *value, int len,
+		       const char *was, int was_len)
 {
-	const char *colon = memchr(a->s, ':', a->n);
-	size_t n = colon ? (size_t)(colon - a->s) + 1 : 0;
-
-	return n && b->n >= n && memcmp(a->s, b->s, n) == 0;
-}
-
-/* Drops from each what the other has too: what differs is left, in order. */
-static void drop_common(struct lines *a, struct lines *b)
-{
-	size_t i, j, kept = 0;
-
-	for (i = 0; i < a->n; i++) {
-		for (j = 0; j < b->n && !same_line(&a->v[i], &b->v[j]); j++)
-			;
-		if (j == b->n) {
-			a->v[kept++] = a->v[i];
-			continue;
-		}
-		memmove(&b->v[j], &b->v[j + 1], (b->n - j - 1) * sizeof(*b->v));
-		b->n--;
-	}
-	a->n = kept;
-}
-
-/* The next difference, into `out`: a line with what it was, one that is new, or one that is gone. */
-static void describe_one(struct lines *was, struct lines *now, struct str *out)
-{
-	size_t j;
-
-	if (!now->n) {
-		str_addf(out, "'%.*s' is gone", (int)was->v->n, was->v->s);
-		was->v++;
-		was->n--;
+	if (n > SHOWN)
 		return;
-	}
-	for (j = 0; j < was->n && !same_key(&now->v[0], &was->v[j]); j++)
-		;
-	if (j < was->n) {
-		str_addf(out, "'%.*s' was '%.*s'", (int)now->v->n, now->v->s, (int)was->v[j].n, was->v[j].s);
-		memmove(&was->v[j], &was->v[j + 1], (was->n - j - 1) * sizeof(*was->v));
-		was->n--;
-	} else {
-		str_addf(out, "'%.*s' is new", (int)now->v->n, now->v->s);
-	}
-	now->v++;
-	now->n--;
+	str_addf(out, "%s%.*s is %.*s, was %.*s", n > 1 ? "; " : "", (int)s->name_len, s->name, len, value,
+		 was_len, was);
 }
 
-/* "; 'seed: 2' was 'seed: 1'; …": at most so much that it makes one line to read. */
-static void describe_changes(const char *was_text, const char *now_text, struct str *out)
+/* "a.b is 2, was 1; c is not set, was 3; …" */
+static void describe_changes(const char *was, const char *now, struct str *out)
 {
-	enum { SHOWN = 4 };
-	struct lines was = split(was_text), now = split(now_text);
-	struct line *was_all = was.v, *now_all = now.v;
-	size_t i;
+	static const char none[] = "not set";
+	struct setting s, other;
+	const char *text;
+	size_t n = 0;
 
-	drop_common(&now, &was);
-	for (i = 0; i < SHOWN && was.n + now.n; i++) {
-		str_addf(out, i ? "; " : ": ");
-		describe_one(&was, &now, out);
+	for (text = now; next_setting(&text, &s);) {
+		if (!find_setting(was, &s, &other))
+			other = (struct setting){ s.name, none, s.name_len, strlen(none) };
+		else if (s.value_len == other.value_len && memcmp(s.value, other.value, s.value_len) == 0)
+			continue;
+		add_change(out, ++n, &s, s.value, (int)s.value_len, other.value, (int)other.value_len);
 	}
-	if (was.n + now.n)
-		str_addf(out, "; and %zu more line%s", was.n + now.n, was.n + now.n == 1 ? "" : "s");
-	free(was_all);
-	free(now_all);
+	for (text = was; next_setting(&text, &s);)
+		if (!find_setting(now, &s, &other))
+			add_change(out, ++n, &s, none, (int)strlen(none), s.value, (int)s.value_len);
+	if (n > SHOWN)
+		str_addf(out, "; and %zu more", n - SHOWN);
 }
 
 static const char *text(const char *s)
@@ -122,8 +88,8 @@ static enum fettle_status same_config(const struct history *h, const struct run_
 	if (!strcmp(was->config_fingerprint, text(now->config_fingerprint)))
 		return FETTLE_OK;
 	describe_changes(was->config, text(now->config), &changes);
-	st = fail(err, FETTLE_INVALID, "cannot resume %s: the configuration changed%s", h->dir,
-		  changes.n ? changes.s : " since");
+	st = fail(err, FETTLE_INVALID, "cannot resume %s: %s", h->dir,
+		  changes.n ? changes.s : "the configuration changed since");
 	str_release(&changes);
 	return st;
 }
@@ -132,25 +98,33 @@ enum fettle_status history_check_same(const struct history *h, const struct run_
 {
 	const struct run_info *was = &h->run;
 	const struct {
-		const char *what, *was, *now;
-		bool show;
+		const char *what, *was, *now, *file;
 	} rows[] = {
-		{ "the model", was->model_fingerprint, now->model_fingerprint, false },
-		{ "the calibration data", was->calib_fingerprint, now->calib_fingerprint, false },
-		{ "the evaluation data", was->eval_fingerprint, now->eval_fingerprint, false },
-		{ "the strategy", was->strategy, now->strategy, true },
-		{ "the metric", was->metric, now->metric, true },
-		{ "the criterion", was->criterion, now->criterion, true },
+		{ "the model", was->model_fingerprint, now->model_fingerprint, text(now->model_path) },
+		{ "the calibration data", was->calib_fingerprint, now->calib_fingerprint,
+		  text(now->calib_path) },
+		{ "the evaluation data", was->eval_fingerprint, now->eval_fingerprint, text(now->eval_path) },
+		{ "the strategy", was->strategy, now->strategy, NULL },
+		{ "the metric", was->metric, now->metric, NULL },
+		{ "the criterion", was->criterion, now->criterion, NULL },
+		{ "the CPU", was->cpu, now->cpu, NULL },
+		{ "ONNX Runtime", was->runtime_version, now->runtime_version, NULL },
 	};
 	size_t i;
 
+	if (!*was->config_fingerprint)
+		return fail(err, FETTLE_INVALID,
+			    "cannot resume %s: fettle %s wrote it without all that decides a result; begin "
+			    "a new run",
+			    h->dir, was->fettle_version);
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		if (!strcmp(rows[i].was, text(rows[i].now)))
 			continue;
-		if (rows[i].show)
+		if (!rows[i].file)
 			return fail(err, FETTLE_INVALID, "cannot resume %s: %s is '%s', was '%s'", h->dir,
 				    rows[i].what, text(rows[i].now), rows[i].was);
-		return fail(err, FETTLE_INVALID, "cannot resume %s: %s changed since", h->dir, rows[i].what);
+		return fail(err, FETTLE_INVALID, "cannot resume %s: %s changed since%s%s", h->dir,
+			    rows[i].what, *rows[i].file ? ": " : "", rows[i].file);
 	}
 	if (was->seed != now->seed)
 		return fail(err, FETTLE_INVALID, "cannot resume %s: the seed is %llu, was %llu", h->dir,
@@ -162,5 +136,12 @@ enum fettle_status history_check_same(const struct history *h, const struct run_
 		return fail(err, FETTLE_INVALID, "cannot resume %s: higher_is_better is %s, was %s", h->dir,
 			    now->higher_is_better ? "true" : "false",
 			    was->higher_is_better ? "true" : "false");
-	return same_config(h, now, err);
+	if (same_config(h, now, err))
+		return FETTLE_INVALID;
+	if (strcmp(was->space, text(now->space)))
+		return fail(err, FETTLE_INVALID,
+			    "cannot resume %s: fettle %s wrote it, whose plans mean something else than "
+			    "those of %s; begin a new run",
+			    h->dir, was->fettle_version, text(now->fettle_version));
+	return FETTLE_OK;
 }

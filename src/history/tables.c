@@ -1,5 +1,5 @@
 /*
- * The tables of history.db, version 2. To change one is to raise HISTORY_VERSION and to say in history_upgrade() how
+ * The tables of history.db, version 3. To change one is to raise HISTORY_VERSION and to say in history_upgrade() how
  * the older one is brought up to date; what can wait goes into meta.
  */
 #include <stdio.h>
@@ -29,12 +29,14 @@ static const struct field run_fields[] = {
 	{ F(run_info, tolerance, REAL) },
 	{ F(run_info, metric, TEXT) },
 	{ F(run_info, higher_is_better, FLAG) },
+	{ F(run_info, space, TEXT) },
+	{ F(run_info, request, TEXT) },
 };
 
 static const struct field baseline_fields[] = {
 	{ F(history_baseline, accuracy, REAL) },    { F(history_baseline, latency, REAL) },
 	{ F(history_baseline, size_bytes, COUNT) }, { F(history_baseline, pass_seconds, REAL) },
-	{ F(history_baseline, samples, COUNT) },
+	{ F(history_baseline, samples, COUNT) },    { F(history_baseline, metrics, TEXT) },
 };
 
 static const struct field trials_fields[] = {
@@ -60,6 +62,7 @@ static const struct field trials_fields[] = {
 	{ F(history_trial, why, TEXT) },
 	{ F(history_trial, accuracy_low, REAL) },
 	{ F(history_trial, accuracy_high, REAL) },
+	{ F(history_trial, metrics, TEXT) },
 };
 
 static const struct field ranges_fields[] = {
@@ -92,6 +95,7 @@ RECORD(meta, ", PRIMARY KEY (key)", "WITHOUT ROWID");
 #define REPLACE "INSERT OR REPLACE INTO"
 const struct query history_queries[N_QUERIES] = {
 	[PUT_RUN] = { &run, "INSERT INTO", NULL },
+	[CHANGE_RUN] = { &run, REPLACE, NULL },
 	[GET_RUN] = { &run, NULL, "" },
 	[PUT_BASELINE] = { &baseline, REPLACE, NULL },
 	[GET_BASELINE] = { &baseline, NULL, "" },
@@ -129,13 +133,30 @@ enum fettle_status history_make_tables(struct db *db, struct err *err)
 	return db_exec(db, sql, err);
 }
 
-/* Version 1 knew no evaluation that ended early. */
-enum fettle_status history_upgrade(struct db *db, struct err *err)
+/*
+ * Version 1 knew no evaluation that ended early. Version 2 knew one metric, and its configuration left out what decides
+ * a result (keep_fp32, say): without a fingerprint of it, history_check_same() refuses to resume.
+ */
+enum fettle_status history_upgrade(struct db *db, int64_t version, struct err *err)
 {
-	return db_exec(db,
-		       "BEGIN; ALTER TABLE trials ADD COLUMN accuracy_low REAL;"
-		       "ALTER TABLE trials ADD COLUMN accuracy_high REAL; PRAGMA user_version = 2; COMMIT",
-		       err);
+	enum fettle_status st = db_exec(db, "BEGIN", err);
+
+	if (!st && version < 2)
+		st = db_exec(db,
+			     "ALTER TABLE trials ADD COLUMN accuracy_low REAL;"
+			     "ALTER TABLE trials ADD COLUMN accuracy_high REAL",
+			     err);
+	if (!st)
+		st = db_exec(db,
+			     "ALTER TABLE run ADD COLUMN space TEXT NOT NULL DEFAULT '';"
+			     "ALTER TABLE run ADD COLUMN request TEXT NOT NULL DEFAULT '';"
+			     "ALTER TABLE baseline ADD COLUMN metrics TEXT NOT NULL DEFAULT '';"
+			     "ALTER TABLE trials ADD COLUMN metrics TEXT NOT NULL DEFAULT '';"
+			     "UPDATE run SET config_fingerprint = ''; PRAGMA user_version = 3; COMMIT",
+			     err);
+	if (st)
+		db_exec(db, "ROLLBACK", NULL);
+	return st;
 }
 
 enum fettle_status history_kind(struct db *db, enum history_kind *kind, int64_t *version, struct err *err)

@@ -3,6 +3,7 @@
 #ifndef SPACE_TUNING_H
 #define SPACE_TUNING_H
 
+#include "base/fingerprint.h"
 #include "base/str.h"
 #include "space/constraint.h"
 #include "space/space.h"
@@ -88,5 +89,7 @@ void tuning_qplan(const struct tuning *t, const struct plan *p, struct qplan *ou
 /* What the plan is, in words, where its space has words for it; else a copy of `otherwise`. free() it. */
 char *tuning_text(const struct tuning *t, const struct plan *p, const char *otherwise);
 int64_t tuning_samples(const struct tuning *t, const struct plan *p);
+/* Of what every option means: the choices of a history's plans hold only for a space with the same one. */
+void tuning_fingerprint(const struct tuning *t, char out[FINGERPRINT_LEN]);
 
 #endif

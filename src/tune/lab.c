@@ -230,6 +230,7 @@ static bool known(void *self, const struct plan *p, struct trial *out)
 	tuning_remember(l->t, p);
 	if (!l->history || history_find(l->history, p->choice, p->n, &t, NULL) || !t.number)
 		return false;
+	out->number = t.number;
 	out->score.accuracy = t.accuracy;
 	out->score.failed = t.failed;
 	out->score.objective = t.objective;

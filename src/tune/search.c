@@ -15,9 +15,11 @@ enum { DEFAULT_BATCHES = 2 };
 struct search {
 	struct search_config c;
 	VEC(struct trial) trials;
-	size_t *slots; /* hash table of trial numbers by plan; 0: empty */
+	size_t *slots; /* hash table by plan: places in `trials`, from 1; 0: empty */
 	size_t n_slots;
-	size_t best, most_accurate; /* trial numbers; 0: none yet */
+	size_t best, most_accurate; /* places in `trials`, from 1; 0: none yet */
+	size_t last;                /* the highest number of a trial */
+	size_t fresh;               /* trials that were not known */
 	double least;               /* objective of those that meet the criterion */
 	size_t held;
 	size_t n_met; /* plans that have met the criterion */
@@ -67,6 +69,7 @@ enum fettle_status search_new(struct search **out, const struct search_config *c
 	s->least = INFINITY;
 	s->c = *c;
 	s->stage = "";
+	s->last = c->recorded;
 	s->started = now(s);
 	*out = s;
 	return FETTLE_OK;
@@ -88,9 +91,9 @@ void search_free(struct search *s)
 
 /* ---- what has been tried ---- */
 
-static struct trial *trial_at(const struct search *s, size_t number)
+static struct trial *trial_at(const struct search *s, size_t place)
 {
-	return &s->trials.v[number - 1];
+	return &s->trials.v[place - 1];
 }
 
 /* the slot that holds the plan, or the empty one where it belongs */
@@ -105,29 +108,29 @@ static size_t *slot_of(const struct search *s, const struct plan *p)
 
 static const struct trial *tried(const struct search *s, const struct plan *p)
 {
-	size_t number = s->n_slots ? *slot_of(s, p) : 0;
+	size_t place = s->n_slots ? *slot_of(s, p) : 0;
 
-	return number ? trial_at(s, number) : NULL;
+	return place ? trial_at(s, place) : NULL;
 }
 
 static void grow_slots(struct search *s)
 {
-	size_t number;
+	size_t place;
 
 	s->n_slots = s->n_slots ? s->n_slots * 2 : 256;
 	free(s->slots);
 	s->slots = xcalloc(s->n_slots, sizeof(*s->slots));
-	for (number = 1; number <= s->trials.n; number++)
-		*slot_of(s, &trial_at(s, number)->plan) = number;
+	for (place = 1; place <= s->trials.n; place++)
+		*slot_of(s, &trial_at(s, place)->plan) = place;
 }
 
 static const struct trial *remember(struct search *s, struct trial t)
 {
 	if (2 * (s->trials.n + 1) > s->n_slots)
 		grow_slots(s);
-	*slot_of(s, &t.plan) = t.number;
+	*slot_of(s, &t.plan) = s->trials.n + 1;
 	VEC_PUSH(&s->trials, t);
-	return trial_at(s, t.number);
+	return trial_at(s, s->trials.n);
 }
 
 /* ---- when to stop ---- */
@@ -316,6 +319,7 @@ static bool better(const struct search *s, const struct trial *a, const struct t
 	return a->score.met ? more_useful(s, a, b) : more_accurate(s, a, b);
 }
 
+/* of the last one */
 static void keep_best(struct search *s, const struct trial *t)
 {
 	bool record = t->score.met && t->score.objective < s->least;
@@ -325,13 +329,13 @@ static void keep_best(struct search *s, const struct trial *t)
 	if (t->score.failed || !plan_n_quantized(&t->plan, s->c.space))
 		return;
 	if (!s->best || better(s, t, trial_at(s, s->best)))
-		s->best = t->number;
+		s->best = s->trials.n;
 	if (!s->most_accurate || more_accurate(s, t, trial_at(s, s->most_accurate)))
-		s->most_accurate = t->number;
+		s->most_accurate = s->trials.n;
 	if (!record)
 		return;
 	s->least = t->score.objective; /* the band has moved: who is in it now? */
-	for (i = 1; i <= t->number; i++) {
+	for (i = 1; i <= s->trials.n; i++) {
 		const struct trial *x = trial_at(s, i);
 
 		if (!x->score.failed && x->score.met && plan_n_quantized(&x->plan, s->c.space) &&
@@ -433,6 +437,7 @@ static bool replay(struct search *s, struct trial *t)
 
 	if (!s->c.backend->known || !s->c.backend->known(s->c.self, &t->plan, &known))
 		return false;
+	t->number = known.number;
 	t->score = known.score;
 	t->seconds = known.seconds;
 	memcpy(t->why, known.why, sizeof(t->why));
@@ -466,17 +471,28 @@ struct group {
 	size_t n;
 };
 
-static void add_to_group(struct search *s, struct group *g, const struct plan *p, size_t which)
+/* False: it is not known, and all trials are used up. */
+static bool add_to_group(struct search *s, struct group *g, const struct plan *p, size_t which)
 {
 	struct trial *t = &g->t[g->n];
 
-	*t = (struct trial){ .number = s->trials.n + 1 + g->n, .stage = s->stage, .score.accuracy = NAN };
+	*t = (struct trial){ .stage = s->stage, .score.accuracy = NAN };
 	plan_copy(&t->plan, p);
 	prepare(s, t, &g->verdicts[g->n]);
-	g->plan[g->n] = which;
 	g->known[g->n] = replay(s, t);
+	if (!g->known[g->n] && s->c.max_trials && s->c.recorded + s->fresh >= s->c.max_trials) {
+		plan_release(&t->plan);
+		return false;
+	}
+	s->fresh += !g->known[g->n];
+	if (!t->number)
+		t->number = s->last + 1;
+	if (t->number > s->last)
+		s->last = t->number;
+	g->plan[g->n] = which;
 	g->skipped[g->n] = false;
 	g->st[g->n++] = FETTLE_OK;
+	return true;
 }
 
 static bool in_group(const struct group *g, const struct plan *p)
@@ -577,8 +593,13 @@ enum fettle_status search_try_all(struct search *s, const struct plan *plans, si
 		}
 		g.n = 0;
 		for (k = i; k < n && g.n < width && g.n < search_trials_left(s); k++)
-			if (!tried(s, &plans[k]) && !in_group(&g, &plans[k]))
-				add_to_group(s, &g, &plans[k], k);
+			if (!tried(s, &plans[k]) && !in_group(&g, &plans[k]) &&
+			    !add_to_group(s, &g, &plans[k], k))
+				break;
+		if (!g.n) {
+			st = stop(s, SEARCH_MAX_TRIALS);
+			continue;
+		}
 		run_group(s, &g);
 		st = finish_group(s, &g, scores);
 	}
@@ -649,12 +670,12 @@ enum fettle_status search_release(struct search *s)
 	return goal_ends_it(s) ? stop(s, SEARCH_ACCURACY_MET) : FETTLE_OK;
 }
 
-static bool read_trial(const struct search *s, size_t number, struct plan *plan, struct score *score)
+static bool read_trial(const struct search *s, size_t place, struct plan *plan, struct score *score)
 {
-	if (!number)
+	if (!place)
 		return false;
-	plan_copy(plan, &trial_at(s, number)->plan);
-	*score = trial_at(s, number)->score;
+	plan_copy(plan, &trial_at(s, place)->plan);
+	*score = trial_at(s, place)->score;
 	return true;
 }
 
@@ -784,9 +805,22 @@ const char *search_stop_name(enum search_stop why)
 	return names[why];
 }
 
-const struct trial *search_trial(const struct search *s, size_t number)
+void search_adopt(struct search *s, const struct plan *p)
 {
-	return trial_at(s, number);
+	struct trial t = { .stage = "", .latency = NAN };
+
+	if (tried(s, p))
+		return;
+	plan_copy(&t.plan, p);
+	if (replay(s, &t))
+		keep_best(s, remember(s, t));
+	else
+		plan_release(&t.plan);
+}
+
+const struct trial *search_trial(const struct search *s, size_t place)
+{
+	return trial_at(s, place);
 }
 
 const struct trial *search_best_trial(const struct search *s)

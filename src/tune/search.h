@@ -9,8 +9,9 @@
  *	why = search_why(s);
  *	search_free(s);
  *
- * A run can be resumed: trials that `known` has the result of are not run again, but get the same numbers and count
- * against the limits as they did, so that the run goes on exactly where it was cut off.
+ * A run can be resumed: trials that `known` has the result of are not run again, but keep their numbers and count
+ * against the limits as they did, so that the run continues exactly where it was cut off. With other limits the
+ * strategy may ask for other plans from some trial on; what was known and is not asked for again is adopted at the end.
  */
 #ifndef TUNE_SEARCH_H
 #define TUNE_SEARCH_H
@@ -62,7 +63,8 @@ struct search_backend {
 				   struct op_order *out, struct err *err);
 	enum fettle_status (*estimate)(void *self, const struct plan *p, int batches, double *error,
 				       struct err *err);
-	/* From a history: fills score.accuracy, failed, objective, why and seconds. May be NULL, as may those below. */
+	/* From a history: fills number (0: the next), score.accuracy, failed, objective, why and seconds. May be NULL, as
+	 * may those below. */
 	bool (*known)(void *self, const struct plan *p, struct trial *out);
 	void (*record)(void *self,
 		       const struct trial *t); /* every finished trial that was not known, in order */
@@ -80,6 +82,7 @@ struct search_config {
 	double broken;    /* plans that lost more than this are of no use, and not compared; 0: all are */
 	double objective_noise; /* objectives within this share of the least count as equal: then more int8 wins */
 	size_t max_trials;      /* 0: no limit */
+	size_t recorded;        /* trials that a history has, numbered from 1; `known` finds them */
 	size_t enough; /* so many that meet the criterion end it; 0: one, but none where there is a timeout */
 	double timeout; /* seconds from search_new(); 0: stop at the first plan that meets the criterion */
 	bool no_early;  /* every trial is evaluated to its end */
@@ -105,12 +108,14 @@ void search_free(struct search *s);
 enum fettle_status search_run(struct search *s, const struct strategy *strategy, struct err *err);
 
 enum search_stop search_why(const struct search *s);
-const char *search_stop_name(enum search_stop why);                      /* "accuracy met" */
-double search_time_left(const struct search *s);                         /* INFINITY: no limit */
-const struct trial *search_trial(const struct search *s, size_t number); /* 1 .. search_n_trials() */
-const struct trial *search_best_trial(const struct search *s);           /* NULL: none yet */
+const char *search_stop_name(enum search_stop why);                     /* "accuracy met" */
+double search_time_left(const struct search *s);                        /* INFINITY: no limit */
+const struct trial *search_trial(const struct search *s, size_t place); /* 1 .. search_n_trials() */
+const struct trial *search_best_trial(const struct search *s);          /* NULL: none yet */
+/* When the run is over: a plan of the history that the strategy did not ask for may be the best, too. */
+void search_adopt(struct search *s, const struct plan *p);
 /* The best trial's accuracy turned out to be this, now that it was evaluated to the end. */
 void search_settle_best(struct search *s, double accuracy);
-/* Both last until the next trial. */
+/* The pointers that search_trial() and search_best_trial() return are valid until the next trial. */
 
 #endif

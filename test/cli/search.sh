@@ -60,7 +60,7 @@ before=$(trials "$all" | cksum)
 expect 0 '7 candidates after 7 trials' search $m -c "$conf" $data --workspace "$all" --resume -o "$dir/second.onnx"
 [ "$(trials "$all" | cksum)" = "$before" ] && cmp -s "$dir/second.onnx" "$dir/best.onnx" && ok || bad "resuming changed something"
 sed 's/99.99/99.5/' "$conf" >"$dir/other.yaml"
-refuses 'cannot resume .*Percentile: .99.9, 99.5' search $m -c "$dir/other.yaml" $data --workspace "$all" --resume
+refuses 'cannot resume .*Percentile is .99.9, 99.5., was .99.9, 99.99.' search $m -c "$dir/other.yaml" $data --workspace "$all" --resume
 
 # the same answer whatever the algorithm, side by side or not
 for a in random tpe; do

@@ -30,10 +30,11 @@ static void check_run(const struct run_info *a)
 
 static void a_run_is_read_as_it_was_written(void **state)
 {
-	const struct history_baseline base = { 0.875, (double)NAN, (size_t)5 << 32, 1.5, 1000 };
+	const struct history_baseline base = { 0.875,      (double)NAN, (size_t)5 << 32, 1.5, 1000,
+					       "top1 0.5", NULL };
 	const struct history_result end = { true, "accuracy_met", 3, "out/größe.onnx", NULL };
 	char *tree = temp_tree(), *dir = xstrfmt("%s/made/on the way?#%%41", tree), *value;
-	struct history_baseline b;
+	struct history_baseline b = { 0 };
 	struct history_result r = { 0 };
 	struct err err = ERR_INIT;
 	struct history *h;
@@ -52,6 +53,7 @@ static void a_run_is_read_as_it_was_written(void **state)
 		assert_ok(history_meta(h, "a", &value, &err), err);
 		assert_int_equal(value != NULL, pass);
 		free(value);
+		assert_ok(history_set_request(h, pass ? "{\"job\": \"tune\"}" : "other", &err), err);
 		assert_ok(history_set_baseline(h, &base, &err), err);
 		assert_ok(history_set_result(h, &end, &err), err);
 		assert_ok(history_set_meta(h, "a", pass ? "new" : "old", &err), err);
@@ -65,6 +67,7 @@ static void a_run_is_read_as_it_was_written(void **state)
 	assert_true(found && b.accuracy == base.accuracy && isnan(b.latency) &&
 		    b.size_bytes == base.size_bytes);
 	assert_true(b.pass_seconds == base.pass_seconds && b.samples == base.samples);
+	assert_string_equal(b.metrics, base.metrics);
 	assert_ok(history_result(h, &r, &found, &err), err);
 	assert_true(found && r.met && r.best_trial == 3);
 	assert_string_equal(r.stop, end.stop);
@@ -74,6 +77,7 @@ static void a_run_is_read_as_it_was_written(void **state)
 	free(value);
 	assert_int_equal(history_set_meta(h, "a", "x", &err), FETTLE_SYSTEM);
 	assert_non_null(strstr(err.msg, "read-only"));
+	history_baseline_release(&b);
 	history_result_release(&r);
 	history_close(h);
 	free(dir);
@@ -283,28 +287,30 @@ static void resuming_something_else_is_refused(void **state)
 		size_t at;
 		const char *value, *want;
 	} rows[] = {
-		{ AT(cpu), "another", NULL },
 		{ AT(started), "later", NULL },
 		{ AT(fettle_version), "9", NULL },
 		{ AT(model_path), "moved", NULL },
+		{ AT(request), "with more trials", NULL },
 		{ AT(config), "# the same settings, in other words", NULL },
-		{ AT(model_fingerprint), "x", "the model changed since" },
-		{ AT(calib_fingerprint), NULL, "the calibration data changed since" },
-		{ AT(eval_fingerprint), "x", "the evaluation data changed since" },
+		{ AT(model_fingerprint), "x", "the model changed since: models/" },
+		{ AT(calib_fingerprint), NULL, "the calibration data changed since: calib.npz" },
+		{ AT(eval_fingerprint), "x", "the evaluation data changed since: eval.npz" },
 		{ AT(strategy), "mse", "the strategy is 'mse', was 'basic'" },
 		{ AT(criterion), "absolute", "the criterion is 'absolute', was 'relative'" },
 		{ AT(metric), "f1", "the metric is 'f1', was 'topk'" },
+		{ AT(cpu), "another", "the CPU is 'another', was 'avx512-vnni'" },
+		{ AT(runtime_version), "2", "ONNX Runtime is '2', was '1.30.0'" },
+		{ AT(space), "other", "plans mean something else" },
 		{ AT(config_fingerprint), "g", "the configuration changed since" },
 	};
 	static const struct {
 		const char *config, *want;
 	} configs[] = {
-		{ "tuning:\n  strategy: basic\n  exit_policy:\n    max_trials: 20\n    new: 1\n",
-		  "the configuration changed: 'max_trials: 20' was 'max_trials: 10'; 'new: 1' is new; "
-		  "'timeout: 0' is gone" },
-		{ "a: 1\nb: 2\nc: 3\nd: 4\ne: 5", "'d: 4' is new; and 6 more lines" },
-		{ "", "'tuning:' is gone" },
-		{ NULL, "and 1 more line" },
+		{ "tuning.strategy.name: basic\ntuning.gamma: 0.2\nnew: 1\n",
+		  "tuning.gamma is 0.2, was 0.1; new is 1, was not set; keep_fp32 is not set, was a: b" },
+		{ "a: 1\nb: 2\nc: 3\nd: 4\ne: 5", "d is 4, was not set; and 4 more" },
+		{ "", "tuning.strategy.name is not set, was basic" },
+		{ NULL, "keep_fp32 is not set" },
 	};
 	const struct run_info same = sample_run();
 	struct run_info now = same;
@@ -359,10 +365,11 @@ static void run_sql(const char *dir, const char *sql)
 	free(command);
 }
 
-/* Version 1 knew no bounds of accuracies: they are exact. */
+/* Version 1 knew no bounds of accuracies: they are exact. Nor did it know all that decides a result. */
 static void an_older_history_is_brought_up_to_date(void **state)
 {
 	char *tree = temp_tree(), *dir = xstrfmt("%s/w", tree);
+	const struct run_info same = sample_run();
 	struct history_trial t = { 0 };
 	struct history *h = new_run(dir);
 	struct err err = ERR_INIT;
@@ -372,8 +379,11 @@ static void an_older_history_is_brought_up_to_date(void **state)
 	add_trials(h, 1, 3);
 	history_close(h);
 	if (system("command -v sqlite3 >/dev/null") == 0) {
-		run_sql(dir, "ALTER TABLE trials DROP COLUMN accuracy_low; ALTER TABLE trials DROP COLUMN "
-			     "accuracy_high; PRAGMA user_version = 1");
+		run_sql(dir,
+			"ALTER TABLE trials DROP COLUMN accuracy_low; ALTER TABLE trials DROP COLUMN "
+			"accuracy_high; ALTER TABLE trials DROP COLUMN metrics; ALTER TABLE baseline DROP "
+			"COLUMN metrics; ALTER TABLE run DROP COLUMN space; ALTER TABLE run DROP COLUMN "
+			"request; PRAGMA user_version = 1");
 		assert_ok(history_open(&h, dir, true, &err), err);
 		assert_ok(history_count(h, &n, &err), err);
 		assert_ok(history_trial_at(h, 2, &t, &err), err);
@@ -385,6 +395,7 @@ static void an_older_history_is_brought_up_to_date(void **state)
 		assert_ok(history_trial_at(h, 2, &t, &err), err);
 		assert_true(t.met && t.accuracy == 0.75 && t.accuracy_low == 0.75 && t.loss == 0.5);
 		history_trial_release(&t);
+		check_same(h, &same, "wrote it without all that decides a result");
 		history_close(h);
 	} else {
 		print_message("SKIPPED: older databases, there is no sqlite3 command\n");
@@ -424,10 +435,10 @@ static void what_is_no_history_is_refused(void **state)
 		refuse(dir, true, false, FETTLE_INVALID, "not fettle");
 		unlink(db);
 		history_close(new_run(dir));
-		run_sql(dir, "PRAGMA user_version = 3");
+		run_sql(dir, "PRAGMA user_version = 4");
 		refuse(dir, false, true, FETTLE_UNSUPPORTED, "a newer fettle wrote it");
-		refuse(dir, false, false, FETTLE_UNSUPPORTED, "version 3");
-		run_sql(dir, "PRAGMA user_version = 2; DROP TABLE trials");
+		refuse(dir, false, false, FETTLE_UNSUPPORTED, "version 4");
+		run_sql(dir, "PRAGMA user_version = 3; DROP TABLE trials");
 		refuse(dir, true, false, FETTLE_INVALID, "there is one already");
 	} else {
 		print_message("SKIPPED: foreign and newer databases, there is no sqlite3 command\n");

@@ -18,6 +18,7 @@ struct bench {
 	double clock;
 	size_t n_runs, n_measured;
 	size_t recorded[N_PLANS], n_recorded;
+	size_t history[N_PLANS]; /* the number that a plan's trial had in an earlier session; 0: none */
 	struct search *s;
 };
 
@@ -70,6 +71,16 @@ static void bench_record(void *self, const struct trial *t)
 	b->recorded[b->n_recorded++] = digits(&t->plan);
 }
 
+static bool bench_known(void *self, const struct plan *p, struct trial *out)
+{
+	const struct bench *b = self;
+
+	out->number = b->history[digits(p)];
+	out->score.accuracy = b->accuracy[digits(p)];
+	out->score.objective = b->objective[digits(p)];
+	return out->number > 0;
+}
+
 static double bench_now(void *self)
 {
 	return ((struct bench *)self)->clock;
@@ -79,6 +90,7 @@ static const struct search_backend backend = { .run = bench_run,
 					       .objective = bench_measure,
 					       .rank = bench_rank,
 					       .record = bench_record,
+					       .known = bench_known,
 					       .now = bench_now };
 
 static void bench_init(struct bench *b)
@@ -699,9 +711,52 @@ static void slow_plans_are_not_evaluated(void **state)
 	}
 }
 
+/* A run had trials 1 to 3; with a larger limit the strategy asks for others after the first. */
+static void a_history_is_continued_with_a_larger_limit(void **state)
+{
+	static const size_t plans[] = { 0, 4, 5, 1, 6 };
+	struct err err = ERR_INIT;
+	struct score score;
+	struct bench b;
+	size_t i;
+
+	(void)state;
+	bench_init(&b);
+	b.history[0] = 1;
+	b.history[1] = 2;
+	b.history[2] = 3;
+	for (i = 0; i < N_PLANS; i++)
+		b.objective[i] = 5;
+	b.accuracy[2] = 1; /* it met the target, and is not asked for again */
+	assert_ok(bench_start(&b, HIGHER(.timeout = 100, .max_trials = 5, .recorded = 3), &err), err);
+	for (i = 0; i < ARRAY_LEN(plans); i++) {
+		enum fettle_status st = try_digits(&b, plans[i], &score);
+
+		assert_int_equal(st, i < 4 ? FETTLE_OK : FETTLE_STOP); /* 3 were there, 2 are new */
+	}
+	assert_int_equal(search_why(b.s), SEARCH_MAX_TRIALS);
+	assert_int_equal(b.n_runs, 2);
+	assert_int_equal(search_n_trials(b.s), 4);
+	assert_int_equal(search_trial(b.s, 1)->number, 1);
+	assert_int_equal(search_trial(b.s, 2)->number, 4); /* no number is given twice */
+	assert_int_equal(search_trial(b.s, 3)->number, 5);
+	assert_int_equal(search_trial(b.s, 4)->number, 2);
+	assert_false(search_best_trial(b.s)->score.met);
+	for (i = 0; i < 3; i++) {
+		uint8_t choice[N_OPS] = { 0, 0, (uint8_t)i };
+
+		search_adopt(b.s, &(struct plan){ choice, N_OPS });
+	}
+	assert_int_equal(search_n_trials(b.s), 5);
+	assert_int_equal(search_best_trial(b.s)->number, 3);
+	assert_true(search_best_trial(b.s)->score.met);
+	search_free(b.s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_history_is_continued_with_a_larger_limit),
 		cmocka_unit_test(criterion),
 		cmocka_unit_test(a_relative_loss_needs_a_baseline),
 		cmocka_unit_test(fp32_is_no_success),

@@ -1,0 +1,165 @@
+/* fettle_resume(): a run again, from its workspace alone. A trial that the history has is not run twice. */
+#include "api/resume.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "history/history.h"
+
+/* What the workspace knows of the run. */
+static enum fettle_status load_run(struct run_request *r, const char *workspace, size_t *trials,
+				   struct err *err)
+{
+	struct history *h = NULL;
+	enum fettle_status st = history_open(&h, workspace, true, err);
+
+	if (!st)
+		st = history_count(h, trials, err);
+	if (!st)
+		st = run_request_load(r, history_run(h)->request, workspace, err);
+	history_close(h);
+	return st;
+}
+
+static enum fettle_status load_plugins(struct fettle *f, const struct run_request *r)
+{
+	enum fettle_status st = FETTLE_OK;
+	size_t i, k;
+
+	for (i = 0; i < r->plugins.n && !st; i++) {
+		for (k = 0; k < f->plugins.n && strcmp(f->plugins.v[k].path, r->plugins.v[i]) != 0; k++)
+			;
+		if (k == f->plugins.n)
+			st = fettle_load_plugin(f, r->plugins.v[i]);
+	}
+	return st;
+}
+
+/* The limits have other names in a search. */
+static const char *limit_key(const struct run_request *r, const char *key)
+{
+	static const char *const names[][2] = {
+		{ "tuning.exit_policy.max_trials", "search_stop_condition.iteration_limit" },
+		{ "tuning.exit_policy.timeout", "search_stop_condition.time_limit" },
+	};
+	size_t i;
+
+	for (i = 0; strcmp(r->job, "search") == 0 && i < ARRAY_LEN(names); i++)
+		if (strcmp(key, names[i][0]) == 0)
+			return names[i][1];
+	return key;
+}
+
+static void add_settings(struct run_request *r, const struct fettle_options *o)
+{
+	size_t n = r->o.n_settings, i;
+	struct fettle_setting *v = arena_alloc(&r->arena, (n + o->n_settings + 1) * sizeof(*v));
+
+	for (i = 0; i < n; i++)
+		v[i] = r->o.settings[i];
+	for (i = 0; i < o->n_settings; i++) {
+		v[n + i] = o->settings[i];
+		v[n + i].key = limit_key(r, o->settings[i].key);
+	}
+	r->o.settings = v;
+	r->o.n_settings = n + o->n_settings;
+}
+
+/* The evaluator runs where the run was begun: its command may name files there. */
+static void set_command(struct run_request *r)
+{
+	char *here = path_absolute("");
+	struct str s = STR_INIT;
+	const char *p;
+
+	r->command = r->o.eval_cmd;
+	if (r->command && strcmp(here, r->folder) != 0) {
+		str_addf(&s, "cd '");
+		for (p = r->folder; *p; p++)
+			if (*p == '\'')
+				str_addf(&s, "'\\''");
+			else
+				str_add(&s, p, 1);
+		str_addf(&s, "' || exit 1; %s", r->o.eval_cmd);
+		r->command = arena_strdup(&r->arena, s.s);
+		str_release(&s);
+	}
+	free(here);
+}
+
+/* What the caller may say anew. */
+static enum fettle_status merge(struct run_request *r, const struct fettle_options *o, const char *workspace,
+				struct err *err)
+{
+	bool has_own = o->evaluate || o->calib_source || o->eval_source;
+	char *absolute = path_absolute(workspace);
+
+	r->o.workspace = arena_strdup(&r->arena, absolute);
+	free(absolute);
+	r->o.resume = true;
+	if (r->own && !has_own)
+		return fail(err, FETTLE_INVALID,
+			    "cannot resume %s: its %s came from the program that began it; resume it there",
+			    workspace, r->own);
+	r->o.evaluate = o->evaluate;
+	r->o.evaluate_self = o->evaluate_self;
+	r->o.calib_source = o->calib_source;
+	r->o.eval_source = o->eval_source;
+	r->o.helper = o->helper;
+	r->o.output = o->output ? o->output : r->o.output;
+	r->o.jobs = o->jobs ? o->jobs : r->o.jobs;
+	r->o.cache = o->cache ? o->cache : r->o.cache;
+	if (r->model_kept)
+		r->o.model = arena_strfmt(&r->arena, "%s/model.onnx", workspace);
+	add_settings(r, o);
+	set_command(r);
+	return FETTLE_OK;
+}
+
+/* It had ended before, and nothing has changed since. */
+static void note_finished(struct fettle *f, const struct fettle_tuned *t)
+{
+	static const struct {
+		const char *stop, *text;
+	} notes[] = {
+		{ "accuracy_met", "the target is met; a --timeout keeps it looking for a faster model" },
+		{ "max_trials", "all trials are used up; a larger --max-trials continues it" },
+		{ "timeout", "its time is used up; a larger --timeout continues it" },
+		{ "exhausted", "there is nothing more to try" },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(notes); i++)
+		if (strcmp(notes[i].stop, t->stop) == 0) {
+			char *text = xstrfmt("this run is finished: %s", notes[i].text);
+
+			api_note(f, text);
+			free(text);
+		}
+}
+
+enum fettle_status fettle_resume(struct fettle *f, const struct fettle_options *in, const char *workspace,
+				 struct fettle_tuned **out)
+{
+	struct run_request r = { .job = NULL };
+	struct fettle_options o;
+	size_t trials = 0;
+	enum fettle_status st;
+
+	st = api_begin(f, in, &o);
+	if (!st && !workspace)
+		st = fail(&f->err, FETTLE_INVALID, "cannot resume: need a workspace");
+	st = st ? st : load_run(&r, workspace, &trials, &f->err);
+	st = st ? st : merge(&r, &o, workspace, &f->err);
+	st = st ? st : load_plugins(f, &r);
+	if (!st) {
+		f->resumed = &r;
+		st = (strcmp(r.job, "search") == 0 ? fettle_auto_search : fettle_tune)(f, &r.o, out);
+		f->resumed = NULL;
+	}
+	if (!st && (*out)->trials == trials)
+		note_finished(f, *out);
+	run_request_release(&r);
+	return st;
+}

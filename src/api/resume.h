@@ -1,0 +1,56 @@
+/* Running a run again: what it was asked to do, which of that decides its result, and how that is kept. */
+#ifndef API_RESUME_H
+#define API_RESUME_H
+
+#include "api/request.h"
+
+/* How an option of struct fettle_options is kept, and compared. */
+enum option_kind {
+	OPTION_TEXT,  /* const char * */
+	OPTION_PATH,  /* const char *; kept as an absolute path */
+	OPTION_COUNT, /* size_t */
+	OPTION_SEED,  /* uint64_t */
+	OPTION_INT,   /* int */
+	OPTION_REAL,  /* double */
+	OPTION_YES,   /* bool */
+	OPTION_GONE,  /* not kept: the caller's own, of another command, or kept in another way */
+};
+struct option_row {
+	const char *name;
+	enum option_kind kind;
+	size_t at, size;
+	/*
+	 * Whether the option itself decides what a run finds. False for those that are settings of the configuration as
+	 * well, for which its schema says so, and for data, whose content counts.
+	 */
+	bool decides;
+};
+/* Every member of struct fettle_options, in order; the test fails when one is missing. */
+extern const struct option_row option_rows[];
+extern const size_t n_option_rows;
+
+/* Adds a line "name: value" for every option and plug-in that decides what a run finds. */
+enum fettle_status run_request_identity(const struct request *r, const struct fettle *f, struct str *out,
+					struct err *err);
+
+/* What was asked for, as JSON; free() it. `job` is "tune" or "search". */
+enum fettle_status run_request_save(const struct request *r, const struct fettle *f, const char *job,
+				    char **out, struct err *err);
+
+struct run_request {
+	struct arena arena; /* all texts are its own */
+	struct fettle_options o;
+	const char *job;
+	const char *folder;  /* it was begun in; ends with a slash */
+	const char *command; /* o.eval_cmd, to be run from anywhere */
+	const char *config;  /* the text of o.config; NULL: none */
+	const char *own;     /* what the calling program itself had brought: "evaluator"; NULL: nothing */
+	struct config_strings plugins;
+	bool model_kept; /* it came from memory: the workspace has it */
+};
+/* `what` names the text in messages. run_request_release() it, also after a failure. */
+enum fettle_status run_request_load(struct run_request *out, const char *text, const char *what,
+				    struct err *err);
+void run_request_release(struct run_request *r);
+
+#endif
