@@ -1,8 +1,11 @@
 #include "runtime/session.h"
 
+#include <fcntl.h>
+#include <link.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <onnxruntime_c_api.h>
 
@@ -83,6 +86,35 @@ const char *runtime_version(void)
 	return OrtGetApiBase()->GetVersionString();
 }
 
+static int is_libonnx(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	(void)size;
+	(void)arg;
+	return strstr(info->dlpi_name, "/libonnx.so") != NULL;
+}
+
+/*
+ * Debian's ONNX Runtime takes its op schemas from libonnx, which has registered them already and writes a line
+ * to stderr for each, 500 in all. No setting turns that off, so stderr leads nowhere meanwhile.
+ */
+static OrtStatus *create_env(const OrtApi *api, OrtEnv **out)
+{
+	int null = dl_iterate_phdr(is_libonnx, NULL) ? open("/dev/null", O_WRONLY | O_CLOEXEC) : -1;
+	int saved = null < 0 ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+	OrtStatus *s;
+
+	if (saved >= 0)
+		dup2(null, STDERR_FILENO);
+	s = api->CreateEnv(ORT_LOGGING_LEVEL_FATAL, "fettle", out);
+	if (saved >= 0) {
+		dup2(saved, STDERR_FILENO);
+		close(saved);
+	}
+	if (null >= 0)
+		close(null);
+	return s;
+}
+
 enum fettle_status runtime_new(struct runtime **out, struct err *err)
 {
 	const OrtApi *api = OrtGetApiBase()->GetApi(ORT_API_VERSION);
@@ -96,7 +128,7 @@ enum fettle_status runtime_new(struct runtime **out, struct err *err)
 		goto out;
 	}
 	rt->api = api;
-	TRY(api->CreateEnv(ORT_LOGGING_LEVEL_FATAL, "fettle", &rt->env));
+	TRY(create_env(api, &rt->env));
 	TRY(api->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &rt->cpu));
 	*out = rt;
 	rt = NULL;

@@ -13,6 +13,10 @@ for c in quantize eval bench inspect; do
 	refuses 'needs a value|unknown option' "$c" m.onnx --batch
 done
 
+# the runtime adds nothing to what we say
+"$fettle" inspect $ex/fashion.onnx 2>"$dir/stderr" >/dev/null
+[ ! -s "$dir/stderr" ] && ok || bad "inspect writes to stderr: $(head -c 300 "$dir/stderr")"
+
 # quantize, in every form, then evaluate
 expect 0 'wrote' quantize $ex/fashion_plain.onnx --calib $ex/fashion_calib.npz -o "$dir/plain.onnx"
 for form in "" "--format qoperator" "--algorithm kl" "--algorithm percentile:99.99" "--algorithm mse" "--activation-type int8" \
