@@ -160,22 +160,22 @@ static enum fettle_status set_texts(struct request *r, struct err *err)
 /* a model in memory goes to a file, for the runtime and evaluators read files */
 static enum fettle_status write_model(struct request *r, struct err *err)
 {
-	const char *dir = getenv("TMPDIR");
+	enum fettle_status st;
 	FILE *f;
-	int fd;
 
 	if (r->o.model || !r->o.model_size)
 		return fail(err, FETTLE_INVALID, "cannot use a model of %zu bytes in memory: need %s",
 			    r->o.model_size, r->o.model ? "either a path or bytes" : "its size");
-	r->temp = xstrfmt("%s/fettle-XXXXXX.onnx", dir && *dir ? dir : "/tmp");
-	fd = mkostemps(r->temp, 5, O_CLOEXEC);
-	f = fd < 0 ? NULL : fdopen(fd, "wb");
+	st = scratch_new(&r->scratch, err);
+	if (st)
+		return st;
+	r->o.model = r->temp = scratch_path(&r->scratch, "model.onnx");
+	f = fopen(r->temp, "wbe");
 	if (!f)
 		return fail(err, FETTLE_SYSTEM, "cannot write %s: %s", r->temp, strerror(errno));
 	fwrite(r->o.model_bytes, 1, r->o.model_size, f);
 	if (ferror(f) | fclose(f))
 		return fail(err, FETTLE_SYSTEM, "cannot write %s: %s", r->temp, strerror(errno));
-	r->o.model = r->temp;
 	return FETTLE_OK;
 }
 
@@ -271,8 +271,7 @@ void request_release(struct request *r)
 	r->c = NULL;
 	free(r->metrics.v);
 	r->metrics = (struct config_strings){ NULL, 0 };
-	if (r->temp)
-		unlink(r->temp);
+	scratch_release(&r->scratch);
 	free(r->temp);
 	r->temp = NULL;
 }

@@ -3,6 +3,7 @@
 #define API_REQUEST_H
 
 #include "api/internal.h"
+#include "base/scratch.h"
 #include "config/config.h"
 #include "space/constraint.h"
 #include "space/tuning.h"
@@ -15,7 +16,8 @@ struct request {
 	int threads;    /* 0: all cores */
 	size_t samples; /* to calibrate on, by the plan that was read; 0: by the configuration */
 	struct config_strings metrics; /* names of those that are registered */
-	char *temp;                    /* file of a model that was given in memory */
+	struct scratch scratch;
+	char *temp; /* in it, the model that was given in memory */
 };
 
 /* Each call of the interface begins with this; request_release() ends it, also after a failure. */

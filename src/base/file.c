@@ -1,9 +1,12 @@
 #include "base/file.h"
 
+#include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -52,6 +55,65 @@ void bytes_release(struct bytes *b)
 	*b = (struct bytes)BYTES_INIT;
 }
 
+/* Is it what file_create() calls its temporary file: BASE.PID.tmp? */
+static bool is_temp_of(const char *name, const char *base)
+{
+	size_t n = strlen(base);
+
+	if (strncmp(name, base, n) != 0 || name[n] != '.' || !isdigit((unsigned char)name[n + 1]))
+		return false;
+	for (n++; isdigit((unsigned char)name[n]);)
+		n++;
+	return strcmp(name + n, ".tmp") == 0;
+}
+
+/* Temporary files of `path` that this user's dead processes left: nobody has them locked any more. */
+static void remove_dead(const char *path)
+{
+	char *folder = path_beside(path, ".");
+	DIR *d = opendir(folder);
+	struct dirent *e;
+	struct stat sb;
+	int fd;
+
+	while (d && (e = readdir(d))) {
+		if (!is_temp_of(e->d_name, path_base(path)))
+			continue;
+		fd = openat(dirfd(d), e->d_name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		if (fstat(fd, &sb) == 0 && S_ISREG(sb.st_mode) && sb.st_uid == geteuid() &&
+		    flock(fd, LOCK_EX | LOCK_NB) == 0)
+			unlinkat(dirfd(d), e->d_name, 0);
+		close(fd);
+	}
+	if (d)
+		closedir(d);
+	free(folder);
+}
+
+/* An empty file, locked as long as it is open. The name may go to someone else until the lock is ours. */
+static FILE *open_locked(const char *temp)
+{
+	struct stat here, there;
+	int fd;
+
+	for (;;) {
+		fd = open(temp, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+		if (fd < 0)
+			return NULL;
+		flock(fd, LOCK_EX); /* where there are no locks, nothing is removed */
+		if (fstat(fd, &here) == 0 && stat(temp, &there) == 0 && here.st_dev == there.st_dev &&
+		    here.st_ino == there.st_ino)
+			break;
+		close(fd);
+	}
+	if (ftruncate(fd, 0) == 0)
+		return fdopen(fd, "wb");
+	close(fd);
+	return NULL;
+}
+
 enum fettle_status file_create(struct file_out *o, const char *path, struct err *err)
 {
 	enum fettle_status st;
@@ -65,7 +127,8 @@ enum fettle_status file_create(struct file_out *o, const char *path, struct err 
 	if (!o->path)
 		o->path = xstrdup(path);
 	o->temp = xstrfmt("%s.%ld.tmp", o->path, (long)getpid());
-	o->f = fopen(o->temp, "wbe");
+	remove_dead(o->path);
+	o->f = open_locked(o->temp);
 	if (o->f)
 		return FETTLE_OK;
 	st = errno == ENOSPC || errno == EIO ? FETTLE_SYSTEM : FETTLE_INVALID;

@@ -1,51 +1,20 @@
 #include "runtime/prepare.h"
 
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "base/file.h"
+#include "base/mem.h"
+#include "base/scratch.h"
 #include "model/index.h"
 #include "runtime/probe.h"
 
-/* ONNX Runtime writes its optimised graph only to a file: use a folder of our own that goes at once. */
-struct scratch {
-	char *dir, *model, *data;
-};
-
-static enum fettle_status scratch_new(struct scratch *s, struct err *err)
-{
-	const char *tmp = getenv("TMPDIR");
-
-	s->dir = xstrfmt("%s/fettle.XXXXXX", tmp && *tmp ? tmp : "/tmp");
-	if (!mkdtemp(s->dir))
-		return fail(err, FETTLE_SYSTEM, "cannot create %s: %s", s->dir, strerror(errno));
-	s->model = xstrfmt("%s/model.onnx", s->dir);
-	s->data = xstrfmt("%s/weights.bin", s->dir);
-	return FETTLE_OK;
-}
-
-static void scratch_release(struct scratch *s)
-{
-	if (s->model) {
-		unlink(s->model);
-		unlink(s->data);
-		rmdir(s->dir);
-	}
-	free(s->dir);
-	free(s->model);
-	free(s->data);
-}
-
 /* maps the external data and lets go of the names on disk */
-static enum fettle_status take(struct model **out, const struct scratch *s, struct err *err)
+static enum fettle_status take(struct model **out, const char *path, struct err *err)
 {
 	struct model *m = NULL;
 	enum fettle_status st;
 	size_t i;
 
-	st = model_load(&m, s->model, err);
+	st = model_load(&m, path, err);
 	for (i = 0; !st && i < m->inits.n; i++)
 		if (dtype_size(m->inits.v[i]->t.dtype))
 			st = model_weight(m, m->inits.v[i], err);
@@ -71,20 +40,24 @@ enum fettle_status optimised_graph(struct model **out, struct runtime *rt, struc
 				   const struct session_options *o, struct err *err)
 {
 	struct session_options so = *o;
-	struct scratch tmp = { 0 };
+	struct scratch tmp = { .dir = NULL };
 	struct session *s = NULL;
+	char *path = NULL;
 	enum fettle_status st;
 
+	/* the runtime writes its optimised graph only to a file, and weights beside it */
 	st = scratch_new(&tmp, err);
-	so.dump = tmp.model;
+	if (!st)
+		so.dump = path = scratch_path(&tmp, "model.onnx");
 	if (!st)
 		st = session_new(&s, rt, m, &so, err);
 	if (!st)
-		st = take(out, &tmp, err);
+		st = take(out, path, err);
 	if (!st)
 		rename_model(*out, m->path);
 	session_free(s);
 	scratch_release(&tmp);
+	free(path);
 	return st;
 }
 

@@ -3,8 +3,8 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/scratch.h"
 #include "base/str.h"
 #include "runtime/probe.h"
 
@@ -85,16 +85,18 @@ enum fettle_status profile_model(struct runtime *rt, struct model *m, const char
 				 const struct profile_options *o, profile_fn take, void *self,
 				 struct err *err)
 {
-	const char *tmp = getenv("TMPDIR");
-	char *prefix = xstrfmt("%s/fettle-profile.%ld", tmp && *tmp ? tmp : "/tmp", (long)getpid()),
-	     *file = NULL;
+	struct scratch tmp;
+	char *prefix = NULL, *file = NULL;
 	struct session_options so = o->session;
 	struct session *s = NULL;
 	json_error_t why;
 	json_t *all = NULL;
 	enum fettle_status st;
 
-	so.profile = prefix;
+	st = scratch_new(&tmp, err);
+	if (st)
+		return st;
+	so.profile = prefix = scratch_path(&tmp, "profile");
 	st = m ? session_new(&s, rt, m, &so, err) : session_open(&s, rt, path, &so, err);
 	if (!st)
 		st = run_often(s, o, err);
@@ -105,9 +107,8 @@ enum fettle_status profile_model(struct runtime *rt, struct model *m, const char
 	if (!st)
 		tell(all, take, self);
 	json_decref(all);
-	if (file)
-		unlink(file);
 	session_free(s);
+	scratch_release(&tmp);
 	free(file);
 	free(prefix);
 	return st;
