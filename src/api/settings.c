@@ -77,8 +77,11 @@ static enum fettle_status read_settings(const struct fettle_options *o, const st
 						    { "uint16", DT_U16 } },
 				 schemes[] = { { "asym", SCHEME_ASYM }, { "sym", SCHEME_SYM } },
 				 grains[] = { { "per_channel", 1 }, { "per_tensor", 0 } },
-				 ranges[] = { { "auto", 2 }, { "on", 1 }, { "off", 0 } };
-	int act = DT_U8, weight = DT_S8, act_scheme = SCHEME_ASYM, weight_scheme, grain = 1, narrow = 2;
+				 ranges[] = { { "auto", REDUCE_AUTO },
+					      { "on", REDUCE_ON },
+					      { "off", REDUCE_OFF } };
+	int act = DT_U8, weight = DT_S8, act_scheme = SCHEME_ASYM, weight_scheme, grain = 1,
+	    reduce = REDUCE_AUTO;
 	enum fettle_status st;
 
 	*d = qplan_defaults(cpu);
@@ -92,7 +95,7 @@ static enum fettle_status read_settings(const struct fettle_options *o, const st
 		weight_scheme = SCHEME_ASYM;
 	PICK("weight scheme", weight_scheme, schemes, &weight_scheme);
 	PICK("granularity", granularity, grains, &grain);
-	PICK("reduce_range", reduce_range, ranges, &narrow);
+	PICK("reduce_range", reduce_range, ranges, &reduce);
 #undef PICK
 	if (st)
 		return st;
@@ -103,14 +106,13 @@ static enum fettle_status read_settings(const struct fettle_options *o, const st
 	d->weight.per_channel = grain;
 	if (qsetting_is_pow2(&d->act)) /* what wants powers of two wants them throughout */
 		d->weight.algorithm = d->act.algorithm;
-	/* only products of u8 and s8 saturate */
-	d->weight.narrow = narrow == 2 ? cpu->saturates && weight == DT_S8 : narrow;
+	d->reduce_range = (enum reduce_range)reduce;
 	return FETTLE_OK;
 }
 
 /* ops that are not quantized by default, for those who name them */
-static enum fettle_status quantize_too(const char *list, const struct subject *s, struct qplan *p,
-				       struct err *err)
+static enum fettle_status quantize_too(const char *list, const struct subject *s,
+				       const struct qplan_defaults *d, struct qplan *p, struct err *err)
 {
 	bool *selected = xcalloc(s->ops.n, sizeof(*selected));
 	enum fettle_status st;
@@ -122,8 +124,10 @@ static enum fettle_status quantize_too(const char *list, const struct subject *s
 
 		if (selected[i] && !op->modes)
 			st = fail(err, FETTLE_INVALID, "cannot quantize op '%s': %s", op->name, op->why);
-		else if (selected[i] && p->ops[i].mode == OP_FP32)
+		else if (selected[i] && p->ops[i].mode == OP_FP32) {
 			p->ops[i].mode = op->modes & MODE_STATIC ? OP_STATIC : OP_DYNAMIC;
+			op_choice_reduce(&p->ops[i], op, d);
+		}
 	}
 	free(selected);
 	return st;
@@ -288,8 +292,8 @@ enum fettle_status request_tuning(const struct request *r, struct subject *s, st
 }
 
 /* what the configuration allows, and its recipes */
-static enum fettle_status apply_config(const struct request *r, const struct subject *s, struct qplan *p,
-				       struct err *err)
+static enum fettle_status apply_config(const struct request *r, const struct subject *s,
+				       const struct qplan_defaults *d, struct qplan *p, struct err *err)
 {
 	struct str kept = STR_INIT;
 	struct op_mask *masks;
@@ -300,7 +304,7 @@ static enum fettle_status apply_config(const struct request *r, const struct sub
 	for (i = 0; i < s->ops.n && !st; i++) {
 		bool was = p->ops[i].mode != OP_FP32 && s->ops.v[i].rule->kind != OP_MOVE;
 
-		mask_fit(&masks[i], &s->ops.v[i], &p->ops[i]);
+		mask_fit(&masks[i], &s->ops.v[i], d, &p->ops[i]);
 		if (was && p->ops[i].mode == OP_FP32)
 			str_addf(&kept, "%s%s", n++ ? ", " : "", s->ops.v[i].name);
 	}
@@ -353,9 +357,9 @@ enum fettle_status request_plan(struct request *r, const struct subject *s, stru
 	d.approach = (enum approach)r->c->quantization.approach;
 	d.format = (enum quant_format)r->c->quantization.format;
 	qplan_default(out, &s->ops, &s->g, &d);
-	st = apply_config(r, s, out, err);
+	st = apply_config(r, s, &d, out, err);
 	if (!st && r->o.quantize)
-		st = quantize_too(r->o.quantize, s, out, err);
+		st = quantize_too(r->o.quantize, s, &d, out, err);
 	if (st)
 		qplan_release(out);
 	return st;

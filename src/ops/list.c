@@ -183,8 +183,8 @@ static void examine(struct op *op, const struct model *m, const struct node *n)
 	}
 	w = n->n_in > 1 ? model_init(m, n->in[1]) : NULL;
 	op->speedup = op->rule->speedup;
-	op->depthwise =
-		node_is(n, "Conv") && w && w->t.rank >= 3 && w->t.dims[1] == 1 && node_int(n, "group", 1) > 1;
+	op->depthwise = node_is(n, "Conv") && w && w->t.rank >= 3 && w->t.dims[1] == 1 && w->t.dims[0] > 1 &&
+			w->t.dims[0] == node_int(n, "group", 1);
 	if (op->depthwise)
 		op->speedup = 1; /* the runtime's integer kernel gains nothing there */
 }

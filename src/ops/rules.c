@@ -1,9 +1,6 @@
 #include "ops/rules.h"
 
 #include <string.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 /*
  * From ONNX Runtime's QDQ selectors (core/optimizer/qdq_transformer), checked by test/unit/quantize_fusion.c
@@ -258,19 +255,8 @@ size_t rearranged_from(const struct graph_index *g, size_t value)
 	return value;
 }
 
-struct cpu cpu_detect(void)
+bool op_saturates(const struct cpu *cpu, const struct op *op, enum dtype act, enum dtype weight)
 {
-#if defined(__x86_64__)
-	unsigned a, b, c, d;
-	bool vnni = false;
-
-	if (__get_cpuid_count(7, 0, &a, &b, &c, &d))
-		vnni = c & 1u << 11; /* AVX512_VNNI */
-	if (!vnni && __get_cpuid_count(7, 1, &a, &b, &c, &d))
-		vnni = a & 1u << 4; /* AVX-VNNI */
-	return vnni ? (struct cpu){ .name = "x86-64 with VNNI" }
-		    : (struct cpu){ .name = "x86-64 without VNNI", .saturates = true };
-#else
-	return (struct cpu){ .name = "not x86-64", .s8_activations = true };
-#endif
+	return cpu->saturates && op->rule && op->rule->kind == OP_COMPUTE && !op->depthwise &&
+	       weight == DT_S8 && dtype_size(act) == 1; /* the runtime turns s8 activations into u8 */
 }

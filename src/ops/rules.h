@@ -9,6 +9,7 @@
 
 #include "model/index.h"
 #include "model/shapes.h"
+#include "ops/cpu.h"
 
 enum op_kind {
 	OP_COMPUTE, /* multiplies with weights or with another activation: what int8 is for */
@@ -53,7 +54,7 @@ struct op {
 	const char *why;            /* then: the reason; NULL when it can be */
 	unsigned modes;             /* MODE_* possible for this very node */
 	bool offered;               /* worth a plan's while: its inputs can be there in integers */
-	bool depthwise;
+	bool depthwise; /* a Conv whose every output channel sees one input channel, and only it */
 	double speedup; /* expected of int8; 1: none */
 	double macs;    /* multiply-adds per sample; 0 where shapes are unknown or it has none */
 	int block;      /* index of its transformer block, or -1 */
@@ -79,12 +80,7 @@ size_t rearranged_from(const struct graph_index *g, size_t value);
 /* Is input j of the node an activation in the sense of its rule: not a constant, float? */
 bool is_activation_input(const struct model *m, const struct op_rule *r, const struct node *n, size_t j);
 
-/* What the CPU does to the products that int8 kernels are made of. */
-struct cpu {
-	const char *name;    /* "x86-64 with VNNI", "x86-64 without VNNI", "other" */
-	bool saturates;      /* u8 x s8 pairs overflow 16 bits: weights want 7 bits or u8 */
-	bool s8_activations; /* the runtime fuses int8 activations; otherwise it leaves some ops in fp32 */
-};
-struct cpu cpu_detect(void);
+/* Do the CPU's kernels overflow with activations and weights of all bits? Then weights need 7 bits, or u8. */
+bool op_saturates(const struct cpu *cpu, const struct op *op, enum dtype act, enum dtype weight);
 
 #endif

@@ -185,12 +185,12 @@ static void fit_side(const struct side_mask *m, struct qsetting *s, const struct
 		    possible & dtype_bit(forms[i].dtype)) {
 			s->dtype = forms[i].dtype;
 			s->scheme = forms[i].scheme;
-			s->narrow &= s->dtype == DT_S8; /* only products of u8 and s8 saturate */
 		}
 	s->algorithm = (enum range_algorithm)log2_of(fit(m->algorithm, 1u << s->algorithm));
 }
 
-void mask_fit(const struct op_mask *m, const struct op *op, struct op_choice *c)
+void mask_fit(const struct op_mask *m, const struct op *op, const struct qplan_defaults *d,
+	      struct op_choice *c)
 {
 	unsigned grain = c->weight.per_channel ? MASK_PER_CHANNEL : MASK_PER_TENSOR;
 
@@ -200,6 +200,7 @@ void mask_fit(const struct op_mask *m, const struct op *op, struct op_choice *c)
 	fit_side(&m->weight, &c->weight, weight_forms, N_WEIGHT_FORMS,
 		 op->rule->weight_dtypes ? op->rule->weight_dtypes : T_ALL);
 	c->weight.per_channel = fit(m->weight.granularity, grain) == MASK_PER_CHANNEL;
+	op_choice_reduce(c, op, d);
 	if (!mask_allows_int(m, op) || !mask_allows(m, op, c))
 		c->mode = OP_FP32; /* as asked; or what is allowed, the runtime cannot do */
 }

@@ -54,7 +54,8 @@ bool mask_allows_fp32(const struct op_mask *m, const struct op *op);
 bool mask_allows_int(const struct op_mask *m, const struct op *op);
 bool mask_allows(const struct op_mask *m, const struct op *op, const struct op_choice *c);
 /* Changes a choice to the nearest allowed one; fp32 when nothing else is allowed. */
-void mask_fit(const struct op_mask *m, const struct op *op, struct op_choice *c);
+void mask_fit(const struct op_mask *m, const struct op *op, const struct qplan_defaults *d,
+	      struct op_choice *c);
 
 /* Only what both allow. */
 void mask_intersect(struct op_mask *to, const struct op_mask *with);

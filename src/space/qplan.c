@@ -67,8 +67,17 @@ struct qplan_defaults qplan_defaults(const struct cpu *cpu)
 			    .per_channel = true,
 			    .narrow = cpu->saturates,
 			    .algorithm = RANGE_MINMAX },
-		.s8_activations = cpu->s8_activations,
+		.cpu = *cpu,
 	};
+}
+
+void op_choice_reduce(struct op_choice *c, const struct op *op, const struct qplan_defaults *d)
+{
+	/* a dynamic op's activation is uint8, whatever its setting says */
+	enum dtype act = c->mode == OP_DYNAMIC ? DT_U8 : c->act.dtype;
+
+	c->weight.narrow = d->reduce_range == REDUCE_AUTO ? op_saturates(&d->cpu, op, act, c->weight.dtype)
+							  : d->reduce_range == REDUCE_ON;
 }
 
 /* is the value there in integers, i.e. made by a quantized op, maybe through ops that only move it? */
@@ -116,8 +125,10 @@ void qplan_default(struct qplan *p, const struct op_list *ops, const struct grap
 		c->act = d->act;
 		c->weight = d->weight;
 		c->mode = OP_FP32;
-		if (!op->rule || !op->rule->on)
+		if (!op->rule || !op->rule->on) {
+			op_choice_reduce(c, op, d);
 			continue;
+		}
 		if (op->rule->kind == OP_TABLE)
 			c->mode = OP_STATIC; /* needs no calibration */
 		else if (d->approach == APPROACH_DYNAMIC || (d->approach == APPROACH_AUTO && !can_static))
@@ -125,6 +136,7 @@ void qplan_default(struct qplan *p, const struct op_list *ops, const struct grap
 			c->mode = can_dynamic && strcmp(op->rule->type, "Conv") != 0 ? OP_DYNAMIC : OP_FP32;
 		else if (can_static && (op->rule->kind != OP_ELEMENT || element_gains(p, ops, g, op)))
 			c->mode = OP_STATIC;
+		op_choice_reduce(c, op, d);
 	}
 }
 

@@ -32,6 +32,11 @@ void op_choice_fell_back(struct op_choice *c, const struct op_choice *before);
 
 enum quant_format { FORMAT_QDQ, FORMAT_QOPERATOR };
 enum approach { APPROACH_STATIC, APPROACH_DYNAMIC, APPROACH_AUTO };
+enum reduce_range {
+	REDUCE_AUTO,
+	REDUCE_ON,
+	REDUCE_OFF
+}; /* auto: 7-bit weights where all bits would saturate */
 
 /* How weights are rounded: to the nearest, or so that each op's output on calibration data changes least. */
 enum finetune_algorithm { FINETUNE_OFF, FINETUNE_ADAROUND, FINETUNE_ADAQUANT, FINETUNE_GRAM };
@@ -108,10 +113,13 @@ struct qplan_defaults {
 	enum approach approach;
 	enum quant_format format;
 	struct qsetting act, weight;
-	bool s8_activations; /* of the CPU: worth offering */
+	enum reduce_range reduce_range; /* decides on weight.narrow of each op */
+	struct cpu cpu;
 };
 /* u8 asymmetric min-max activations, s8 symmetric per-channel weights, in 7 bits where the CPU saturates */
 struct qplan_defaults qplan_defaults(const struct cpu *cpu);
+/* Gives the weight 7 bits or all, as the defaults want it for this op and these types. */
+void op_choice_reduce(struct op_choice *c, const struct op *op, const struct qplan_defaults *d);
 
 /* As much as makes sense in int8: compute ops, and the ops between them where that keeps data in integers. */
 void qplan_default(struct qplan *p, const struct op_list *ops, const struct graph_index *g,

@@ -328,7 +328,6 @@ void settings_apply(const struct settings *s, struct qplan_defaults *d, struct r
 	d->act.scheme = settings_on(s, SET_ACT_SYMMETRIC) ? SCHEME_SYM : SCHEME_ASYM;
 	d->weight.dtype = (enum dtype)s->v[SET_WEIGHT_TYPE];
 	d->weight.scheme = settings_on(s, SET_WEIGHT_SYMMETRIC) ? SCHEME_SYM : SCHEME_ASYM;
-	d->weight.narrow &= d->weight.dtype == DT_S8; /* only products of u8 and s8 saturate */
 	r->cle = settings_on(s, SET_CLE);
 	r->smooth_quant = settings_on(s, SET_SQ);
 	r->smooth_alpha = r->smooth_quant ? s->v[SET_SMOOTH_ALPHA] : 0;

@@ -43,7 +43,7 @@ static void make_qplan(const struct tuning *t, const struct plan *p, struct qpla
 		out->recipes.finetune.data_size = 0; /* all there are */
 	qplan_default(out, x->ops, x->g, &d);
 	for (i = 0; i < x->ops->n; i++)
-		mask_fit(&x->masks[i], &x->ops->v[i], &out->ops[i]);
+		mask_fit(&x->masks[i], &x->ops->v[i], &d, &out->ops[i]);
 	for (i = 0; i < t->space.n_ops; i++) {
 		struct op_choice *c = &out->ops[t->node[i]], before = *c;
 
@@ -130,7 +130,7 @@ struct tuning *settings_tuning_new(const struct op_list *ops, const struct graph
 	t->n_samples = 1;
 	qplan_default(&t->base, ops, g, &o->defaults);
 	for (i = 0; i < ops->n; i++) {
-		mask_fit(&o->masks[i], &ops->v[i], &t->base.ops[i]);
+		mask_fit(&o->masks[i], &ops->v[i], &o->defaults, &t->base.ops[i]);
 		if (t->base.ops[i].mode != OP_FP32 && ops->v[i].rule->kind != OP_MOVE)
 			add_op(t, i, &o->masks[i]);
 	}

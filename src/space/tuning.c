@@ -103,7 +103,7 @@ static size_t list_activations(const struct op_mask *m, const struct qplan_defau
 		bool wide = dtype_size(f->dtype) == 2;
 
 		if (m->act.dtype ? !(m->act.dtype & dtype_bit(f->dtype))
-				 : wide || (f->dtype == DT_S8 && !d->s8_activations))
+				 : wide || (f->dtype == DT_S8 && !d->cpu.s8_activations))
 			continue;
 		if ((m->act.scheme && !(m->act.scheme & 1u << f->scheme)) || (!wide && have[f->scheme]))
 			continue;
@@ -120,19 +120,21 @@ static size_t list_activations(const struct op_mask *m, const struct qplan_defau
 	return n;
 }
 
-/* 7 bits, and u8 beside s8, only where the CPU saturates (`first` is then narrow) or for those who ask */
-static bool offers_weight(const struct op_mask *m, const struct qsetting *first, const struct form *f)
+/* 7 bits, and u8 beside s8, only where the op saturates or for those who ask */
+static bool offers_weight(const struct op_mask *m, bool saturates, const struct form *f)
 {
 	if (m->weight.scheme && !(m->weight.scheme & 1u << f->scheme))
 		return false;
 	if (m->weight.dtype)
 		return m->weight.dtype & dtype_bit(f->dtype);
-	return f->dtype == DT_S8 || (f->dtype == DT_U8 && (first->narrow || m->weight.scheme));
+	return f->dtype == DT_S8 || (f->dtype == DT_U8 && (saturates || m->weight.scheme));
 }
 
-static size_t list_weights(const struct op_mask *m, const struct qsetting *first, struct qsetting *out)
+static size_t list_weights(const struct op *op, const struct op_mask *m, const struct qplan_defaults *d,
+			   struct qsetting *out)
 {
 	const unsigned algorithms = m->weight.algorithm;
+	const bool saturates = op_saturates(&d->cpu, op, DT_U8, DT_S8);
 	size_t n = 0, i;
 	int whole, tensor, mse;
 
@@ -140,7 +142,7 @@ static size_t list_weights(const struct op_mask *m, const struct qsetting *first
 		const struct form *f = &weight_forms[i / 2];
 
 		whole = i % 2;
-		if ((!whole && !(first->narrow && f->dtype == DT_S8)) || !offers_weight(m, first, f))
+		if ((!whole && !(saturates && f->dtype == DT_S8)) || !offers_weight(m, saturates, f))
 			continue;
 		for (tensor = 0; tensor < 2; tensor++)
 			for (mse = 0; mse < 2; mse++) {
@@ -149,7 +151,7 @@ static size_t list_weights(const struct op_mask *m, const struct qsetting *first
 					continue;
 				if (algorithms && !(algorithms & 1u << (mse ? RANGE_MSE : RANGE_MINMAX)))
 					continue;
-				out[n] = *first;
+				out[n] = d->weight;
 				out[n].dtype = f->dtype;
 				out[n].scheme = f->scheme;
 				out[n].narrow = !whole;
@@ -172,7 +174,7 @@ static size_t list_choices(const struct op *op, const struct op_mask *m, const s
 
 	weights[0] = d->weight;
 	if (has_weight)
-		n_weights = list_weights(m, &d->weight, weights);
+		n_weights = list_weights(op, m, d, weights);
 	if (op->rule->kind == OP_TABLE) { /* its rows have one scale, and no activation is calibrated */
 		n_acts = 1;
 		n_weights = n_weights ? 1 : 0;
@@ -186,6 +188,8 @@ static size_t list_choices(const struct op *op, const struct op_mask *m, const s
 
 				if (pow2 && weights[w].algorithm != RANGE_MINMAX)
 					continue;
+				if (weights[w].narrow && !op_saturates(&d->cpu, op, acts[a].dtype, DT_S8))
+					continue; /* 7 bits would only lose accuracy */
 				options[n] =
 					(struct param_option){ OPTION_STATIC, (unsigned)(w * ACTS_MAX + a) };
 				out[n] = op_choice(OP_STATIC, &acts[a], &weights[w]);
@@ -331,7 +335,7 @@ struct tuning *tuning_new(const struct op_list *ops, const struct graph_index *g
 	t->base.recipes = o->recipes;
 	t->finetune = o->finetune;
 	for (i = 0; i < ops->n; i++) {
-		mask_fit(&o->masks[i], &ops->v[i], &t->base.ops[i]);
+		mask_fit(&o->masks[i], &ops->v[i], &o->defaults, &t->base.ops[i]);
 		/* what the default plan leaves alone gains nothing: it is tuned only for those who name it */
 		if (ops->v[i].rule && ops->v[i].offered && ops->v[i].rule->kind != OP_MOVE &&
 		    (t->base.ops[i].mode != OP_FP32 || o->masks[i].named))

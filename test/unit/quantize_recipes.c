@@ -1050,8 +1050,8 @@ static void try_random(uint64_t seed)
 		print_message("%llu: %s -> %s\n", (unsigned long long)seed, d.body.s, outputs.s);
 	assert_ok(subject_open(&m.s, rt, path, &err), err);
 	qplan_default(&m.plan, &m.s->ops, &m.s->g,
-		      &(struct qplan_defaults){
-			      .weight = { .dtype = DT_S8, .scheme = SCHEME_SYM, .narrow = true } });
+		      &(struct qplan_defaults){ .weight = { .dtype = DT_S8, .scheme = SCHEME_SYM },
+						.reduce_range = REDUCE_ON });
 	random_plan(&d.rng, &m);
 	observe_plan(&m);
 	source.self = &m.seen;

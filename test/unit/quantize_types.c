@@ -76,7 +76,8 @@ static double make(const char *model, const struct qplan_defaults *d, bool pow2,
 static struct qplan_defaults defaults(enum dtype act, enum dtype weight, enum scheme scheme,
 				      enum range_algorithm algorithm)
 {
-	struct qplan_defaults d = qplan_defaults(&(struct cpu){ .name = "test" });
+	const struct cpu here = cpu_detect();
+	struct qplan_defaults d = qplan_defaults(&here);
 
 	d.act.dtype = act;
 	d.weight.dtype = weight;

@@ -723,7 +723,7 @@ static void keys_tell_what_auto_chose_for(void **state)
 		char *key;
 
 		d.weight.per_channel = i != 1;
-		d.weight.narrow = false;
+		d.reduce_range = REDUCE_OFF;
 		qplan_default(&p, &s->ops, &s->g, &d);
 		p.recipes.smooth_quant = true;
 		p.recipes.smooth_alpha = i == 2 ? 0.5 : SMOOTH_AUTO;

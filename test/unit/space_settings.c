@@ -283,7 +283,7 @@ static void what_they_mean(void **state)
 
 	(void)state;
 	settings_apply(&s, &d, &r);
-	assert_true(d.act.dtype == DT_U8 && d.act.algorithm == RANGE_MINMAX && d.weight.narrow);
+	assert_true(d.act.dtype == DT_U8 && d.act.algorithm == RANGE_MINMAX);
 	assert_true(r.keep_first && !r.cle && !r.smooth_quant && r.finetune.algorithm == FINETUNE_OFF);
 	s.v[SET_MOVING_AVERAGE] = 1;
 	s.v[SET_WEIGHT_TYPE] = DT_S16;
@@ -294,7 +294,7 @@ static void what_they_mean(void **state)
 	settings_apply(&s, &d, &r);
 	assert_true(d.act.algorithm == RANGE_MOVING_AVERAGE && d.act.averaging == 0.3 &&
 		    d.act.scheme == SCHEME_SYM);
-	assert_true(d.weight.dtype == DT_S16 && !d.weight.narrow && d.weight.algorithm == RANGE_MINMAX);
+	assert_true(d.weight.dtype == DT_S16 && d.weight.algorithm == RANGE_MINMAX);
 	assert_true(r.cle && r.smooth_quant && r.smooth_alpha == 0.5);
 	assert_true(r.finetune.algorithm == FINETUNE_ADAROUND && r.finetune.iterations == 77 &&
 		    r.finetune.granularity == GRANULARITY_LAYER);
