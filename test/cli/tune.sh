@@ -57,7 +57,9 @@ assert d['trials'][d['best'] - 1]['accuracy'] == r['best']['accuracy']
 plans = [json.dumps(t['plan'], sort_keys=True) for t in d['trials']]
 assert len(set(plans)) == len(plans), 'a plan twice'"
 best=$(sed -n 's/.*"trial": \([1-9][0-9]*\),.*/\1/p' "$dir/auto.json")
-for k in 1 3 "$best"; do
+last=$(/usr/bin/python3 -c "import json
+print([t['trial'] for t in json.load(open('$dir/auto.history'))['trials'] if t['accuracy_low'] is not None][-1])")
+for k in 1 "$last" "$best"; do
 	expect 0 "the model of trial $k" recover "$auto" --trial "$k" -o "$dir/r$k.onnx"
 	expect 0 '"value"' eval "$dir/r$k.onnx" --data $e --samples 300 --threads 1 --json
 	py "$dir/auto.history" "t = d['trials'][$k - 1]; assert t['accuracy_low'] - 1e-9 <= $(json value "$dir/out") <= t['accuracy_high'] + 1e-9"
@@ -90,22 +92,23 @@ grep -q 'short.onnx (the best seen, short of the target)' "$dir/out" && ok || ba
 expect 0 top1 eval "$dir/short.onnx" --data $e --samples 50
 tune 0 'mse at most' $data --metric mse --criterion absolute --tolerance 20 --max-trials 1
 
-# an evaluator of the user's, also one that fails at times
+# an evaluator of the user's, also one that fails at times; only the sixth trial is good enough
 cat >"$dir/evaluator" <<END
 #!/bin/sh
-n=\$(cat $dir/count 2>/dev/null || echo 0)
-echo \$((n + 1)) >$dir/count
-case \$n in 2) echo out of memory >&2; exit 1 ;; 4) echo no figure; exit ;; esac
-"$fettle" eval "\$1" --data $e --samples 100 --threads 1 --json | sed -n 's/.*"value": \([0-9.]*\).*/\1/p'
+case \$1 in *trial*) ;; *) echo 0.95; exit ;; esac
+n=\$((\$(cat $dir/count 2>/dev/null || echo 0) + 1))
+echo \$n >$dir/count
+case \$n in 2) echo out of memory >&2; exit 1 ;; 4) echo no figure; exit ;; 6) echo 0.95; exit ;; esac
+"$fettle" eval "\$1" --data $e --samples 100 --threads 1 --json | sed -n 's/.*"value": \([0-9.]*\).*/\1/p' | awk '{ print \$1 / 2 }'
 END
 chmod +x "$dir/evaluator"
-tune 0 'trial 2 .*failed: .*exit code 1' --calib $c --threads 1 --eval-cmd "$dir/evaluator {model}" --max-trials 6
+tune 0 'trial 2 .*failed: .*exit code 1' --calib $c --threads 1 --eval-cmd "$dir/evaluator {model}" --strategy random --max-trials 6
 grep -q 'trial 4 .*failed: .*printed no number' "$dir/out" && ok || bad "trial 4 did not fail"
 "$fettle" history "$ws" --json >"$dir/h.json"
 py "$dir/h.json" "
 t = d['trials']
 assert [x['trial'] for x in t if x['failed']] == [2, 4] and 'exit code 1' in t[1]['why'] and t[1]['accuracy'] is None
-assert len(t) >= 4 and d['best'] not in (2, 4)"
+assert len(t) == 6 and d['best'] == 6"
 tune 1 'the default plan, not evaluated: every trial failed' --calib $c --eval-cmd 'case {model} in *trial*) exit 1 ;; esac; echo 1' --max-trials 2
 tune 0 'Target met' --approach dynamic --eval-cmd 'echo 1 {model}' --max-trials 1 # no data at all
 tune 0 'note: the metric has no effect' $data --eval-cmd 'echo 1 {model}' --metric f1 --holdout $e --max-trials 1

@@ -5,8 +5,9 @@
     compare.py --record FILE      runs Optuna on all seeds, which takes half an hour, and writes FILE
 
 Optuna is slow, so its results are on record in recorded.json. A comparison runs it again on one seed, to
-see that the record is still what it does; then it compares our medians with the better of Optuna's
-univariate (its default) and multivariate ones. gp is slower than tpe and gets 100 trials only, which must
+see that its result fits among the recorded ones (not the same figure: the last digits of its sums differ
+from CPU to CPU, and so its path); then it compares our medians with the better of Optuna's univariate (its
+default) and multivariate ones. gp is slower than tpe and gets 100 trials only, which must
 do for Optuna's 200: the best value cannot rise with more. Exit codes:
 0 ours are nowhere worse, 1 they are, 77 skipped: Optuna is missing, or another version than was recorded.
 """
@@ -63,14 +64,21 @@ def write_record(path):
         f.write(",\n".join("%s: %s" % (json.dumps(k), json.dumps(v)) for k, v in results.items()) + "\n}}\n")
 
 
+def fits(now, recorded):
+    """Whether a result is among the recorded ones, or no further from them than they are spread."""
+    spread = max(recorded) - min(recorded)
+    return min(recorded) - spread <= now <= max(recorded) + spread
+
+
 def check_record(recorded):
-    """Whether Optuna still does on the first seed what is on record; 50 trials will do."""
+    """Whether what Optuna finds on the first seed fits the record; 50 trials are enough."""
     for name, function, n, options in FUNCTIONS:
         for mode, multivariate in MODES.items():
-            now = run_optuna(function, n, options, multivariate, 0, BUDGETS[0])
-            then = recorded[name + " " + mode][0][:1]
-            if now != then:
-                sys.exit("FAILED: Optuna's %s TPE now finds %s on %s, the record says %s" % (mode, now, name, then))
+            (now,) = run_optuna(function, n, options, multivariate, 0, BUDGETS[0])
+            then = [r[0] for r in recorded[name + " " + mode]]
+            if not fits(now, then):
+                sys.exit("FAILED: Optuna's %s TPE now finds %s on %s, on record are %s to %s"
+                         % (mode, now, name, min(then), max(then)))
 
 
 def our_results(program):

@@ -4,8 +4,8 @@
     compare_mixed.py PROGRAM          PROGRAM prints our results (test/optuna/results_mixed.c)
     compare_mixed.py --record FILE    runs Optuna on all seeds, which takes long, and writes FILE
 
-The record is recorded_mixed.json; a comparison runs Optuna again on one seed and two functions to see that it
-holds (--quick leaves that out). A result is the best feasible value; of several objectives, the share of the
+The record is recorded_mixed.json; a comparison runs Optuna again on one seed and two functions to see that its results fit
+among the recorded ones (--quick leaves that out; the figures themselves differ from CPU to CPU). A result is the best feasible value; of several objectives, the share of the
 hypervolume that is missed. Of those of Optuna that go by one name the better counts. Both sides are random, and two
 that are equally good have the higher median half of the time: ours fails when its results are higher by a rank-sum
 test at 1 %, and is marked ~ where only its median is. Optuna's QMC needs SciPy; without that its record is believed.
@@ -19,6 +19,7 @@ import subprocess
 import sys
 import warnings
 
+from compare import fits
 from mixed import FUNCTIONS, REFERENCE, missed_volume
 
 SEEDS = {"tpe": 21}  # it is slow
@@ -143,18 +144,19 @@ def write_record(path):
 
 
 def check_record(recorded):
-    """Whether Optuna still does on the first seed what is on record; 50 trials and two functions will do."""
+    """Whether what Optuna finds on the first seed fits the record; 50 trials and two functions are enough."""
     for name, their_name, make, _ in theirs():
         if name not in ("training", "zdt1"):
             continue
         try:
-            now = run_optuna(name, make, 0, BUDGETS[0])
+            (now,) = run_optuna(name, make, 0, BUDGETS[0])
         except ImportError:
             print("not run again, for want of SciPy: %s on %s" % (their_name, name))
             continue
-        then = recorded[name + " " + their_name][0][:1]
-        if not all(math.isclose(a, b, rel_tol=1e-6, abs_tol=1e-9) for a, b in zip(now, then)):
-            sys.exit("FAILED: Optuna's %s now finds %s on %s, the record says %s" % (their_name, now, name, then))
+        then = [r[0] for r in recorded[name + " " + their_name]]
+        if not fits(now, then):
+            sys.exit("FAILED: Optuna's %s now finds %s on %s, on record are %s to %s"
+                     % (their_name, now, name, min(then), max(then)))
 
 
 def check_point(name, numbers):
