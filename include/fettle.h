@@ -396,13 +396,14 @@ struct fettle_inspection {
 		const char *name, *dtype;
 		char shape[96];
 	} const *inputs, *outputs;
-	int opset;
+	int opset; /* a model below opset 10 is raised to what its quantization needs */
 	size_t weight_bytes;
 	double total_macs;
 	double int8_share;  /* of the default plan */
 	double log10_plans; /* size of the tuning space, as a power of ten */
 	size_t n_recipes;   /* recipes that the search tries */
 	const char *const *recipes;
+	int opset_of_file; /* before it was raised */
 };
 FETTLE_API enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options *o,
 					     struct fettle_inspection **out);

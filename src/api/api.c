@@ -41,6 +41,17 @@ void api_note(struct fettle *f, const char *text)
 	VEC_PUSH(&f->notes, xstrdup(text));
 }
 
+enum fettle_status api_subject(struct fettle *f, const char *path, struct subject **out)
+{
+	enum fettle_status st = subject_open(out, f->rt, path, &f->err);
+	size_t i;
+
+	for (i = 0; !st && i < ARRAY_LEN((*out)->m->notes); i++)
+		if ((*out)->m->notes[i])
+			api_note(f, (*out)->m->notes[i]);
+	return st;
+}
+
 void fettle_on_trial(struct fettle *f, fettle_on_trial_fn call, void *self)
 {
 	f->on_trial = call;

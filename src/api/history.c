@@ -255,7 +255,7 @@ enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options 
 	if (st)
 		goto out;
 	model = r.o.model ? r.o.model : history_run(h)->model_path;
-	st = subject_open(&s, f->rt, model, &f->err);
+	st = api_subject(f, model, &s);
 	if (!st)
 		st = qplan_from_json(&plan, &samples, t.plan, "of the history", &s->ops, &f->err);
 	if (!st)

@@ -144,7 +144,7 @@ enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options 
 	if (!st)
 		st = api_phase(f, "prepare");
 	if (!st)
-		st = subject_open(&s, f->rt, r.o.model, &f->err);
+		st = api_subject(f, r.o.model, &s);
 	if (!st)
 		st = request_plan(&r, s, &plan, &f->err);
 	if (!st)
@@ -174,6 +174,7 @@ enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options 
 		.inputs = i->in,
 		.outputs = i->out,
 		.opset = s->m->opset,
+		.opset_of_file = s->m->raised_from ? s->m->raised_from : s->m->opset,
 		.weight_bytes = weight_bytes(s->m),
 		.total_macs = s->ops.total_macs,
 		.int8_share = qplan_summarise(&plan, &s->ops).int8_share,

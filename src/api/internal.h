@@ -31,7 +31,9 @@ struct fettle {
 enum fettle_status api_begin(struct fettle *f, const struct fettle_options *in, struct fettle_options *out);
 /* Names what follows, and tells the caller; FETTLE_STOP if the caller says stop. */
 enum fettle_status api_phase(struct fettle *f, const char *phase);
-void api_note(struct fettle *f, const char *text);     /* once, however often it is said */
+void api_note(struct fettle *f, const char *text); /* once, however often it is said */
+/* Opens the model at `path`, and notes what had to be done to it. */
+enum fettle_status api_subject(struct fettle *f, const char *path, struct subject **out);
 bool api_progress(void *f, size_t done, size_t total); /* a progress_fn */
 
 /* DATA opened and bound to a session's inputs. */

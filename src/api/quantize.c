@@ -122,7 +122,7 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 	t = clock_now();
 	st = api_phase(f, "prepare");
 	if (!st)
-		st = subject_open(&s, f->rt, r.o.model, &f->err);
+		st = api_subject(f, r.o.model, &s);
 	if (!st)
 		st = request_plan(&r, s, &plan, &f->err);
 	if (!st)

@@ -112,7 +112,7 @@ enum fettle_status run_open(struct run *u, bool need_eval)
 	u->busy = runtime_busy(u->f->rt);
 	st = effort_read(u);
 	st = st ? st : api_phase(u->f, "prepare");
-	st = st ? st : subject_open(&u->lab.s, u->f->rt, o->model, &u->f->err);
+	st = st ? st : api_subject(u->f, o->model, &u->lab.s);
 	u->lab.times.prepare = clock_now() - u->start;
 	st = st ? st : request_tuning(&u->r, u->lab.s, &u->lab.t, &u->f->err);
 	if (!st && !u->lab.t->space.n_ops)

@@ -43,11 +43,11 @@ static json_t *as_json(const struct fettle_inspection *x)
 						     modes, "default", o->by_default, "why_not", o->why_not,
 						     "macs", o->macs, "block", o->block));
 	}
-	return json_pack("{s:i, s:o, s:o, s:I, s:f, s:f, s:I, s:I, s:f, s:o}", "opset", x->opset, "inputs",
-			 values_json(x->inputs, x->n_inputs), "outputs",
-			 values_json(x->outputs, x->n_outputs), "weight_bytes", (json_int_t)x->weight_bytes,
-			 "macs", x->total_macs, "int8_share", x->int8_share, "blocks",
-			 (json_int_t)x->n_blocks, "cuts", (json_int_t)x->n_cuts, "log10_plans",
+	return json_pack("{s:i, s:i, s:o, s:o, s:I, s:f, s:f, s:I, s:I, s:f, s:o}", "opset", x->opset,
+			 "opset_of_file", x->opset_of_file, "inputs", values_json(x->inputs, x->n_inputs),
+			 "outputs", values_json(x->outputs, x->n_outputs), "weight_bytes",
+			 (json_int_t)x->weight_bytes, "macs", x->total_macs, "int8_share", x->int8_share,
+			 "blocks", (json_int_t)x->n_blocks, "cuts", (json_int_t)x->n_cuts, "log10_plans",
 			 x->log10_plans, "ops", ops);
 }
 
@@ -148,14 +148,17 @@ static void list_types(const struct fettle_inspection *x)
 
 static void show(const struct fettle_inspection *x, const char *model, bool all, bool space)
 {
-	char bytes[32], macs[32];
+	char bytes[32], macs[32], raised[32] = "";
 	size_t i;
 
-	print_wrapped(
-		stdout,
-		"%s: opset %d, %zu ops after folding and fusing, %s of weights, %s multiply-adds per sample",
-		model, x->opset, x->n_ops, human_bytes((double)x->weight_bytes, bytes, sizeof(bytes)),
-		human_count(x->total_macs, macs, sizeof(macs)));
+	if (x->opset != x->opset_of_file)
+		snprintf(raised, sizeof(raised), " (raised from %d)", x->opset_of_file);
+	print_wrapped(stdout,
+		      "%s: opset %d%s, %zu ops after folding and fusing, %s of weights, %s multiply-adds per "
+		      "sample",
+		      model, x->opset, raised, x->n_ops,
+		      human_bytes((double)x->weight_bytes, bytes, sizeof(bytes)),
+		      human_count(x->total_macs, macs, sizeof(macs)));
 	for (i = 0; i < x->n_inputs; i++)
 		printf("input   %s: %s %s\n", x->inputs[i].name, x->inputs[i].dtype, x->inputs[i].shape);
 	for (i = 0; i < x->n_outputs; i++)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { IR_FREE_CONSTANTS = 4 }; /* the IR version from which constants need not be inputs too */
+
 static Onnx__AttributeProto *attr(const struct node *n, const char *name)
 {
 	size_t i;
@@ -52,6 +54,14 @@ const int64_t *node_ints(const struct node *n, const char *name, size_t *count)
 
 	*count = a ? a->n_ints : 0;
 	return a ? a->ints : NULL;
+}
+
+const float *node_floats(const struct node *n, const char *name, size_t *count)
+{
+	const Onnx__AttributeProto *a = attr(n, name);
+
+	*count = a ? a->n_floats : 0;
+	return a ? a->floats : NULL;
 }
 
 bool node_has_subgraph(const struct node *n)
@@ -106,6 +116,16 @@ void node_set_float(struct model *m, struct node *n, const char *name, float v)
 
 	a->has_f = 1;
 	a->f = v;
+	put_attr(m, n, a);
+}
+
+void node_set_str(struct model *m, struct node *n, const char *name, const char *v)
+{
+	Onnx__AttributeProto *a = new_attr(m, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
+
+	a->has_s = 1;
+	a->s.data = (uint8_t *)arena_strdup(&m->arena, v);
+	a->s.len = strlen(v);
 	put_attr(m, n, a);
 }
 
@@ -246,6 +266,43 @@ void model_need_domain(struct model *m, const char *domain, int version)
 		memcpy(grown, p->opset_import, p->n_opset_import * sizeof(*grown));
 	grown[p->n_opset_import++] = id;
 	p->opset_import = grown;
+}
+
+void model_set_opset(struct model *m, int opset)
+{
+	static const int ir_versions[] = { [9] = 4, [10] = 5, [11] = 6, [12] = 7, [13] = 7 };
+	Onnx__ModelProto *p = m->proto;
+	int64_t ir = opset < (int)ARRAY_LEN(ir_versions) ? ir_versions[opset] : 0;
+	size_t i;
+
+	for (i = 0; i < p->n_opset_import; i++)
+		if (same_domain(p->opset_import[i]->domain, "")) {
+			/* a model derived from another shares its messages */
+			p->opset_import[i] =
+				dup_array(&m->arena, p->opset_import[i], 1, sizeof(**p->opset_import));
+			p->opset_import[i]->version = opset;
+		}
+	p->has_ir_version = 1;
+	if (p->ir_version < ir)
+		p->ir_version = ir;
+	m->opset = opset;
+}
+
+size_t model_fix_constants(struct model *m)
+{
+	Onnx__ModelProto *p = m->proto;
+	Onnx__GraphProto *g = p->graph;
+	const bool overridable = p->ir_version >= IR_FREE_CONSTANTS;
+	size_t i, kept = 0, n = g->n_input;
+
+	for (i = 0; i < n; i++)
+		if (!g->input[i]->name || !model_init(m, g->input[i]->name))
+			g->input[kept++] = g->input[i];
+	g->n_input = kept;
+	p->has_ir_version = 1;
+	if (!overridable)
+		p->ir_version = IR_FREE_CONSTANTS;
+	return overridable ? n - kept : 0;
 }
 
 static void sweep_imports(struct model *m, const struct map *domains)

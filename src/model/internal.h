@@ -19,6 +19,11 @@ void *derive_proto(struct model *m, const void *proto);
 /* Keeps model_fresh() from giving this name (which may be NULL) away. It must outlive m. */
 void model_use_name(struct model *m, const char *name);
 
+/* Parts of a graph as plain structs, and a node back as a message. They share what they point to. */
+struct value read_value(Onnx__ValueInfoProto *v);
+struct node *read_node(struct model *m, Onnx__NodeProto *p);
+Onnx__NodeProto *node_proto(struct arena *a, const struct node *n);
+
 /* Fills n->captured from its attributes' subgraphs. */
 void read_captured(struct model *m, struct node *n);
 

@@ -48,8 +48,10 @@ struct node {
 struct model {
 	struct arena arena;
 	void *proto;
-	char *path; /* of the file it came from, or NULL */
-	int opset;  /* of ONNX's own domain */
+	char *path;           /* of the file it came from, or NULL */
+	int opset;            /* of ONNX's own domain */
+	int raised_from;      /* the opset of the file, if prepare() raised it; else 0 */
+	const char *notes[2]; /* what else prepare() has to say of that, and of inputs; NULL: nothing */
 
 	VEC(struct node *) nodes;
 	VEC(struct init *) inits;
@@ -116,6 +118,13 @@ struct node *model_new_node(struct model *m, const char *op, const char *domain,
 void model_set_nodes(struct model *m, struct node *const *nodes, size_t n);
 void model_need_domain(struct model *m, const char *domain, int version);
 int model_domain_version(const struct model *m, const char *domain); /* 0 when not imported */
+/* Says that ONNX's own ops are of this version, and raises the IR version to the one that came with it. */
+void model_set_opset(struct model *m, int opset);
+/*
+ * Constants that are inputs too (in files before IR version 4 all must be) are no inputs any more: the runtime folds and
+ * fuses nothing that a caller may override. Returns how many could be. Only for a model nobody has derived from.
+ */
+size_t model_fix_constants(struct model *m);
 /* Drops constants nothing reads, and imports of domains no node uses. */
 void model_sweep(struct model *m);
 /*
@@ -142,9 +151,11 @@ float node_float(const struct node *n, const char *name, float otherwise);
 /* NULL when absent */
 const char *node_str(const struct node *n, const char *name);
 const int64_t *node_ints(const struct node *n, const char *name, size_t *count); /* NULL when absent */
+const float *node_floats(const struct node *n, const char *name, size_t *count);
 bool node_has_subgraph(const struct node *n);
 void node_set_int(struct model *m, struct node *n, const char *name, int64_t v);
 void node_set_float(struct model *m, struct node *n, const char *name, float v);
+void node_set_str(struct model *m, struct node *n, const char *name, const char *v);
 void node_copy_attr(struct model *m, struct node *to, const struct node *from, const char *name);
 void node_drop_attr(struct node *n, const char *name);
 bool node_is(const struct node *n, const char *op); /* of ONNX's own domain */

@@ -114,7 +114,7 @@ void model_use_name(struct model *m, const char *name)
 		map_set(&m->names, name, 1);
 }
 
-static struct value read_value(Onnx__ValueInfoProto *v)
+struct value read_value(Onnx__ValueInfoProto *v)
 {
 	struct value out = { .name = text(v->name), .proto = v };
 	struct tensor *t = &out.type;
@@ -143,7 +143,7 @@ static struct value read_value(Onnx__ValueInfoProto *v)
 	return out;
 }
 
-static struct node *read_node(struct model *m, Onnx__NodeProto *p)
+struct node *read_node(struct model *m, Onnx__NodeProto *p)
 {
 	struct node *n = arena_alloc(&m->arena, sizeof(*n));
 	size_t i;

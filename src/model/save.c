@@ -12,7 +12,7 @@ enum {
 	MESSAGE_MAX = INT32_MAX, /* what protobuf's readers accept */
 };
 
-static Onnx__NodeProto *node_proto(struct arena *a, const struct node *n)
+Onnx__NodeProto *node_proto(struct arena *a, const struct node *n)
 {
 	Onnx__NodeProto *p = arena_alloc(a, sizeof(*p));
 

@@ -168,8 +168,8 @@ static void examine(struct op *op, const struct model *m, const struct node *n)
 	}
 	op->modes = op->rule->modes;
 	op->why = check_inputs(m, op, n);
-	if (m->opset < 11)
-		op->modes &= ~(unsigned)MODE_DYNAMIC; /* DynamicQuantizeLinear */
+	if (m->opset < OPSET_DYNAMIC)
+		op->modes &= ~(unsigned)MODE_DYNAMIC;
 	if (!op->why && (m->opset < op->rule->since || !op->modes))
 		op->why = "the model's opset is too old for it: export with a later one";
 	if (!op->why && op->rule->weight >= 0)

@@ -73,6 +73,14 @@ void op_list_init(struct op_list *l, struct arena *arena, const struct model *m,
 		  const struct shapes *shapes);
 void op_list_release(struct op_list *l);
 
+/* QLinearConv and QLinearMatMul are of opset 10, DynamicQuantizeLinear is of 11. */
+enum { OPSET_STATIC = 10, OPSET_DYNAMIC = 11 };
+/* The lowest opset, not below OPSET_STATIC, that no op of m is too old for; 0 if it has nothing worth quantizing. */
+int opset_needed(const struct model *m);
+/* Lists the op types of m that need a later opset than this one. */
+struct str;
+void opset_losses(const struct model *m, int opset, struct str *out);
+
 /* The Relu or Clip that the runtime fuses into the quantized op that makes `value`, or NULL. */
 struct node *fused_activation(const struct graph_index *g, const char *value);
 /* The value it is a mere rearrangement of (through Reshape, Transpose and the like), or itself. */

@@ -4,7 +4,10 @@
 
 #include "base/mem.h"
 #include "base/scratch.h"
+#include "base/str.h"
 #include "model/index.h"
+#include "model/opset.h"
+#include "ops/rules.h"
 #include "runtime/probe.h"
 
 /* maps the external data and lets go of the names on disk */
@@ -83,17 +86,86 @@ static enum fettle_status infer_types(struct model *m, struct runtime *rt, struc
 	return st;
 }
 
+static const char *kept_note(struct arena *a, const struct model *m, int need, const struct opset_obstacle *o)
+{
+	struct str lost = STR_INIT;
+	const char *text;
+
+	opset_losses(m, m->opset, &lost);
+	text = arena_strfmt(a,
+			    "kept at opset %d, so that %s: %s '%s' has no exact conversion to opset %d (%s); "
+			    "export the model with opset %d or later",
+			    m->opset,
+			    lost.n ? arena_strfmt(a, "%s cannot be quantized", lost.s)
+				   : "no op can be quantized dynamically",
+			    o->op, o->name, o->version, o->why, need);
+	str_release(&lost);
+	return text;
+}
+
+static void copy_notes(struct model *to, const struct model *from)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(to->notes); i++)
+		to->notes[i] = from->notes[i] ? arena_strdup(&to->arena, from->notes[i]) : NULL;
+}
+
+/*
+ * Raises a prepared model below OPSET_STATIC to what its quantization needs. This comes after the runtime's
+ * optimisations: what was folded or inlined needs no conversion.
+ */
+static enum fettle_status raise_opset(struct model **m, struct runtime *rt, const struct session_options *so,
+				      struct err *err)
+{
+	const int need = opset_needed(*m);
+	struct model *old = *m, *raised, *optimised = NULL;
+	struct opset_obstacle o;
+	enum fettle_status st;
+
+	if (!old->opset || old->opset >= OPSET_STATIC || !need)
+		return FETTLE_OK;
+	raised = model_raise(old, need, &o);
+	if (!raised) {
+		old->notes[0] = kept_note(&old->arena, old, need, &o);
+		return FETTLE_OK;
+	}
+	old->notes[0] = arena_strfmt(&old->arena, "raised from opset %d to %d, which its quantization needs",
+				     old->opset, need);
+	st = optimised_graph(&optimised, rt, raised, so, err); /* and one that needs no base */
+	if (!st)
+		st = infer_types(optimised, rt, err);
+	model_free(raised);
+	if (st) {
+		model_free(optimised);
+		return st;
+	}
+	optimised->raised_from = old->opset;
+	copy_notes(optimised, old);
+	model_free(old);
+	*m = optimised;
+	return FETTLE_OK;
+}
+
 enum fettle_status prepare(struct model **out, struct runtime *rt, const char *path, struct err *err)
 {
 	struct session_options so = { .threads = 1, .level = OPT_BASIC };
 	struct model *raw = NULL, *m = NULL;
 	enum fettle_status st;
+	size_t fixed = 0;
 
 	st = model_load(&raw, path, err); /* for our own, better errors first */
-	if (!st)
+	if (!st) {
+		fixed = model_fix_constants(raw);
 		st = optimised_graph(&m, rt, raw, &so, err);
+	}
 	if (!st)
 		st = infer_types(m, rt, err);
+	if (!st && fixed)
+		m->notes[1] =
+			arena_strfmt(&m->arena, "%zu inputs with a default value become constants", fixed);
+	if (!st)
+		st = raise_opset(&m, rt, &so, err);
 	model_free(raw);
 	if (st)
 		model_free(m);

@@ -1,5 +1,6 @@
 /* Prepares a model for quantization: the runtime's basic optimisations (constants folded, Conv and
- * BatchNorm fused, dead ends removed), before any Q/DQ goes in. */
+ * BatchNorm fused, dead ends removed), before any Q/DQ goes in. A model below opset 10 is raised to the lowest that its
+ * quantization needs (see model/opset.h); model->raised_from and notes say so. */
 #ifndef RUNTIME_PREPARE_H
 #define RUNTIME_PREPARE_H
 

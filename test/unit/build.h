@@ -4,8 +4,8 @@
  *	build_model(path, 13, "x:1x3x8x8",
  *		"w = 4x3x3x3; y = Conv(x, w) pads=1,1,1,1; z = Relu(y)", "z");
  *
- * A name followed by a shape is a weight with random values; "k = [1,2,3]" an int64 constant; "k = 6.0" a
- * float scalar. A shape's "?" is an open dimension.
+ * A name followed by a shape is a weight with random values; "k = [1,2,3]" an int64 constant,
+ * "k = [1.0,2.0]" a float one; "k = 6.0" a float scalar. A shape's "?" is an open dimension. Attributes: "k=1", "k=0.5", "k=1," (a list), "k=1.0,2.0", "k=word".
  */
 #ifndef BUILD_H
 #define BUILD_H
@@ -88,7 +88,14 @@ static inline void build_constant(struct build *b, char *name, char *text)
 	t->name = arena_strdup(&b->a, name);
 	t->has_data_type = 1;
 	t->dims = arena_alloc(&b->a, 16 * sizeof(*t->dims));
-	if (*text == '[') {
+	if (*text == '[' && strchr(text, '.')) {
+		t->data_type = DT_F32;
+		t->float_data = arena_alloc(&b->a, 64 * sizeof(*t->float_data));
+		for (text++; *text && *text != ']'; text += *text == ',')
+			t->float_data[t->n_float_data++] = strtof(text, &text);
+		t->n_dims = 1;
+		t->dims[0] = (int64_t)t->n_float_data;
+	} else if (*text == '[') {
 		t->data_type = DT_S64;
 		t->int64_data = arena_alloc(&b->a, 64 * sizeof(*t->int64_data));
 		for (text++; *text && *text != ']'; text += *text == ',')
@@ -139,7 +146,12 @@ static inline void build_attr(struct build *b, Onnx__NodeProto *n, char *text)
 	p = eq + 1;
 	a->name = arena_strdup(&b->a, text);
 	a->has_type = 1;
-	if (strchr(p, ',')) {
+	if (strchr(p, ',') && strchr(p, '.')) {
+		a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS;
+		a->floats = arena_alloc(&b->a, 16 * sizeof(*a->floats));
+		for (; *p; p += *p == ',')
+			a->floats[a->n_floats++] = strtof(p, &p);
+	} else if (strchr(p, ',')) {
 		a->type = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
 		a->ints = arena_alloc(&b->a, 16 * sizeof(*a->ints));
 		for (; *p; p += *p == ',')

@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "data/tensor_pb.h"
 #include "model/index.h"
+#include "model/opset.h"
 #include "runtime/prepare.h"
 
 /* what ONNX Runtime 1.30 reaches with libonnx-testdata 1.12 */
@@ -33,7 +34,7 @@ static const char *const outcomes[] = {
 struct walk {
 	struct runtime *rt;
 	char *saved, *split, *data; /* ours, in one file; ours, with the weights beside it */
-	size_t models, saves, count[N_OUTCOMES];
+	size_t models, saves, count[N_OUTCOMES], raised, unraised;
 };
 
 struct tensors {
@@ -182,6 +183,35 @@ static void check_prepared(struct walk *w, const char *path, const struct tensor
 	model_free(m);
 }
 
+/* at every later opset that it can be raised to, the same bits must come out */
+static void check_raised(struct walk *w, const char *path, const struct tensors *in,
+			 const struct tensors *want)
+{
+	struct opset_obstacle o = { .op = NULL };
+	struct err err = ERR_INIT;
+	struct model *m = NULL;
+	int to;
+
+	assert_ok(model_load(&m, path, &err), err);
+	for (to = m->opset + 1; m->opset && to <= OPSET_RAISE_MAX && !o.op; to++) {
+		struct model *raised = model_raise(m, to, &o);
+		struct tensors got = { .n = 0 };
+
+		if (!raised)
+			continue;
+		assert_ok(run_model(w, raised, in, &got, &err), err);
+		if (!same_bits(&got, want))
+			fail_msg("%s: opset %d gives other bits than opset %d", path, to, m->opset);
+		tensors_release(&got);
+		model_free(raised);
+		w->raised++;
+	}
+	if (o.op)
+		print_message("%s: %s has no conversion to opset %d: %s\n", path, o.op, o.version, o.why);
+	w->unraised += o.op != NULL;
+	model_free(m);
+}
+
 static enum outcome check_set(struct walk *w, struct model *m, const char *path, const char *set)
 {
 	struct tensors in = { .n = 0 }, want = { .n = 0 }, before = { .n = 0 }, file = { .n = 0 },
@@ -212,8 +242,10 @@ static enum outcome check_set(struct walk *w, struct model *m, const char *path,
 	} else if (!close_to(&before, &want)) {
 		result = DIFFERS;
 	}
-	if (result == MATCHES)
+	if (result == MATCHES) {
 		check_prepared(w, path, &in, &want);
+		check_raised(w, path, &in, &before);
+	}
 out:
 	tensors_release(&in);
 	tensors_release(&want);
@@ -345,6 +377,8 @@ static void published_models_survive(void **state)
 		      w.saves);
 	for (i = 0; i < N_OUTCOMES; i++)
 		print_message("%6zu  %s\n", w.count[i], outcomes[i]);
+	print_message("%6zu  times raised to a later opset, bit for bit the same; %zu models cannot be\n",
+		      w.raised, w.unraised);
 	assert_int_equal(w.saves + w.count[TOO_OLD], w.models);
 	assert_true(w.models < MODELS || w.count[MATCHES] >= MATCHED_MIN);
 }

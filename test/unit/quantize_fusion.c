@@ -230,14 +230,25 @@ static void old_and_new_opsets_work(void **state)
 		model_free(
 			run_case(opsets[i], X, C1 "t = Relu(a); " C2, "y", &wide, NULL, NULL, 40, "16 bits"));
 	}
-	/* before opset 10 there is no QLinearConv: what has a kernel of the runtime's own is quantized, the rest left */
-	for (i = 7; i < 10; i++) {
-		struct model *m =
-			run_case((int)i, X, C1 "t = Flatten(a); v = 512x4; b = 4; y = Gemm(t, v, b)", "y",
-				 &set, NULL, NULL, 30, "opset below 10");
+}
 
-		assert_int_equal(count_ops(m, "QLinearConv"), 0);
+/* before opset 10 there is no QLinearConv, before 12 no MaxPool on integers */
+static void models_below_opset_10_are_raised(void **state)
+{
+	struct setting set = { 0 };
+	int i;
+
+	(void)state;
+	for (i = 7; i < 10; i++) {
+		struct model *m = run_case(i, X,
+					   C1 "t = MaxPool(a) kernel_shape=2,2; u = Flatten(t); v = 392x4; b "
+					      "= 4; y = Gemm(u, v, b)",
+					   "y", &set, NULL, NULL, 30, "opset below 10");
+
+		assert_int_equal(count_ops(m, "QLinearConv"), 1);
 		assert_int_equal(count_ops(m, "QGemm"), 1);
+		assert_int_equal(count_ops(m, "MaxPool") + count_ops(m, "NhwcMaxPool"), 1);
+		assert_int_equal(count_ops(m, "DequantizeLinear"), 0); /* integers all the way */
 		model_free(m);
 	}
 }
@@ -391,6 +402,7 @@ int main(void)
 		cmocka_unit_test(every_op_runs_in_integers),
 		cmocka_unit_test(every_setting_is_close),
 		cmocka_unit_test(old_and_new_opsets_work),
+		cmocka_unit_test(models_below_opset_10_are_raised),
 		cmocka_unit_test(dynamic_ops_run_in_integers),
 		cmocka_unit_test(fallback_really_falls_back),
 		cmocka_unit_test(large_bias_fits),
