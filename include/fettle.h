@@ -178,9 +178,9 @@ struct fettle_options {
 
 /* Quantizes a model by one plan, without a search, and writes it to options->output. */
 struct fettle_quantized {
-	size_t ops_int8, ops_int16, ops_dynamic,
-		ops_fp32;  /* ops that could be quantized, by what became of them */
-	double int8_share; /* of the multiply-adds */
+	/* ops by what a default session computes them in; in 16 bits means rounded to that, computed in floats */
+	size_t ops_int8, ops_int16, ops_dynamic, ops_fp32;
+	double int8_share; /* of the multiply-adds, dynamic ones included */
 	size_t calib_samples;
 	size_t size_before, size_after;                              /* bytes on disk */
 	double seconds_prepare, seconds_calibrate, seconds_quantize; /* where the time went */
@@ -195,6 +195,21 @@ struct fettle_finetuned {
 	bool kept;            /* what was found was no better: its weights are the nearest, too */
 };
 FETTLE_API bool fettle_finetuned(const struct fettle *f, size_t i, struct fettle_finetuned *out);
+
+/*
+ * The ops that the written model computes in fp32, of those that could be quantized or have multiply-adds: after
+ * fettle_quantize(), fettle_tune() and fettle_auto_search(). `reason` is one of
+ *   no_kernel  it cannot be quantized               user       an option, the configuration or a given plan says so
+ *   no_gain    int8 would not make it faster        search     the search put it back
+ *   recipe     a recipe leaves it out               not_fused  quantized, but the runtime computes it in floats
+ * False past the end; valid until the next call.
+ */
+struct fettle_fp32_op {
+	const char *name, *type, *reason;
+	const char *why; /* the same in words */
+	double share;    /* of the multiply-adds */
+};
+FETTLE_API bool fettle_fp32_op(const struct fettle *f, size_t i, struct fettle_fp32_op *out);
 
 /* The score of options->model on options->eval (or of eval_cmd). */
 struct fettle_score {
@@ -256,8 +271,8 @@ struct fettle_measure {
 	size_t trial; /* 0: the baseline */
 	double accuracy, latency_ms, speedup;
 	size_t size_bytes;
-	size_t ops_int8, ops_int16, ops_dynamic, ops_fp32;
-	double int8_share; /* of the multiply-adds */
+	size_t ops_int8, ops_int16, ops_dynamic, ops_fp32; /* as in struct fettle_quantized */
+	double int8_share;
 };
 /* One of the settings that fettle_auto_search() found. */
 struct fettle_candidate {
@@ -285,9 +300,6 @@ struct fettle_tuned {
 	} saved;
 	size_t samples_evaluated;
 	const char *output, *workspace, *plan; /* plan: best_plan.json */
-	const char *const *fallen_back;        /* names of ops that could be int8 and are in fp32 */
-	size_t n_fallen_back;
-	const double *fallen_back_share; /* of the multiply-adds, each */
 	bool has_holdout;
 	double holdout, holdout_low, holdout_high, holdout_baseline; /* with a 95 % confidence interval */
 	size_t holdout_samples;
@@ -383,11 +395,13 @@ struct fettle_op {
 	const char *why_not; /* why it stays in fp32; NULL: it can be quantized */
 	const char *kind;    /* compute, element, move, table; NULL when it cannot be quantized */
 	bool can_static, can_dynamic;
-	const char *by_default; /* what the default plan makes of it: int8, dynamic, fp32 */
-	double macs;            /* multiply-adds per sample */
-	int block;              /* transformer block, or -1 */
-	size_t n_options;       /* that a search may choose from; 0: it is not tuned */
-	const char *options;    /* in words */
+	const char *
+		by_default; /* what the runtime makes of it by the default plan: int8, int16, dynamic, fp32 */
+	const char *why_fp32; /* then why it is in fp32; NULL: it is not */
+	double macs;          /* multiply-adds per sample */
+	int block;            /* transformer block, or -1 */
+	size_t n_options;     /* that a search may choose from; 0: it is not tuned */
+	const char *options;  /* in words */
 };
 struct fettle_inspection {
 	size_t n_ops, n_blocks, n_cuts, n_inputs, n_outputs;
@@ -399,7 +413,7 @@ struct fettle_inspection {
 	int opset; /* a model below opset 10 is raised to what its quantization needs */
 	size_t weight_bytes;
 	double total_macs;
-	double int8_share;  /* of the default plan */
+	double int8_share;  /* of the default plan, as the runtime carries it out */
 	double log10_plans; /* size of the tuning space, as a power of ten */
 	size_t n_recipes;   /* recipes that the search tries */
 	const char *const *recipes;

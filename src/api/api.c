@@ -16,6 +16,13 @@ static void clear_answers(struct fettle *f)
 		free(f->notes.v[--f->notes.n]);
 	while (f->finetuned.n)
 		free((char *)f->finetuned.v[--f->finetuned.n].name);
+	while (f->fp32_ops.n) {
+		const struct fettle_fp32_op *o = &f->fp32_ops.v[--f->fp32_ops.n];
+
+		free((char *)o->name);
+		free((char *)o->type);
+		free((char *)o->why);
+	}
 }
 
 bool fettle_finetuned(const struct fettle *f, size_t i, struct fettle_finetuned *out)
@@ -66,6 +73,7 @@ void fettle_free(struct fettle *f)
 	clear_answers(f);
 	free(f->notes.v);
 	free(f->finetuned.v);
+	free(f->fp32_ops.v);
 	own_release(f);
 	free(f);
 }

@@ -41,8 +41,36 @@ static size_t weight_bytes(const struct model *m)
 	return total;
 }
 
-static void fill_op(struct fettle_op *o, const struct op *op, const struct node *n, enum op_mode mode)
+/* What the runtime would make of the plan. Ranges decide nothing there, so they are made up. */
+static enum fettle_status try_plan(struct fettle *f, const struct request *r, const struct subject *s,
+				   const struct qplan *plan, struct precisions *out)
 {
+	struct range_source ranges = made_up_ranges(&s->g);
+	struct quantizer *z = quantizer_new(s->m, &s->g, &s->ops, &ranges);
+	struct qplan plain = *plan;
+	struct model *q = NULL;
+	enum fettle_status st;
+
+	/* what needs data changes numbers only */
+	plain.recipes.fast_bias_correction = plain.recipes.weight_correction = false;
+	plain.recipes.cle = plain.recipes.smooth_quant = false;
+	plain.recipes.finetune.algorithm = FINETUNE_OFF;
+	st = quantize(z, &plain, &q, &f->err);
+	if (!st)
+		st = api_precisions(f, r, s, plan, plan, q, out);
+	model_free(q);
+	quantizer_free(z);
+	return st;
+}
+
+static void fill_op(struct fettle_op *o, const struct op *op, const struct node *n, enum op_mode mode,
+		    const struct op_precision *p)
+{
+	static const char *const words[] = { [PRECISION_INT8] = "int8",
+					     [PRECISION_DYNAMIC] = "dynamic",
+					     [PRECISION_INT16] = "int16",
+					     [PRECISION_FP32] = "fp32" };
+
 	static const char *const kinds[] = {
 		[OP_COMPUTE] = "compute", [OP_ELEMENT] = "element", [OP_MOVE] = "move", [OP_TABLE] = "table"
 	};
@@ -54,9 +82,10 @@ static void fill_op(struct fettle_op *o, const struct op *op, const struct node 
 		.kind = op->rule ? kinds[op->rule->kind] : NULL,
 		.can_static = op->modes & MODE_STATIC,
 		.can_dynamic = op->modes & MODE_DYNAMIC,
-		.by_default = !op->rule || mode == OP_FP32 ? "fp32"
-			      : mode == OP_DYNAMIC         ? "dynamic"
-							   : "int8",
+		.by_default = p->is != PRECISION_NONE ? words[p->is]
+			      : op->rule && mode      ? "int8"
+						      : "fp32",
+		.why_fp32 = p->is == PRECISION_FP32 ? p->why : op->why,
 		.macs = op->macs,
 		.block = op->block,
 	};
@@ -133,6 +162,7 @@ enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options 
 	struct inspection *i;
 	struct subject *s = NULL;
 	struct qplan plan = QPLAN_INIT;
+	struct precisions is = PRECISIONS_INIT;
 	struct tuning *tuning = NULL;
 	struct cuts cuts;
 	enum fettle_status st;
@@ -149,8 +179,11 @@ enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options 
 		st = request_plan(&r, s, &plan, &f->err);
 	if (!st)
 		st = request_tuning(&r, s, &tuning, &f->err);
+	if (!st)
+		st = try_plan(f, &r, s, &plan, &is);
 	request_release(&r);
 	if (st) {
+		tuning_free(tuning);
 		qplan_release(&plan);
 		subject_free(s);
 		return st;
@@ -159,7 +192,7 @@ enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options 
 	i->subject = s;
 	i->ops = xcalloc(s->ops.n, sizeof(*i->ops));
 	for (k = 0; k < s->ops.n; k++)
-		fill_op(&i->ops[k], &s->ops.v[k], s->m->nodes.v[k], plan.ops[k].mode);
+		fill_op(&i->ops[k], &s->ops.v[k], s->m->nodes.v[k], plan.ops[k].mode, &is.v[k]);
 	describe_options(i, tuning);
 	i->in = values(s->m->inputs, s->m->n_inputs);
 	i->out = values(s->m->outputs, s->m->n_outputs);
@@ -177,7 +210,7 @@ enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options 
 		.opset_of_file = s->m->raised_from ? s->m->raised_from : s->m->opset,
 		.weight_bytes = weight_bytes(s->m),
 		.total_macs = s->ops.total_macs,
-		.int8_share = qplan_summarise(&plan, &s->ops).int8_share,
+		.int8_share = is.int8_share,
 		.log10_plans = space_size_log10(&tuning->space, false),
 		.n_recipes = tuning->n_recipes,
 		.recipes = i->recipes,
@@ -185,6 +218,7 @@ enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options 
 	tuning_free(tuning);
 	cuts_release(&cuts);
 	qplan_release(&plan);
+	precisions_release(&is);
 	*out = &i->pub;
 	return FETTLE_OK;
 }

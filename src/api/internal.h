@@ -21,6 +21,7 @@ struct fettle {
 	void *on_trial_self;
 	VEC(char *) notes;
 	VEC(struct fettle_finetuned) finetuned; /* names are its own */
+	VEC(struct fettle_fp32_op) fp32_ops;    /* likewise */
 	VEC(struct own_strategy *) strategies; /* registered by the caller or a plug-in, as are those below */
 	VEC(struct own_metric *) metrics;
 	VEC(struct plugin) plugins;

@@ -58,26 +58,21 @@ static enum fettle_status open_lab(struct fettle *f, const struct request *r, st
 	return r->o.cache ? parse_size(r->o.cache, &l->o.cache, &f->err) : FETTLE_OK;
 }
 
-/* the model as a user's session will load it: better to find out now than in production */
-static enum fettle_status check_loads(struct fettle *f, struct model *m)
+/* As a user's session will load it: better to find out now than in production. */
+static enum fettle_status summarise(struct fettle *f, const struct request *r, const struct subject *s,
+				    const struct qplan *plan, const struct model *q,
+				    struct fettle_quantized *out)
 {
-	struct session_options so = { .threads = 1 };
-	struct session *s = NULL;
-	enum fettle_status st = session_new(&s, f->rt, m, &so, &f->err);
+	struct precisions p = PRECISIONS_INIT;
+	enum fettle_status st = api_precisions(f, r, s, plan, plan, q, &p);
 
-	session_free(s);
+	out->ops_int8 = p.int8;
+	out->ops_int16 = p.int16;
+	out->ops_dynamic = p.dynamic;
+	out->ops_fp32 = p.fp32;
+	out->int8_share = p.int8_share;
+	precisions_release(&p);
 	return st;
-}
-
-static void summarise(const struct qplan *p, const struct subject *s, struct fettle_quantized *out)
-{
-	struct qplan_summary sum = qplan_summarise(p, &s->ops);
-
-	out->ops_int8 = sum.int8;
-	out->ops_int16 = sum.int16;
-	out->ops_dynamic = sum.dynamic;
-	out->ops_fp32 = sum.fp32;
-	out->int8_share = sum.int8_share;
 }
 
 /* for fettle_finetuned() */
@@ -156,12 +151,11 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 	out->seconds_calibrate = lab.times.calibrate;
 	out->seconds_quantize = clock_now() - t - lab.times.calibrate;
 	if (!st)
-		st = check_loads(f, q);
+		st = summarise(f, &r, s, &plan, q, out);
 	if (!st)
 		st = model_save(q, r.o.output, &f->err);
 	if (st)
 		goto out;
-	summarise(&plan, s, out);
 	keep_report(f, &report);
 	out->size_before = model_file_size(r.o.model);
 	out->size_after = model_file_size(r.o.output);

@@ -5,6 +5,7 @@
 #include "api/internal.h"
 #include "base/scratch.h"
 #include "config/config.h"
+#include "quantize/precision.h"
 #include "space/constraint.h"
 #include "space/tuning.h"
 
@@ -47,6 +48,13 @@ enum fettle_status request_plan(struct request *r, const struct subject *s, stru
 /* What a search may vary: tuning_free() it. */
 enum fettle_status request_tuning(const struct request *r, struct subject *s, struct tuning **out,
 				  struct err *err);
+/*
+ * precision.c: what the runtime computes each op of a quantized model in. The ops in fp32 are what fettle_fp32_op() then
+ * gives. `allowed` is the plan before a search changed it; precisions_release() *out.
+ */
+enum fettle_status api_precisions(struct fettle *f, const struct request *r, const struct subject *s,
+				  const struct qplan *allowed, const struct qplan *plan,
+				  const struct model *quantized, struct precisions *out);
 struct recipes request_recipes(const struct request *r);
 /* The recipe finetune by this algorithm, as the configuration would have it. */
 struct finetune request_finetune(const struct config *c, enum finetune_algorithm a);

@@ -562,6 +562,14 @@ static void list_trial(const struct tune_run *u, struct listed *v, size_t *n, co
 	v[(*n)++] = new;
 }
 
+/* what the runtime makes of it; a model that does not load again keeps what its plan asks for */
+static double actual_share(struct tune_run *u, const struct listed *v)
+{
+	double share;
+
+	return lab_share(&u->base.lab, &v->t->plan, &share, NULL) ? v->int8_share : share;
+}
+
 /* those that met the target, best first; all when none has */
 const struct trial *auto_search_best(struct tune_run *u)
 {
@@ -590,7 +598,7 @@ const struct trial *auto_search_best(struct tune_run *u)
 			.met = v[i].t->score.met,
 			.accuracy = v[i].t->score.accuracy,
 			.loss = v[i].t->score.loss,
-			.int8_share = v[i].int8_share,
+			.int8_share = actual_share(u, &v[i]),
 			.settings = arena_strdup(&u->out->arena, text),
 		};
 		free(text);

@@ -377,40 +377,28 @@ static enum fettle_status run_search(struct tune_run *u)
 	return st;
 }
 
-static void describe(struct tune_run *u, const struct plan *p, struct fettle_measure *out)
+static enum fettle_status describe(struct tune_run *u, const struct plan *p, const struct model *m,
+				   struct fettle_measure *out)
 {
 	struct tuned *t = u->out;
 	struct qplan q = QPLAN_INIT;
-	struct qplan_summary s;
+	struct precisions is = PRECISIONS_INIT;
 	struct str recipes = STR_INIT;
-	const char **names = arena_alloc(&t->arena, (u->base.lab.t->space.n_ops + 1) * sizeof(*names));
-	double *shares = arena_alloc(&t->arena, (u->base.lab.t->space.n_ops + 1) * sizeof(*shares));
-	size_t i, n = 0;
+	enum fettle_status st;
 
 	tuning_qplan(u->base.lab.t, p, &q);
-	s = qplan_summarise(&q, &u->base.lab.s->ops);
+	st = api_precisions(u->base.f, &u->base.r, u->base.lab.s, &u->base.lab.t->base, &q, m, &is);
 	recipes_text(&q.recipes, &recipes);
 	t->pub.recipes = arena_strdup(&t->arena, recipes.s ? recipes.s : "");
 	str_release(&recipes);
 	qplan_release(&q);
-	out->ops_int8 = s.int8;
-	out->ops_int16 = s.int16;
-	out->ops_dynamic = s.dynamic;
-	out->ops_fp32 = s.fp32;
-	out->int8_share = s.int8_share;
-	for (i = 0; i < u->base.lab.t->space.n_ops; i++) {
-		const struct param *param = &u->base.lab.t->space.v[i];
-
-		const struct op *op = &u->base.lab.s->ops.v[u->base.lab.t->node[i]];
-
-		if (plan_is_quantized(p, &u->base.lab.t->space, i) || param->first == param->fallback)
-			continue;
-		shares[n] = u->base.lab.s->ops.total_macs > 0 ? op->macs / u->base.lab.s->ops.total_macs : 0;
-		names[n++] = arena_strdup(&t->arena, param->name);
-	}
-	t->pub.fallen_back = names;
-	t->pub.fallen_back_share = shares;
-	t->pub.n_fallen_back = n;
+	out->ops_int8 = is.int8;
+	out->ops_int16 = is.int16;
+	out->ops_dynamic = is.dynamic;
+	out->ops_fp32 = is.fp32;
+	out->int8_share = is.int8_share;
+	precisions_release(&is);
+	return st;
 }
 
 /* the best model and its plan, to where they belong */
@@ -448,7 +436,10 @@ static enum fettle_status write_best(struct tune_run *u, const struct trial *bes
 		.size_bytes = model_file_size(u->output),
 	};
 	t->baseline.latency_ms = 1e3 * fp32;
-	describe(u, &best->plan, &t->best);
+	if (!st)
+		st = lab_model(&u->base.lab, &best->plan, &m, err);
+	if (!st)
+		st = describe(u, &best->plan, m, &t->best);
 	t->baseline.ops_fp32 = t->best.ops_int8 + t->best.ops_int16 + t->best.ops_dynamic + t->best.ops_fp32;
 	return st;
 }

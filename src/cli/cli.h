@@ -94,6 +94,10 @@ char *trial_score(const struct fettle_trial *t, char *buf, size_t n);
 char *human_score(double x, char *buf, size_t n); /* 0.9433; 1.2e-05 rather than 0.0000; - for none */
 int print_json(json_t *j);                        /* and frees it */
 
+/* fp32.c: the ops that the model just written computes in fp32 */
+void show_fp32(const struct fettle *f);
+json_t *fp32_json(const struct fettle *f);
+
 /* tuned.c: a command that tunes a model, and what it was told */
 struct flag { /* a setting of the configuration under another name */
 	const char *name, *key, *value;
@@ -109,7 +113,7 @@ struct tuner {
 	size_t n_flags;
 	enum fettle_status (*run)(struct fettle *f, const struct fettle_options *o,
 				  struct fettle_tuned **out);
-	void (*show)(const struct fettle_tuned *t, const char *model);
+	void (*show)(const struct fettle *f, const struct fettle_tuned *t, const char *model);
 	void (*add_json)(json_t *j, const struct fettle_tuned *t); /* may be NULL */
 
 	const char *plugin;
@@ -119,8 +123,8 @@ struct tuner {
 int tuner_main(const struct tuner *u, struct fettle_options *o, int argc, char **argv);
 void show_models(const struct fettle_tuned *t); /* a table */
 /* The results of 'fettle tune' and 'fettle search', for those who resume them. */
-void show_tune_result(const struct fettle_tuned *t, const char *model);
-void show_search_result(const struct fettle_tuned *t, const char *model);
+void show_tune_result(const struct fettle *f, const struct fettle_tuned *t, const char *model);
+void show_search_result(const struct fettle *f, const struct fettle_tuned *t, const char *model);
 void add_search_json(json_t *j, const struct fettle_tuned *t);
 const char *why_stopped(const struct fettle_tuned *t);
 

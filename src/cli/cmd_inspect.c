@@ -38,10 +38,11 @@ static json_t *as_json(const struct fettle_inspection *x)
 		if (o->can_dynamic)
 			json_array_append_new(modes, json_string("dynamic"));
 		json_array_append_new(modes, json_string("fp32"));
-		json_array_append_new(ops, json_pack("{s:s, s:s, s:s?, s:o, s:s, s:s?, s:f, s:i}", "name",
-						     o->name, "type", o->type, "kind", o->kind, "modes",
-						     modes, "default", o->by_default, "why_not", o->why_not,
-						     "macs", o->macs, "block", o->block));
+		json_array_append_new(ops,
+				      json_pack("{s:s, s:s, s:s?, s:o, s:s, s:s?, s:s?, s:f, s:i}", "name",
+						o->name, "type", o->type, "kind", o->kind, "modes", modes,
+						"default", o->by_default, "why_not", o->why_not, "why_fp32",
+						o->why_fp32, "macs", o->macs, "block", o->block));
 	}
 	return json_pack("{s:i, s:i, s:o, s:o, s:I, s:f, s:f, s:I, s:I, s:f, s:o}", "opset", x->opset,
 			 "opset_of_file", x->opset_of_file, "inputs", values_json(x->inputs, x->n_inputs),
@@ -53,9 +54,7 @@ static json_t *as_json(const struct fettle_inspection *x)
 
 static const char *reason(const struct fettle_op *o)
 {
-	if (o->why_not)
-		return o->why_not;
-	return strcmp(o->by_default, "fp32") == 0 ? "it could be, but would gain nothing (--quantize)" : "";
+	return o->why_fp32 ? o->why_fp32 : "";
 }
 
 static void list_ops(const struct fettle_inspection *x)
@@ -121,7 +120,7 @@ static void list_types(const struct fettle_inspection *x)
 		size_t all = 0, int8 = 0, dynamic = 0;
 		double macs = 0;
 
-#define SAME(a, b) (strcmp((a)->type, (b)->type) == 0 && ((a)->why_not == (b)->why_not))
+#define SAME(a, b) (strcmp((a)->type, (b)->type) == 0 && strcmp(reason(a), reason(b)) == 0)
 		for (k = 0; k < i && !SAME(o, &x->ops[k]); k++)
 			;
 		if (k < i)

@@ -140,15 +140,17 @@ static int report(const struct fettle *f, const struct fettle_options *o, const 
 	const bool tuned = fettle_finetuned(f, 0, &op);
 
 	if (json)
-		return print_json(json_pack(
-			"{s:s, s:{s:I, s:I, s:I, s:I}, s:f, s:I, s:I, s:I, s:{s:f, s:f, s:f, s:f}, s:o*}",
-			"output", o->output, "ops", "int8", (json_int_t)q->ops_int8, "int16",
-			(json_int_t)q->ops_int16, "dynamic", (json_int_t)q->ops_dynamic, "fp32",
-			(json_int_t)q->ops_fp32, "int8_share", q->int8_share, "calib_samples",
-			(json_int_t)q->calib_samples, "size_before_bytes", (json_int_t)q->size_before,
-			"size_bytes", (json_int_t)q->size_after, "seconds", "total", total, "prepare",
-			q->seconds_prepare, "calibrate", q->seconds_calibrate, "quantize",
-			q->seconds_quantize, "finetune", tuned ? tuned_as_json(f) : NULL));
+		return print_json(
+			json_pack("{s:s, s:{s:I, s:I, s:I, s:I}, s:f, s:I, s:I, s:I, s:{s:f, s:f, s:f, s:f}, "
+				  "s:o, s:o*}",
+				  "output", o->output, "ops", "int8", (json_int_t)q->ops_int8, "int16",
+				  (json_int_t)q->ops_int16, "dynamic", (json_int_t)q->ops_dynamic, "fp32",
+				  (json_int_t)q->ops_fp32, "int8_share", q->int8_share, "calib_samples",
+				  (json_int_t)q->calib_samples, "size_before_bytes",
+				  (json_int_t)q->size_before, "size_bytes", (json_int_t)q->size_after,
+				  "seconds", "total", total, "prepare", q->seconds_prepare, "calibrate",
+				  q->seconds_calibrate, "quantize", q->seconds_quantize, "fp32_ops",
+				  fp32_json(f), "finetune", tuned ? tuned_as_json(f) : NULL));
 	printf("wrote %s: %s, was %s\n", o->output, human_bytes((double)q->size_after, after, sizeof(after)),
 	       human_bytes((double)q->size_before, before, sizeof(before)));
 	printf("%zu ops in int8", q->ops_int8);
@@ -162,7 +164,8 @@ static int report(const struct fettle *f, const struct fettle_options *o, const 
 		printf("calibrated on %zu samples in %.1f s\n", q->calib_samples, q->seconds_calibrate);
 	if (tuned)
 		show_tuned(f);
-	printf("next: fettle eval %s --data DATA; fettle bench %s %s\n", o->output, o->model, o->output);
+	show_fp32(f);
+	printf("\nnext: fettle eval %s --data DATA; fettle bench %s %s\n", o->output, o->model, o->output);
 	return 0;
 }
 

@@ -21,10 +21,10 @@ static enum fettle_status resume(struct fettle *f, const struct fettle_options *
 	return fettle_resume(f, o, o->model, out);
 }
 
-static void show(const struct fettle_tuned *t, const char *workspace)
+static void show(const struct fettle *f, const struct fettle_tuned *t, const char *workspace)
 {
 	(void)workspace;
-	(t->is_search ? show_search_result : show_tune_result)(t, t->model);
+	(t->is_search ? show_search_result : show_tune_result)(f, t, t->model);
 }
 
 static void add_json(json_t *j, const struct fettle_tuned *t)

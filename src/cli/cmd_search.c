@@ -59,7 +59,7 @@ static void show_candidates(const struct fettle_tuned *t)
 		printf("and %zu more: fettle history %s\n", t->n_candidates - n, t->workspace);
 }
 
-void show_search_result(const struct fettle_tuned *t, const char *model)
+void show_search_result(const struct fettle *f, const struct fettle_tuned *t, const char *model)
 {
 	char target[64] = "", buf[32], word[64];
 
@@ -78,7 +78,8 @@ void show_search_result(const struct fettle_tuned *t, const char *model)
 		      sizeof(word)),
 	       target, t->met ? t->n_candidates : 0, t->met && t->n_candidates == 1 ? "" : "s", t->trials,
 	       t->trials == 1 ? "" : "s", t->space, why_stopped(t), t->seconds.total);
-	printf("wrote %s%s\n", t->output,
+	show_fp32(f);
+	printf("\nwrote %s%s\n", t->output,
 	       t->met          ? ""
 	       : t->best.trial ? " (the best seen, short of the target)"
 			       : " (the default plan, not evaluated: no trial came to its end)");

@@ -41,11 +41,10 @@ static void show_saved(const struct fettle_tuned *t)
 		putchar('\n');
 }
 
-void show_tune_result(const struct fettle_tuned *t, const char *model)
+void show_tune_result(const struct fettle *f, const struct fettle_tuned *t, const char *model)
 {
-	double pass = t->fp32_pass_s > 0 ? t->fp32_pass_s : 1, kept = 0;
+	double pass = t->fp32_pass_s > 0 ? t->fp32_pass_s : 1;
 	char target[32], word[64];
-	size_t i;
 
 	show_models(t);
 	putchar('\n');
@@ -59,14 +58,7 @@ void show_tune_result(const struct fettle_tuned *t, const char *model)
 		printf("But it is no faster than fp32 on this CPU.\n");
 	if (t->recipes && *t->recipes)
 		print_wrapped(stdout, "Recipes: %s", t->recipes);
-	if (t->n_fallen_back) {
-		for (i = 0; i < t->n_fallen_back; i++)
-			kept += t->fallen_back_share[i];
-		printf("Kept in fp32 (%zu, %.0f %% of the multiply-adds):", t->n_fallen_back, 100 * kept);
-		for (i = 0; i < t->n_fallen_back && i < 12; i++)
-			printf("%s %s", i ? "," : "", t->fallen_back[i]);
-		printf("%s\n", t->n_fallen_back > 12 ? ", … (see the plan)" : "");
-	}
+	show_fp32(f);
 	if (t->has_holdout && isfinite(t->holdout_low))
 		printf("On %zu held-out samples: %.4f (95 %%: %.4f to %.4f), fp32 %.4f\n", t->holdout_samples,
 		       t->holdout, t->holdout_low, t->holdout_high, t->holdout_baseline);

@@ -88,13 +88,11 @@ static json_t *measure_json(const struct fettle_measure *m)
 			 number(m->speedup));
 }
 
-static json_t *tuned_json(const struct fettle_tuned *t, void (*add)(json_t *j, const struct fettle_tuned *t))
+static json_t *tuned_json(const struct fettle *f, const struct fettle_tuned *t,
+			  void (*add)(json_t *j, const struct fettle_tuned *t))
 {
-	json_t *fallen = json_array(), *j;
-	size_t i;
+	json_t *j;
 
-	for (i = 0; i < t->n_fallen_back; i++)
-		json_array_append_new(fallen, json_string(t->fallen_back[i]));
 	j = json_pack("{s:b, s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:f, s:o, s:I, s:s?, s:s, s:s?, s:o}", "met",
 		      t->met, "stop", t->stop, "strategy", t->strategy, "metric", t->metric, "target",
 		      number(t->target), "baseline", measure_json(&t->baseline), "best",
@@ -106,7 +104,7 @@ static json_t *tuned_json(const struct fettle_tuned *t, void (*add)(json_t *j, c
 				t->seconds.evaluate, "latency", t->seconds.latency, "rank", t->seconds.rank,
 				"runtime", t->seconds.runtime),
 		      "samples_evaluated", (json_int_t)t->samples_evaluated, "output", t->output, "workspace",
-		      t->workspace, "plan", t->plan, "fallen_back", fallen);
+		      t->workspace, "plan", t->plan, "fp32_ops", fp32_json(f));
 	json_object_set_new(j, "saved_passes",
 			    json_pack("{s:f, s:f, s:f, s:f}", "early", t->saved.early, "cuts", t->saved.cuts,
 				      "repeated", t->saved.repeated, "beside", t->saved.beside));
@@ -208,9 +206,9 @@ static int run_one(const struct tuner *u, const struct fettle_options *o)
 		code = library_error(f, st);
 	} else {
 		if (u->json)
-			print_json(tuned_json(t, u->add_json));
+			print_json(tuned_json(f, t, u->add_json));
 		else
-			u->show(t, o->model);
+			u->show(f, t, o->model);
 		code = t->met ? EXIT_MET : EXIT_NOT_MET;
 		fettle_tuned_free(t);
 	}

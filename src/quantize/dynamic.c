@@ -92,6 +92,7 @@ static enum fettle_status dynamic_product(struct job *j, size_t i, const char *i
 		return st;
 	dq = dynamic_input(j, input);
 	n = push(j, conv ? "ConvInteger" : "MatMulInteger", "", op->name, 4, 1);
+	n->name = op->name; /* in whose place it is */
 	scale = w->scale;
 	zero = w->zero;
 	if (conv) {
@@ -135,6 +136,7 @@ static enum fettle_status dynamic_lstm(struct job *j, size_t i, struct err *err)
 	enum fettle_status st;
 	size_t k;
 
+	n->name = j->z->ops->v[i].name;
 	s.per_channel = false;
 	for (k = 0; k < 8 && k < old->n_in; k++)
 		n->in[k] = float_input(j, old->in[k], false);

@@ -77,6 +77,12 @@ static inline bool job_moves(const struct job *j, size_t node)
 	return r && j->plan->ops[node].mode == OP_STATIC && r->kind == OP_MOVE;
 }
 
+/* does it round to 16 bits? */
+static inline bool choice_is_wide(const struct op_choice *c, const struct op_rule *r)
+{
+	return dtype_size(c->act.dtype) == 2 || (r->weight >= 0 && dtype_size(c->weight.dtype) == 2);
+}
+
 /* recipes.c: the plan with the modes that its recipes leave; qplan_release() it */
 struct qplan effective_plan(const struct qplan *p, const struct op_list *ops);
 /* is the output of such an op left to its readers (recipe no_output)? */

@@ -317,8 +317,7 @@ struct qplan_summary qplan_summarise(const struct qplan *asked, const struct op_
 	for (i = 0; i < p.n; i++) {
 		const struct op *op = &ops->v[i];
 		const struct op_choice *c = &p.ops[i];
-		bool wide = dtype_size(c->act.dtype) == 2 ||
-			    (op->rule && op->rule->weight >= 0 && dtype_size(c->weight.dtype) == 2);
+		bool wide = op->rule && choice_is_wide(c, op->rule);
 
 		if (!op->rule || op->rule->kind == OP_MOVE)
 			continue;

@@ -65,7 +65,8 @@ size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, 
 size_t quantizer_means(const struct graph_index *g, const struct op_list *ops, const struct qplan *plan,
 		       struct channel_axis **out);
 
-/* What became of a plan: how many ops compute in which precision, and the share of multiply-adds in int8. */
+/* What a plan asks for: how many ops in which precision, and the share of multiply-adds in int8. Cheap, for comparing
+ * plans; what the runtime makes of one is in quantize/precision.h. */
 struct qplan_summary {
 	size_t int8, int16, dynamic, fp32; /* ops that can be quantized, by what the plan makes them */
 	double int8_share;

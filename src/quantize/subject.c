@@ -9,6 +9,7 @@ enum fettle_status subject_open(struct subject **out, struct runtime *rt, const 
 {
 	struct subject *s = xcalloc(1, sizeof(*s));
 	enum fettle_status st;
+	size_t i;
 
 	st = prepare(&s->m, rt, path, err);
 	if (st) {
@@ -18,6 +19,9 @@ enum fettle_status subject_open(struct subject **out, struct runtime *rt, const 
 	probe_shapes(&s->shapes, rt, s->m);
 	graph_index_init(&s->g, s->m);
 	op_list_init(&s->ops, &s->m->arena, s->m, &s->g, &s->shapes);
+	/* so that a node of any model made from it says which op it is */
+	for (i = 0; i < s->ops.n; i++)
+		s->m->nodes.v[i]->name = s->ops.v[i].name;
 	s->cpu = cpu_detect();
 	*out = s;
 	return FETTLE_OK;

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "quantize/precision.h"
 #include "runtime/probe.h"
 #include "space/plan_json.h"
 
@@ -146,7 +147,7 @@ static char *structure_of(const struct lab *l, const struct plan *p)
 
 		str_addf(&s, "%d", (int)c->mode);
 		if (c->mode != OP_FP32)
-			str_addf(&s, "%d%d%d ", (int)c->act.dtype, (int)c->weight.dtype,
+			str_addf(&s, "%d%d%d%d ", (int)c->act.dtype, (int)c->act.scheme, (int)c->weight.dtype,
 				 c->weight.per_channel);
 	}
 	for (i = l->t->space.n_ops; i < p->n; i++)
@@ -154,6 +155,32 @@ static char *structure_of(const struct lab *l, const struct plan *p)
 			str_addf(&s, ",%d", p->choice[i]);
 	qplan_release(&q);
 	return s.s;
+}
+
+enum fettle_status lab_share(struct lab *l, const struct plan *p, double *share, struct err *err)
+{
+	bool *integer = xcalloc(l->s->ops.n + 1, sizeof(*integer));
+	char *key = structure_of(l, p);
+	size_t known = map_get(&l->shares, key), i;
+	struct model *m;
+	enum fettle_status st = FETTLE_OK;
+
+	if (known == MAP_NONE) {
+		st = lab_model(l, p, &m, err);
+		if (!st)
+			st = integer_ops(m, l->rt, &l->s->ops, integer, err);
+		for (*share = i = 0; !st && i < l->s->ops.n; i++)
+			*share += integer[i] ? l->s->ops.v[i].macs / l->s->ops.total_macs : 0;
+		if (!st) {
+			map_set(&l->shares, arena_strdup(&l->names, key), l->int8_shares.n);
+			VEC_PUSH(&l->int8_shares, *share);
+		}
+	} else {
+		*share = l->int8_shares.v[known];
+	}
+	free(key);
+	free(integer);
+	return st;
 }
 
 static enum fettle_status measure(struct lab *l, struct trial *t, double *value, struct err *err)
@@ -323,6 +350,8 @@ void lab_release(struct lab *l)
 	session_free(l->fp32);
 	map_release(&l->objectives);
 	VEC_RELEASE(&l->measured);
+	map_release(&l->shares);
+	VEC_RELEASE(&l->int8_shares);
 	arena_release(&l->names);
 	l->fp32 = NULL;
 	lab_forget_ranges(l);

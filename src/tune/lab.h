@@ -104,6 +104,8 @@ struct lab {
 	size_t n_reference;
 	struct map objectives; /* structure of a plan -> index into measured */
 	VEC(double) measured;  /* objective and latency of each */
+	struct map shares;     /* structure of a plan -> index into int8_shares */
+	VEC(double) int8_shares;
 	struct arena names;
 	struct reference
 		scored;      /* what the fp32 model puts out for the samples that plans are estimated on */
@@ -123,6 +125,8 @@ enum fettle_status lab_model(struct lab *l, const struct plan *p, struct model *
 enum fettle_status lab_quantize(struct lab *l, const struct qplan *q, struct model **out, struct err *err);
 const struct observer *lab_observer(const struct lab *l,
 				    const char *value); /* after that; NULL: not calibrated */
+/* The share of its multiply-adds that the runtime computes in integers. Once for all plans of one structure. */
+enum fettle_status lab_share(struct lab *l, const struct plan *p, double *share, struct err *err);
 /* On all samples, to the end. */
 enum fettle_status lab_evaluate(struct lab *l, struct session *s, struct accuracy *a, struct err *err);
 enum fettle_status lab_session(struct lab *l, const struct plan *p, struct session **out, struct err *err);

@@ -35,6 +35,44 @@ def embedding(folder):
           {"ids": rng.integers(0, 20, (24, 6))})
 
 
+def residual(folder):
+    """Convolutions in two branches that meet, a pool and a Gemm. Every weight has a size of its own."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["a"], "stem", pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Conv", ["b", "w1"], ["c"], "expand"),
+        helper.make_node("Relu", ["c"], ["d"]),
+        helper.make_node("Conv", ["d", "w2"], ["e"], "project", pads=[1, 1, 1, 1]),
+        helper.make_node("Add", ["b", "e"], ["f"], "join"),
+        helper.make_node("Conv", ["f", "w3"], ["g"], "last", strides=[2, 2]),
+        helper.make_node("Relu", ["g"], ["h"]),
+        helper.make_node("GlobalAveragePool", ["h"], ["i"]),  # without a name, as some exporters leave it
+        helper.make_node("Flatten", ["i"], ["j"]),
+        helper.make_node("Gemm", ["j", "w4", "b4"], ["y"], "head"),
+    ]
+    write(folder, "residual", nodes, [helper.make_tensor_value_info("x", FLOAT, ["n", 3, 10, 10])],
+          [helper.make_tensor_value_info("y", FLOAT, ["n", 5])],
+          [weight("w0", 8, 3, 3, 3), weight("w1", 24, 8, 1, 1), weight("w2", 8, 24, 3, 3), weight("w3", 16, 8, 3, 3),
+           weight("w4", 16, 5), weight("b4", 5)],
+          {"x": rng.standard_normal((24, 3, 10, 10)).astype(np.float32)})
+
+
+def mlp(folder):
+    """Matrices with biases, one after the other."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w0"], ["a"], "one"),
+        helper.make_node("Add", ["a", "b0"], ["b"], "bias"),
+        helper.make_node("Relu", ["b"], ["c"]),
+        helper.make_node("MatMul", ["c", "w1"], ["d"], "two"),
+        helper.make_node("Relu", ["d"], ["e"]),
+        helper.make_node("MatMul", ["e", "w2"], ["y"], "three"),
+    ]
+    write(folder, "mlp", nodes, [helper.make_tensor_value_info("x", FLOAT, ["n", 12])],
+          [helper.make_tensor_value_info("y", FLOAT, ["n", 7])],
+          [weight("w0", 12, 40), weight("b0", 40), weight("w1", 40, 24), weight("w2", 24, 7)],
+          {"x": rng.standard_normal((24, 12)).astype(np.float32)})
+
+
 if __name__ == "__main__":
-    for make in (embedding,):
+    for make in (embedding, residual, mlp):
         make(sys.argv[1])

@@ -1,0 +1,238 @@
+#include "quantize/precision.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "quantize/internal.h"
+#include "runtime/prepare.h"
+
+/* The runtime names what it makes of a node after it: before and behind the name it adds what it likes. */
+#define MARK "fettle#"
+
+static bool is_narrow(enum dtype t)
+{
+	return t == DT_U8 || t == DT_S8;
+}
+
+/* does this node of an optimised graph compute with integers? */
+static bool computes_integers(const struct model *m, const struct node *n)
+{
+	static const char *const types[] = { "QGemm",       "MatMulInteger",         "MatMulIntegerToFloat",
+					     "ConvInteger", "DynamicQuantizeMatMul", "DynamicQuantizeLSTM",
+					     "QAttention",  "ConvTransposeInteger" };
+	const struct init *table = n->n_in && strcmp(n->op, "Gather") == 0 ? model_init(m, n->in[0]) : NULL;
+	size_t i;
+
+	if (table && is_narrow(table->t.dtype))
+		return true;
+	if (strncmp(n->op, "QLinear", 7) == 0)
+		return true;
+	if (strcmp(n->op, "MatMulNBits") == 0) /* unpacks its weights and computes in floats, unless told */
+		return node_int(n, "accuracy_level", 0) == 4;
+	for (i = 0; i < ARRAY_LEN(types); i++)
+		if (strcmp(n->op, types[i]) == 0)
+			return true;
+	return false;
+}
+
+/* a copy whose nodes say which op of the base they are */
+static struct model *marked(const struct model *q, const struct op_list *ops)
+{
+	struct model *m = model_derive(q);
+	struct map names = MAP_INIT;
+	size_t i, op;
+
+	for (i = 0; i < ops->n; i++)
+		map_set(&names, ops->v[i].name, i);
+	for (i = 0; i < m->nodes.n; i++) {
+		op = map_get(&names, m->nodes.v[i]->name);
+		if (op != MAP_NONE)
+			m->nodes.v[i]->name = arena_strfmt(&m->arena, MARK "%zu#", op);
+	}
+	map_release(&names);
+	return m;
+}
+
+/* the ops that a node names, one after the other; false: no more */
+static bool next_mark(const char **at, size_t *op)
+{
+	const char *found = strstr(*at, MARK);
+
+	if (!found)
+		return false;
+	*op = strtoull(found + strlen(MARK), NULL, 10);
+	*at = found + strlen(MARK);
+	return true;
+}
+
+/* The node of the optimised graph that makes what `value` goes into, if the op that makes `value` was taken up by another. */
+static const struct node *taker(const struct graph_index *g, const struct graph_index *optimised,
+				const char *value, int depth)
+{
+	const struct node *n = graph_producer(optimised, value);
+	size_t v = graph_value(g, value), i, k;
+
+	for (i = v == MAP_NONE ? 0 : g->first[v]; !n && v != MAP_NONE && depth && i < g->first[v + 1]; i++) {
+		const struct node *reader = g->m->nodes.v[g->uses[i]];
+
+		for (k = 0; k < reader->n_out && !n; k++)
+			n = taker(g, optimised, reader->out[k], depth - 1);
+	}
+	return n;
+}
+
+/* of ops with multiply-adds whose mark is gone */
+static void find_taken(const struct model *m, struct model *optimised, const struct op_list *ops,
+		       const bool *seen, bool *out)
+{
+	enum { FAR = 8 };
+	struct graph_index g, o;
+	const char *at;
+	size_t i, op;
+
+	graph_index_init(&g, m);
+	graph_index_init(&o, optimised);
+	for (i = 0; i < m->nodes.n; i++) {
+		const struct node *n = m->nodes.v[i], *by;
+
+		at = n->name;
+		if (!next_mark(&at, &op) || seen[op] || !n->n_out || !(ops->v[op].macs > 0))
+			continue;
+		by = taker(&g, &o, n->out[0], FAR);
+		out[op] |= by && computes_integers(optimised, by);
+	}
+	graph_index_release(&g);
+	graph_index_release(&o);
+}
+
+enum fettle_status integer_ops(const struct model *quantized, struct runtime *rt, const struct op_list *ops,
+			       bool *out, struct err *err)
+{
+	const struct session_options so = { .threads = 1 };
+	struct model *m = marked(quantized, ops), *optimised = NULL;
+	bool *seen = xcalloc(ops->n + 1, sizeof(*seen));
+	enum fettle_status st = optimised_graph(&optimised, rt, m, &so, err);
+	size_t i, op;
+
+	memset(out, 0, ops->n * sizeof(*out));
+	for (i = 0; !st && i < optimised->nodes.n; i++) {
+		const struct node *n = optimised->nodes.v[i];
+		const char *at = n->name;
+
+		while (next_mark(&at, &op)) {
+			seen[op] = true;
+			out[op] |= computes_integers(optimised, n);
+		}
+	}
+	if (!st)
+		find_taken(m, optimised, ops, seen, out);
+	free(seen);
+	model_free(optimised);
+	model_free(m);
+	return st;
+}
+
+/* what a Relu or Clip leaves is positive, so that it is fused */
+static enum fettle_status made_up_range(void *self, const char *value, const struct qsetting *s,
+					struct range *out, struct err *err)
+{
+	const struct node *n = graph_producer(self, value);
+
+	(void)s;
+	(void)err;
+	*out = (struct range){ n && (node_is(n, "Relu") || node_is(n, "Clip")) ? 0 : -1, 1 };
+	return FETTLE_OK;
+}
+
+struct range_source made_up_ranges(const struct graph_index *g)
+{
+	return (struct range_source){ .get = made_up_range, .self = (void *)(uintptr_t)g };
+}
+
+const char *const fp32_reasons[] = {
+	[FP32_NO_KERNEL] = "no_kernel", [FP32_NO_GAIN] = "no_gain", [FP32_USER] = "user",
+	[FP32_SEARCH] = "search",       [FP32_RECIPE] = "recipe",   [FP32_NOT_FUSED] = "not_fused"
+};
+
+static struct op_precision fp32(enum fp32_reason reason, const char *why)
+{
+	return (struct op_precision){ PRECISION_FP32, reason, why };
+}
+
+static const char *no_gain(const struct op *op)
+{
+	if (op->rule->kind == OP_ELEMENT)
+		return op->rule->on ? "not everything it reads is in int8" : "int8 would gain nothing";
+	if (op->modes != MODE_STATIC && op->modes != MODE_DYNAMIC)
+		return "int8 is no faster";
+	return op->modes & MODE_STATIC ? "only the static approach has a kernel for it"
+				       : "only the dynamic approach has a kernel for it";
+}
+
+static const char *recipe_that_keeps(const struct qplan *p, const struct op_list *ops, size_t i)
+{
+	size_t k;
+
+	if (ops->v[i].rule->kind != OP_COMPUTE)
+		return "recipe pre_post_process_quantization=off";
+	for (k = 0; k < i && !(ops->v[k].rule && ops->v[k].rule->kind == OP_COMPUTE); k++)
+		;
+	return p->recipes.keep_first && k == i ? "recipe first_conv_or_matmul_quantization=off"
+					       : "recipe last_conv_or_matmul_quantization=off";
+}
+
+static struct op_precision precision_of(const struct plan_origin *o, const struct qplan *effective,
+					const struct op_list *ops, size_t i, bool integer)
+{
+	const struct op *op = &ops->v[i];
+	const struct op_choice *c = &effective->ops[i];
+
+	if (!op->rule)
+		return op->macs > 0 ? fp32(FP32_NO_KERNEL, op->why)
+				    : (struct op_precision){ .is = PRECISION_NONE };
+	if (op->rule->kind == OP_MOVE)
+		return (struct op_precision){ .is = PRECISION_NONE };
+	if (c->mode == OP_STATIC && choice_is_wide(c, op->rule))
+		return (struct op_precision){ .is = PRECISION_INT16 };
+	if (integer && (c->mode != OP_FP32 || op->macs > 0))
+		return (struct op_precision){ .is = c->mode == OP_DYNAMIC ? PRECISION_DYNAMIC
+									  : PRECISION_INT8 };
+	if (c->mode != OP_FP32)
+		return fp32(FP32_NOT_FUSED, "the runtime has no integer kernel for these settings");
+	if (o->plan->ops[i].mode != OP_FP32)
+		return fp32(FP32_RECIPE, recipe_that_keeps(effective, ops, i));
+	if (o->by_default->ops[i].mode == OP_FP32)
+		return fp32(FP32_NO_GAIN, no_gain(op));
+	return o->allowed->ops[i].mode == OP_FP32 ? fp32(FP32_USER, "told to stay in fp32")
+						  : fp32(FP32_SEARCH, "the search put it back into fp32");
+}
+
+void precisions_init(struct precisions *p, const struct plan_origin *o, const struct op_list *ops,
+		     const bool *integer)
+{
+	struct qplan effective = effective_plan(o->plan, ops);
+	size_t *const count[] = { [PRECISION_INT8] = &p->int8,
+				  [PRECISION_DYNAMIC] = &p->dynamic,
+				  [PRECISION_INT16] = &p->int16,
+				  [PRECISION_FP32] = &p->fp32 };
+	double macs = 0;
+	size_t i;
+
+	*p = (struct precisions){ .v = xcalloc(ops->n, sizeof(*p->v)), .n = ops->n };
+	for (i = 0; i < ops->n; i++) {
+		p->v[i] = precision_of(o, &effective, ops, i, integer[i]);
+		if (p->v[i].is != PRECISION_NONE)
+			++*count[p->v[i].is];
+		if (integer[i])
+			macs += ops->v[i].macs;
+	}
+	p->int8_share = ops->total_macs > 0 ? macs / ops->total_macs : 0;
+	qplan_release(&effective);
+}
+
+void precisions_release(struct precisions *p)
+{
+	free(p->v);
+	*p = (struct precisions)PRECISIONS_INIT;
+}
