@@ -250,7 +250,8 @@ struct fettle_trial {
 	double latency_ms; /* NaN: not measured */
 	size_t size_bytes, samples;
 	double seconds;
-	const char *plan; /* JSON; NULL while a run is going on */
+	const char *plan;    /* JSON; NULL while a run is going on */
+	const char *changed; /* from fettle_history(): "as trial 2, but /fc/Gemm in fp32"; "" of the first */
 };
 /* Called after every trial, with the best so far and the accuracy to reach. */
 struct fettle_progress_info {
@@ -367,14 +368,18 @@ struct fettle_run {
 	const char *model, *strategy, *metric, *started, *stop; /* stop: NULL while it has not ended */
 	bool met;
 	double baseline, baseline_latency_ms;
-	size_t best;
+	size_t best; /* so far, while it has not ended; 0: none */
 	size_t n_trials;
 	const struct fettle_trial *trials;
+	const char *workspace, *cpu;
 };
 FETTLE_API enum fettle_status fettle_history(struct fettle *f, const char *workspace,
 					     struct fettle_run **out);
 FETTLE_API void fettle_run_free(struct fettle_run *r);
-/* Makes the model of a trial again, from its history alone. options->model overrides where the fp32 model is. */
+/* The workspaces in a folder (NULL: fettle_workspace, where they go by default), by name; free() each and the list. */
+FETTLE_API enum fettle_status fettle_workspaces(struct fettle *f, const char *folder, char ***out, size_t *n);
+/* Makes the model of a trial (0: the best) again, from its history alone. options->model overrides where the fp32
+ * model is. */
 FETTLE_API enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options *o,
 					     const char *workspace, size_t trial);
 /* Remarks on the last call: settings without effect and the like. NULL past the end. */

@@ -1,6 +1,8 @@
 /* What runs have left behind: listing them, and making the model of any trial again. */
 #include "api/request.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +53,48 @@ static void copy_trial(struct run_copy *c, const struct history_trial *t)
 		 }));
 }
 
+/* How a trial differs from the one that is most like it, of those shortly before and the first. */
+static void describe_change(struct run_copy *c, size_t i)
+{
+	enum { LOOK_BACK = 20 };
+	size_t k, least = SIZE_MAX;
+
+	c->trials.v[i].changed = "";
+	for (k = i; k-- > 0;) {
+		struct str text = STR_INIT;
+		size_t n;
+
+		if (k && i - k > LOOK_BACK)
+			continue;
+		n = plan_changes(c->trials.v[k].plan, c->trials.v[i].plan, &text);
+		if (n < least) {
+			least = n;
+			c->trials.v[i].changed =
+				arena_strfmt(&c->arena, "as trial %zu%s%s", c->trials.v[k].number,
+					     n ? ", but " : "", text.s ? text.s : "");
+		}
+		str_release(&text);
+	}
+}
+
+/* The one to recover from a run that did not come to its end. */
+static const struct fettle_trial *best_so_far(const struct fettle_trial *v, size_t n)
+{
+	const struct fettle_trial *best = NULL;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (v[i].failed || isnan(v[i].accuracy))
+			continue;
+		if (!best || v[i].met > best->met ||
+		    (v[i].met == best->met &&
+		     (v[i].met && v[i].latency_ms != best->latency_ms ? v[i].latency_ms < best->latency_ms
+								      : v[i].loss < best->loss)))
+			best = &v[i];
+	}
+	return best;
+}
+
 static enum fettle_status copy_run(struct run_copy *c, struct history *h, struct err *err)
 {
 	const struct run_info *info = history_run(h);
@@ -62,6 +106,7 @@ static enum fettle_status copy_run(struct run_copy *c, struct history *h, struct
 	enum fettle_status st;
 
 	c->pub.model = arena_strdup(&c->arena, info->model_path);
+	c->pub.cpu = arena_strdup(&c->arena, info->cpu);
 	c->pub.strategy = arena_strdup(&c->arena, info->strategy);
 	c->pub.metric = arena_strdup(&c->arena, info->metric);
 	c->pub.started = arena_strdup(&c->arena, info->started);
@@ -87,6 +132,12 @@ static enum fettle_status copy_run(struct run_copy *c, struct history *h, struct
 	history_result_release(&r);
 	c->pub.trials = c->trials.v;
 	c->pub.n_trials = c->trials.n;
+	if (!ended) {
+		const struct fettle_trial *best = best_so_far(c->trials.v, c->trials.n);
+
+		c->pub.best = best ? best->number : 0;
+		c->pub.met = best && best->met;
+	}
 	return st;
 }
 
@@ -95,17 +146,53 @@ enum fettle_status fettle_history(struct fettle *f, const char *workspace, struc
 	struct run_copy *c = xcalloc(1, sizeof(*c));
 	struct history *h = NULL;
 	enum fettle_status st;
+	size_t i;
 
 	f->err.msg[0] = '\0';
+	c->pub.workspace = arena_strdup(&c->arena, workspace);
 	st = history_open(&h, workspace, true, &f->err);
 	if (!st)
 		st = copy_run(c, h, &f->err);
+	for (i = 0; i < c->trials.n && !st; i++)
+		describe_change(c, i);
 	history_close(h);
 	if (st)
 		fettle_run_free(&c->pub);
 	else
 		*out = &c->pub;
 	return st;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+enum fettle_status fettle_workspaces(struct fettle *f, const char *folder, char ***out, size_t *n)
+{
+	const char *root = folder ? folder : DEFAULT_WORKSPACES;
+	VEC(char *) found = { 0 };
+	struct dirent *e;
+	DIR *d = opendir(root);
+
+	f->err.msg[0] = '\0';
+	if (!d && errno != ENOENT)
+		return fail(&f->err, FETTLE_SYSTEM, "cannot list %s: %s", root, strerror(errno));
+	while (d && (e = readdir(d))) {
+		char *path = xstrfmt("%s/%s", root, e->d_name);
+
+		if (e->d_name[0] != '.' && history_exists(path))
+			VEC_PUSH(&found, path);
+		else
+			free(path);
+	}
+	if (d)
+		closedir(d);
+	if (found.n)
+		qsort(found.v, found.n, sizeof(*found.v), by_name);
+	*out = found.v;
+	*n = found.n;
+	return FETTLE_OK;
 }
 
 /* ranges from the history instead of from data */
@@ -226,6 +313,18 @@ static void stored_release(struct stored *r)
 	history_ranges_release(&r->ranges);
 }
 
+static enum fettle_status best_trial(struct history *h, const char *workspace, size_t *out, struct err *err)
+{
+	struct run_copy *c = xcalloc(1, sizeof(*c));
+	enum fettle_status st = copy_run(c, h, err);
+
+	*out = c->pub.best;
+	fettle_run_free(&c->pub);
+	if (!st && !*out)
+		st = fail(err, FETTLE_INVALID, "cannot recover the best trial of %s: it has none", workspace);
+	return st;
+}
+
 enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options *in, const char *workspace,
 				  size_t trial)
 {
@@ -250,6 +349,8 @@ enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options 
 		st = fail(&f->err, FETTLE_INVALID, "cannot recover: need an output path");
 	if (!st)
 		st = history_open(&h, workspace, true, &f->err);
+	if (!st && !trial)
+		st = best_trial(h, workspace, &trial, &f->err);
 	if (!st)
 		st = history_trial_at(h, trial, &t, &f->err);
 	if (st)

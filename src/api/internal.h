@@ -44,6 +44,8 @@ struct source {
 };
 void source_release(struct source *s);
 
+#define DEFAULT_WORKSPACES "fettle_workspace" /* the folder of workspaces that were not named */
+
 enum {
 	DEFAULT_BATCH = 32,
 	CALIB_BATCH = 8, /* all activations at once: small enough to stay in the cache */

@@ -147,10 +147,11 @@ static char *default_workspace(const char *model)
 
 	gmtime_r(&t, &tm);
 	strftime(when, sizeof(when), "%Y%m%d-%H%M%S", &tm);
-	path = xstrfmt("fettle_workspace/%.*s-%s", (int)(dot ? dot - base : (long)strlen(base)), base, when);
+	path = xstrfmt(DEFAULT_WORKSPACES "/%.*s-%s", (int)(dot ? dot - base : (long)strlen(base)), base,
+		       when);
 	for (n = 2; path_is_dir(path); n++) { /* another run began in the same second */
 		free(path);
-		path = xstrfmt("fettle_workspace/%.*s-%s-%d", (int)(dot ? dot - base : (long)strlen(base)),
+		path = xstrfmt(DEFAULT_WORKSPACES "/%.*s-%s-%d", (int)(dot ? dot - base : (long)strlen(base)),
 			       base, when, n);
 	}
 	return path;

@@ -10,15 +10,15 @@ static int run_strategies(int argc, char **argv);
 
 const struct command cmd_history = {
 	.name = "history",
-	.args = "WORKSPACE [OPTION...]",
-	.summary = "the trials of a run, also while it is going on",
+	.args = "[WORKSPACE] [OPTION...]",
+	.summary = "the trials of a run, also while it is in progress; or all runs",
 	.run = run_history,
 };
 
 const struct command cmd_recover = {
 	.name = "recover",
-	.args = "WORKSPACE --trial K -o OUT.onnx [OPTION...]",
-	.summary = "makes the model of any trial again; needs no data",
+	.args = "WORKSPACE -o OUT.onnx [--trial K] [OPTION...]",
+	.summary = "makes the model of the best trial, or any other, again; needs no data",
 	.run = run_recover,
 };
 
@@ -44,14 +44,15 @@ static json_t *run_json(const struct fettle_run *r)
 
 		json_array_append_new(
 			list,
-			json_pack("{s:I, s:s, s:b, s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:f, s:o}",
-				  "trial", (json_int_t)t->number, "stage", t->stage, "failed", t->failed,
-				  "met", t->met, "why", t->why, "accuracy",
-				  number(t->early ? NAN : t->accuracy), "accuracy_low",
-				  number(t->accuracy_low), "accuracy_high", number(t->accuracy_high), "loss",
-				  number(t->early ? NAN : t->loss), "latency_ms", number(t->latency_ms),
-				  "size_bytes", (json_int_t)t->size_bytes, "samples", (json_int_t)t->samples,
-				  "seconds", t->seconds, "plan", json_loads(t->plan, 0, NULL)));
+			json_pack(
+				"{s:I, s:s, s:s, s:b, s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:f, s:o}",
+				"trial", (json_int_t)t->number, "stage", t->stage, "changed", t->changed,
+				"failed", t->failed, "met", t->met, "why", t->why, "accuracy",
+				number(t->early ? NAN : t->accuracy), "accuracy_low", number(t->accuracy_low),
+				"accuracy_high", number(t->accuracy_high), "loss",
+				number(t->early ? NAN : t->loss), "latency_ms", number(t->latency_ms),
+				"size_bytes", (json_int_t)t->size_bytes, "samples", (json_int_t)t->samples,
+				"seconds", t->seconds, "plan", json_loads(t->plan, 0, NULL)));
 	}
 	return json_pack("{s:s, s:s, s:s, s:s, s:s?, s:b, s:o, s:I, s:o}", "model", r->model, "strategy",
 			 r->strategy, "metric", r->metric, "started", r->started, "stop", r->stop, "met",
@@ -61,7 +62,8 @@ static json_t *run_json(const struct fettle_run *r)
 
 static void show_run(const struct fettle_run *r)
 {
-	const char *const head[] = { "trial", "stage", r->metric, "loss", "latency", "size", "seconds", "" };
+	const char *const head[] = { "trial", "stage",   r->metric, "loss",   "latency",
+				     "size",  "seconds", "",        "changed" };
 	struct table t;
 	char buf[32];
 	size_t i;
@@ -69,7 +71,7 @@ static void show_run(const struct fettle_run *r)
 	printf("%s: strategy %s, started %s, %s%s\n", r->model, r->strategy, r->started,
 	       r->stop ? "ended: " : "going on, or cut off", r->stop ? r->stop : "");
 	printf("fp32 %s %s\n\n", r->metric, human_score(r->baseline, buf, sizeof(buf)));
-	table_begin(&t, head, 8, 0x7d);
+	table_begin(&t, head, 9, 0x7d);
 	for (i = 0; i < r->n_trials; i++) {
 		const struct fettle_trial *x = &r->trials[i];
 
@@ -83,8 +85,108 @@ static void show_run(const struct fettle_run *r)
 		table_cell(&t, "%.2f", x->seconds);
 		table_cell(&t, "%s%s%s%s", x->met ? "met" : "", x->number == r->best && x->met ? ", " : "",
 			   x->number == r->best ? "best" : "", x->why ? x->why : "");
+		table_cell(&t, "%s", x->changed);
 	}
 	table_print(&t);
+}
+
+/* ---- all runs ---- */
+
+static const struct fettle_trial *best_of(const struct fettle_run *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->n_trials; i++)
+		if (r->trials[i].number == r->best)
+			return &r->trials[i];
+	return NULL;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct fettle_run *const *x = a, *const *y = b;
+
+	return strcmp((*x)->started, (*y)->started);
+}
+
+static void show_runs(struct fettle_run *const *v, size_t n)
+{
+	static const char *const head[] = {
+		"started", "model", "strategy", "trials", "best", "", "workspace"
+	};
+	struct table t;
+	char buf[64];
+	size_t i;
+
+	table_begin(&t, head, 7, 0x18);
+	for (i = 0; i < n; i++) {
+		const struct fettle_run *r = v[i];
+		const struct fettle_trial *best = best_of(r);
+		const char *model = strrchr(r->model, '/');
+
+		table_cell(&t, "%.16s", r->started);
+		table_cell(&t, "%s", model ? model + 1 : r->model);
+		table_cell(&t, "%s", r->strategy);
+		table_cell(&t, "%zu", r->n_trials);
+		table_cell(&t, best ? "%s %s" : "-", r->metric,
+			   best ? trial_score(best, buf, sizeof(buf)) : "");
+		table_cell(&t, "%s%s", r->met ? "met" : "not met", r->stop ? "" : ", not ended");
+		table_cell(&t, "%s", r->workspace);
+	}
+	table_print(&t);
+}
+
+static json_t *runs_json(struct fettle_run *const *v, size_t n)
+{
+	json_t *list = json_array();
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		const struct fettle_run *r = v[i];
+		const struct fettle_trial *best = best_of(r);
+
+		json_array_append_new(
+			list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s?, s:I, s:I, s:o, s:b}", "workspace",
+					r->workspace, "model", r->model, "started", r->started, "strategy",
+					r->strategy, "metric", r->metric, "stop", r->stop, "trials",
+					(json_int_t)r->n_trials, "best", (json_int_t)r->best, "accuracy",
+					number(best && !best->early ? best->accuracy : NAN), "met", r->met));
+	}
+	return list;
+}
+
+/* A workspace that cannot be read is named; the others are listed. */
+static int list_runs(struct fettle *f, bool json)
+{
+	struct fettle_run **runs;
+	char **paths = NULL;
+	size_t n_paths = 0, n = 0, i;
+	enum fettle_status st = fettle_workspaces(f, NULL, &paths, &n_paths);
+	int code = st ? library_error(f, st) : 0;
+
+	runs = calloc(n_paths + 1, sizeof(*runs));
+	if (!runs)
+		abort();
+	for (i = 0; i < n_paths; i++) {
+		st = fettle_history(f, paths[i], &runs[n]);
+		if (st)
+			code = library_error(f, st);
+		n += !st;
+		free(paths[i]);
+	}
+	qsort(runs, n, sizeof(*runs), by_start);
+	if (json)
+		print_json(runs_json(runs, n));
+	else if (n)
+		show_runs(runs, n);
+	else if (!code)
+		printf("no runs in fettle_workspace; 'fettle history WORKSPACE' shows one that is "
+		       "elsewhere\n");
+	for (i = 0; i < n; i++)
+		fettle_run_free(runs[i]);
+	free(runs);
+	free(paths);
+	return code;
 }
 
 static int run_history(int argc, char **argv)
@@ -103,11 +205,13 @@ static int run_history(int argc, char **argv)
 	n = args_read(&cmd_history, options, 1, NULL, argc, argv, rest);
 	if (n < 0)
 		return args_exit(n);
-	if (n != 1)
-		return usage_error(&cmd_history, "which workspace?");
+	if (n > 1)
+		return usage_error(&cmd_history, "one workspace at a time");
 	f = fettle_new();
-	st = fettle_history(f, rest[0], &r);
-	if (st)
+	st = n ? fettle_history(f, rest[0], &r) : FETTLE_OK;
+	if (!n)
+		code = list_runs(f, json);
+	else if (st)
 		code = library_error(f, st);
 	else if (json)
 		print_json(run_json(r));
@@ -123,7 +227,7 @@ static int run_recover(int argc, char **argv)
 	struct fettle_options o = FETTLE_OPTIONS_INIT;
 	size_t trial = 0;
 	const struct option options[] = {
-		{ "trial", "K", "which trial; 'fettle history' lists them", .number = &trial },
+		{ "trial", "K", "which trial; 'fettle history' lists them (the best)", .number = &trial },
 		{ "output", "FILE", "where to write its model", .text = &o.output, .letter = 'o' },
 		{ "model", "MODEL", "the fp32 model, if it is no longer where it was", .text = &o.model },
 	};
@@ -139,14 +243,16 @@ static int run_recover(int argc, char **argv)
 		return args_exit(n);
 	if (n != 1)
 		return usage_error(&cmd_recover, "which workspace?");
-	if (!trial || !o.output)
-		return usage_error(&cmd_recover, "give --trial K and -o OUT.onnx");
+	if (!o.output)
+		return usage_error(&cmd_recover, "where to, -o OUT.onnx?");
 	f = fettle_new();
 	st = fettle_recover(f, &o, rest[0], trial);
 	if (st)
 		code = library_error(f, st);
-	else
+	else if (trial)
 		printf("wrote %s: the model of trial %zu\n", o.output, trial);
+	else
+		printf("wrote %s: the model of the best trial\n", o.output);
 	fettle_free(f);
 	return code;
 }

@@ -17,4 +17,7 @@ char *qplan_to_json(const struct qplan *p, const struct op_list *ops, int64_t sa
 enum fettle_status qplan_from_json(struct qplan *out, int64_t *samples, const char *text, const char *where,
 				   const struct op_list *ops, struct err *err);
 
+/* Adds what the second plan has that the first has not, in words: "/fc/Gemm in fp32; cle on". In how many things. */
+size_t plan_changes(const char *before, const char *after, struct str *out);
+
 #endif

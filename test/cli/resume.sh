@@ -54,7 +54,7 @@ run="tune m.onnx --calib c.npz --eval e.npz --eval-samples 100 --threads 1 --max
 	"$fettle" $run --quiet >/dev/null
 	run="$run --resume"
 	refuses 'keep_fp32 is Gemm, was not set' $run --keep-fp32 Gemm
-	refuses 'capability is [0-9a-f]+, was not set' $run --capability caps.yaml
+	expect 2 'capability is [0-9a-f]+, was not set' $run --capability caps.yaml
 	refuses 'threads is 2, was 1' $run --threads 2
 	refuses 'no_early is yes, was not set' $run --no-early
 	refuses 'confidence is 0.9.*, was not set' $run --confidence 0.9
@@ -93,4 +93,25 @@ grep -q 'after 2 trials of 4' "$dir/out" && ok || bad "search: $(cat "$dir/out")
 expect 0 'this run is finished' resume s
 expect 0 'after 4 trials of 4 settings' resume s --max-trials 10
 expect 0 '"candidates"' resume s --json --quiet
+
+# all runs, what each trial changed, and the best one's model
+cd "$dir/elsewhere" || exit 1
+expect 0 'no runs in fettle_workspace' history
+expect 0 '^\[\]' history --json
+# shellcheck disable=SC2086
+for _ in 1 2; do
+	"$fettle" tune $m --calib $c --eval $e --eval-samples 100 --threads 1 --strategy random --tolerance 0 --max-trials 3 \
+		--no-early --quiet >/dev/null
+done
+mkdir fettle_workspace/empty && touch fettle_workspace/file
+expect 0 'fashion.onnx +random +3 +top1 0.* fettle_workspace/fashion-' history
+[ "$(grep -c 'not met' "$dir/out")" -eq 2 ] && ok || bad "not two runs: $(cat "$dir/out")"
+expect 0 '"workspace": "fettle_workspace/fashion-' history --json
+w=$(echo fettle_workspace/fashion-* | cut -d ' ' -f 1)
+expect 0 '"changed": "as trial [12], but .*(in fp32|activation|weight)' history "$w" --json
+expect 0 'as trial' history "$w"
+expect 0 'the model of the best trial' recover "$w" -o r.onnx
+cmp -s r.onnx "$w/best_model.onnx" && ok || bad "not the best trial's model"
+refuses 'where to, -o' recover "$w"
+refuses 'one workspace at a time' history a b
 finish

@@ -1,0 +1,159 @@
+/* What sets one plan apart from another, in words. */
+#include "space/plan_json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+enum { NAMES_SHOWN = 3, CHANGES_SHOWN = 3 }; /* the plan itself has the rest */
+
+/* Ops that changed alike: "a, b and 4 more" and "in fp32" */
+struct change {
+	char *what;
+	struct str names;
+	size_t n;
+};
+struct changes {
+	struct change *v;
+	size_t n, cap;
+};
+
+static void add_change(struct changes *list, const char *name, char *what)
+{
+	struct change *c = NULL;
+	size_t i;
+
+	for (i = 0; i < list->n && !c; i++)
+		if (strcmp(list->v[i].what, what) == 0)
+			c = &list->v[i];
+	if (c) {
+		free(what);
+	} else {
+		VEC_PUSH(list, ((struct change){ .what = what }));
+		c = &list->v[list->n - 1];
+	}
+	if (c->n++ < NAMES_SHOWN)
+		str_addf(&c->names, "%s%s", c->n > 1 ? ", " : "", name);
+}
+
+static char *value_text(const json_t *j)
+{
+	char *dumped, *out;
+
+	if (json_is_string(j))
+		return xstrdup(json_string_value(j));
+	if (json_is_boolean(j))
+		return xstrdup(json_is_true(j) ? "on" : "off");
+	if (json_is_object(j) && json_object_get(j, "algorithm"))
+		return xstrdup(json_string_value(json_object_get(j, "algorithm")));
+	dumped = json_dumps(j, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(6));
+	out = xstrdup(dumped ? dumped : "");
+	free(dumped);
+	return out;
+}
+
+/* "weight per_tensor mse": what one side of an op has that differs; words say it all, numbers need their name */
+static void side_changes(const char *side, json_t *before, json_t *after, struct str *out)
+{
+	struct str words = STR_INIT;
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(after, key, value)
+	{
+		char *text;
+
+		if (json_equal(value, json_object_get(before, key)))
+			continue;
+		text = value_text(value);
+		str_addf(&words, " %s%s%s", json_is_string(value) ? "" : key,
+			 json_is_string(value) ? "" : " ", text);
+		free(text);
+	}
+	if (words.n)
+		str_addf(out, "%s%s%s", out->n ? ", " : "", side, words.s);
+	str_release(&words);
+}
+
+static void op_changes(struct changes *list, const char *name, json_t *before, json_t *after)
+{
+	const char *was = json_string_value(json_object_get(before, "mode")),
+		   *mode = json_string_value(json_object_get(after, "mode"));
+	struct str text = STR_INIT;
+
+	if (!mode || json_equal(before, after))
+		return;
+	if (!was || strcmp(was, mode) != 0) {
+		str_addf(&text, "%s",
+			 strcmp(mode, "static") == 0 ? "in integers"
+			 : strcmp(mode, "fp32") == 0 ? "in fp32"
+						     : "in integers, dynamic");
+	} else {
+		side_changes("activation", json_object_get(before, "activation"),
+			     json_object_get(after, "activation"), &text);
+		side_changes("weight", json_object_get(before, "weight"), json_object_get(after, "weight"),
+			     &text);
+	}
+	if (text.n)
+		add_change(list, name, xstrdup(text.s));
+	str_release(&text);
+}
+
+static void print_changes(struct changes *list, struct str *out)
+{
+	size_t i, more = 0;
+
+	for (i = 0; i < list->n; i++) {
+		struct change *c = &list->v[i];
+
+		if (i >= CHANGES_SHOWN) {
+			more += c->n;
+		} else {
+			str_addf(out, "%s%s", out->n ? "; " : "", c->names.s);
+			if (c->n > NAMES_SHOWN)
+				str_addf(out, " and %zu more", c->n - NAMES_SHOWN);
+			str_addf(out, "%s %s", str_starts(c->what, "in ") ? "" : ":", c->what);
+		}
+		str_release(&c->names);
+		free(c->what);
+	}
+	if (more)
+		str_addf(out, "; %zu more op%s", more, more == 1 ? "" : "s");
+	VEC_RELEASE(list);
+}
+
+size_t plan_changes(const char *before_text, const char *after_text, struct str *out)
+{
+	json_t *before = json_loads(before_text, 0, NULL), *after = json_loads(after_text, 0, NULL), *value;
+	json_t *ops = json_object_get(before, "ops"), *recipes = json_object_get(before, "recipes");
+	struct changes list = { NULL, 0, 0 };
+	size_t n = 0, i;
+	const char *key;
+
+	json_object_foreach(json_object_get(after, "ops"), key, value)
+		op_changes(&list, key, json_object_get(ops, key), value);
+	for (i = 0; i < list.n; i++)
+		n += list.v[i].n;
+	print_changes(&list, out);
+	json_object_foreach(json_object_get(after, "recipes"), key, value)
+	{
+		char *text;
+
+		if (json_equal(value, json_object_get(recipes, key)))
+			continue;
+		text = value_text(value);
+		str_addf(out, "%s%s %s", out->n ? "; " : "", key, text);
+		free(text);
+		n++;
+	}
+	value = json_object_get(after, "samples");
+	if (value && !json_equal(value, json_object_get(before, "samples"))) {
+		str_addf(out, "%s%lld calibration samples", out->n ? "; " : "",
+			 (long long)json_integer_value(value));
+		n++;
+	}
+	json_decref(before);
+	json_decref(after);
+	return n;
+}
