@@ -344,7 +344,7 @@ enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options 
 	int64_t samples = 0;
 	enum fettle_status st;
 
-	st = request_begin(&r, f, in);
+	st = request_begin(&r, f, in, 0);
 	if (!st && !r.o.output)
 		st = fail(&f->err, FETTLE_INVALID, "cannot recover: need an output path");
 	if (!st)

@@ -168,7 +168,7 @@ enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options 
 	enum fettle_status st;
 	size_t k;
 
-	st = request_begin(&r, f, in);
+	st = request_begin(&r, f, in, CONFIG_INSPECT);
 	if (!st && !r.o.model)
 		st = fail(&f->err, FETTLE_INVALID, "cannot inspect: need a model");
 	if (!st)

@@ -60,7 +60,22 @@ struct feed_options request_eval_options(const struct request *r)
 	size_t iterations = r->c->evaluation.iterations > 0 ? (size_t)r->c->evaluation.iterations : 0;
 
 	return (struct feed_options){ .batch = batch,
-				      .limit = r->o.eval_samples ? r->o.eval_samples : iterations * batch };
+				      .limit = r->o.eval_samples ? r->o.eval_samples : iterations * batch,
+				      .whole = d->last_batch == LAST_BATCH_DISCARD ? batch : 0,
+				      .shuffle = d->shuffle,
+				      .seed = (uint64_t)r->c->tuning.random_seed };
+}
+
+struct feed_options request_calib_options(const struct request *r, size_t batch, size_t limit)
+{
+	const struct config_dataloader *d = &r->c->calibration.dataloader;
+
+	return (struct feed_options){ .batch = batch,
+				      .limit = limit,
+				      .whole =
+					      d->last_batch == LAST_BATCH_DISCARD ? (size_t)d->batch_size : 0,
+				      .shuffle = r->o.seed || d->shuffle,
+				      .seed = r->o.seed ? r->o.seed : (uint64_t)r->c->tuning.random_seed };
 }
 
 static enum fettle_status eval_on_data(struct fettle *f, const struct request *r, struct fettle_score *out)
@@ -114,7 +129,7 @@ enum fettle_status fettle_eval(struct fettle *f, const struct fettle_options *in
 	enum fettle_status st;
 
 	*out = (struct fettle_score){ .metric = "" };
-	st = request_begin(&r, f, in);
+	st = request_begin(&r, f, in, CONFIG_EVAL);
 	if (!st && (!r.o.model || !(request_has_data(&r, &r.c->evaluation.dataloader) || r.o.eval_cmd)))
 		st = fail(&f->err, FETTLE_INVALID,
 			  "cannot evaluate: need a model, and data or an evaluator command");
@@ -176,7 +191,7 @@ enum fettle_status fettle_bench(struct fettle *f, const struct fettle_options *i
 	size_t i;
 
 	memset(out, 0, n * sizeof(*out));
-	st = request_begin(&r, f, in);
+	st = request_begin(&r, f, in, CONFIG_BENCH);
 	so = (struct session_options){ .threads = r.threads };
 	for (i = 0; i < n && !st; i++) {
 		st = api_phase(f, "load");
@@ -233,7 +248,7 @@ enum fettle_status fettle_footprint(struct fettle *f, const struct fettle_option
 	struct session *s = NULL;
 	enum fettle_status st;
 
-	st = request_begin(&r, f, in);
+	st = request_begin(&r, f, in, 0);
 	if (!st && !r.o.model)
 		st = fail(&f->err, FETTLE_INVALID, "cannot measure memory: need a model");
 	if (!st)

@@ -73,7 +73,7 @@ enum fettle_status fettle_profile(struct fettle *f, const struct fettle_options 
 	struct request r;
 	enum fettle_status st;
 
-	st = request_begin(&r, f, in);
+	st = request_begin(&r, f, in, CONFIG_BENCH);
 	if (!st)
 		st = api_phase(f, "profile");
 	if (!st && !r.o.model)

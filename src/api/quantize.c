@@ -25,11 +25,9 @@ static enum fettle_status open_calibration(struct fettle *f, const struct reques
 					   struct source *data)
 {
 	struct session_options so = { .threads = 1, .level = OPT_NONE };
-	struct feed_options fo = { .batch = r->o.batch ? r->o.batch : CALIB_BATCH,
-				   .limit = r->samples ? r->samples
-						       : (size_t)r->c->calibration.sampling_size.v[0],
-				   .shuffle = r->o.seed || r->c->calibration.dataloader.shuffle,
-				   .seed = r->o.seed ? r->o.seed : (uint64_t)r->c->tuning.random_seed };
+	struct feed_options fo =
+		request_calib_options(r, r->o.batch ? r->o.batch : CALIB_BATCH,
+				      r->samples ? r->samples : (size_t)r->c->calibration.sampling_size.v[0]);
 	struct session *shape = NULL; /* only to ask what the inputs are */
 	enum fettle_status st;
 
@@ -105,7 +103,7 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 	enum fettle_status st;
 
 	*out = (struct fettle_quantized){ 0 };
-	st = request_begin(&r, f, in);
+	st = request_begin(&r, f, in, CONFIG_QUANTIZE);
 	if (!st && (!r.o.model || !r.o.output))
 		st = fail(&f->err, FETTLE_INVALID, "cannot quantize: need a model and an output path");
 	if (!st && r.c->recipes.include_auto_mp)

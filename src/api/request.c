@@ -234,11 +234,38 @@ static enum fettle_status check_output(const struct request *r, struct err *err)
 	return FETTLE_OK;
 }
 
-enum fettle_status request_begin(struct request *r, struct fettle *f, const struct fettle_options *in)
+static void tell(void *f, const char *text)
+{
+	api_note(f, text);
+}
+
+/* what the user has set and does nothing */
+static void note_unused(struct request *r, enum config_command command)
+{
+	const char *strategy = config_strategy(r->c);
+	const struct config_ints *sizes = &r->c->calibration.sampling_size;
+	size_t i;
+
+	for (i = 0; i < r->c->n_notes; i++)
+		api_note(r->f, r->c->notes[i].text);
+	if (!command)
+		return;
+	config_unused(r->c, command, own_strategy_find(r->f, strategy) ? "custom" : strategy, tell, r->f);
+	if (sizes->n > 1 && command & (CONFIG_SEARCH | CONFIG_QUANTIZE | CONFIG_SENSITIVITY)) {
+		char *text = xstrfmt(
+			"of %zu sampling sizes only the first, %lld, is used: only tune tries several",
+			sizes->n, (long long)sizes->v[0]);
+
+		api_note(r->f, text);
+		free(text);
+	}
+}
+
+enum fettle_status request_begin(struct request *r, struct fettle *f, const struct fettle_options *in,
+				 enum config_command command)
 {
 	enum fettle_status st;
 	char number[32];
-	size_t i;
 
 	*r = (struct request){ .f = f };
 	st = api_begin(f, in, &r->o);
@@ -260,8 +287,8 @@ enum fettle_status request_begin(struct request *r, struct fettle *f, const stru
 		r->threads = r->o.threads ? r->o.threads : r->c->evaluation.threads;
 	if (!st)
 		st = check_output(r, &f->err);
-	for (i = 0; !st && i < r->c->n_notes; i++)
-		api_note(f, r->c->notes[i].text);
+	if (!st)
+		note_unused(r, command);
 	return st;
 }
 
@@ -358,6 +385,35 @@ enum fettle_status request_fingerprint(const struct request *r, const struct con
 	return st;
 }
 
+/* model.inputs names what the model takes: a name that it does not have means another model */
+static enum fettle_status check_inputs(const struct config *c, const struct input_spec *specs, size_t n,
+				       struct err *err)
+{
+	const struct config_strings *names = &c->model.inputs;
+	const char **known = xcalloc(n + 1, sizeof(*known)), *near;
+	enum fettle_status st = FETTLE_OK;
+	size_t i, k;
+
+	for (k = 0; k < n; k++)
+		known[k] = specs[k].name;
+	for (i = 0; i < names->n && !st; i++) {
+		for (k = 0; k < n && strcmp(known[k], names->v[i]) != 0;)
+			k++;
+		if (k < n)
+			continue;
+		near = str_nearest(names->v[i], known, n);
+		st = config_fail(config_origin(c, names), FETTLE_INVALID, err,
+				 "cannot set model.inputs: the model has no input '%s'%s%s%s", names->v[i],
+				 near ? ", did you mean '" : ", it has ",
+				 near ? near
+				 : n  ? known[0]
+				      : "none",
+				 near ? "'?" : "");
+	}
+	free(known);
+	return st;
+}
+
 enum fettle_status request_source(struct source *s, const struct request *r,
 				  const struct config_dataloader *d, const char *what,
 				  const struct session *session, const struct feed_options *o,
@@ -368,10 +424,9 @@ enum fettle_status request_source(struct source *s, const struct request *r,
 	enum fettle_status st;
 
 	session_specs(session, specs);
-	if (!s->data)
+	st = check_inputs(r->c, specs, n, err);
+	if (!st && !s->data)
 		st = open_data(&s->data, r, d, what, image_channels(specs, n), err);
-	else
-		st = FETTLE_OK;
 	if (!st)
 		st = feed_open(&s->feed, s->data, specs, n, o, err);
 	free(specs);

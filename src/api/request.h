@@ -22,7 +22,8 @@ struct request {
 };
 
 /* Each call of the interface begins with this; request_release() ends it, also after a failure. */
-enum fettle_status request_begin(struct request *r, struct fettle *f, const struct fettle_options *in);
+enum fettle_status request_begin(struct request *r, struct fettle *f, const struct fettle_options *in,
+				 enum config_command command); /* 0: one that uses no setting */
 void request_release(struct request *r);
 
 /*
@@ -36,8 +37,9 @@ enum fettle_status request_source(struct source *s, const struct request *r,
 /* Which data that is, for a history to compare; "" when there is none. */
 enum fettle_status request_fingerprint(const struct request *r, const struct config_dataloader *d,
 				       char out[FINGERPRINT_LEN], struct err *err);
-/* How the evaluation data is read. */
+/* How the evaluation data is read; and the calibration data. */
 struct feed_options request_eval_options(const struct request *r);
+struct feed_options request_calib_options(const struct request *r, size_t batch, size_t limit);
 const char *default_metric(const struct feed *feed);
 /* Is there any? */
 bool request_has_data(const struct request *r, const struct config_dataloader *d);

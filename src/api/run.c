@@ -26,10 +26,7 @@ static enum fettle_status open_data(struct run *u, bool need_eval)
 	const struct config *c = u->r.c;
 	const struct config_dataloader *calib = &c->calibration.dataloader, *eval = &c->evaluation.dataloader;
 	bool evaluator = u->r.o.eval_cmd || u->r.o.evaluate;
-	struct feed_options fc = { .batch = CALIB_BATCH,
-				   .limit = most_samples(c),
-				   .shuffle = u->r.o.seed || calib->shuffle,
-				   .seed = (uint64_t)c->tuning.random_seed };
+	struct feed_options fc = request_calib_options(&u->r, CALIB_BATCH, most_samples(c));
 	struct feed_options fe = request_eval_options(&u->r), f1 = { .batch = 1, .limit = 1 };
 	enum fettle_status st;
 

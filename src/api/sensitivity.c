@@ -56,7 +56,7 @@ enum fettle_status fettle_sensitivity(struct fettle *f, const struct fettle_opti
 	enum fettle_status st;
 	size_t n = 0;
 
-	st = request_begin(&u.r, f, in);
+	st = request_begin(&u.r, f, in, CONFIG_SENSITIVITY);
 	if (!st && !u.r.o.model)
 		st = fail(&f->err, FETTLE_INVALID, "cannot rate ops: need a model");
 	if (!st)

@@ -85,9 +85,7 @@ static void on_trial(void *self, const struct trial *t)
 static enum fettle_status choose_strategy(struct tune_run *u)
 {
 	const struct config *c = u->base.r.c;
-	const char *name = c->tuning.quant_level == QUANT_LEVEL_0      ? "conservative"
-			   : c->tuning.quant_level == QUANT_LEVEL_AUTO ? "auto"
-								       : c->tuning.strategy;
+	const char *name = config_strategy(c);
 	const struct fettle *f = u->base.f;
 	VEC(const char *) names = { 0 };
 	const char *near;
@@ -136,9 +134,11 @@ static enum fettle_status set_objective(struct tune_run *u)
 	return FETTLE_OK;
 }
 
-static char *default_workspace(const char *model)
+/* by the name that the configuration gives the model, else by its file's */
+static char *default_workspace(const char *name, const char *model)
 {
-	const char *base = path_base(model), *dot = strrchr(base, '.');
+	const char *base = name && *name && !strchr(name, '/') ? name : path_base(model),
+		   *dot = base == name ? NULL : strrchr(base, '.');
 	char when[32];
 	time_t t = time(NULL);
 	struct tm tm;
@@ -599,20 +599,50 @@ static enum fettle_status check_loss(struct tune_run *u)
 	for (i = 0; name && i < ARRAY_LEN(losses); i++)
 		if (strcmp(name, losses[i]) == 0)
 			u->base.lab.o.hawq_loss = name;
+	if (name && strcmp(name, "cross_entropy") == 0 && u->base.eval.feed &&
+	    !feed_has_labels(u->base.eval.feed))
+		return config_fail(config_origin(c, &c->tuning.hawq_v2_loss), FETTLE_INVALID, &u->base.f->err,
+				   "cannot set hawq_v2_loss: cross_entropy, but the evaluation data has no "
+				   "labels; need mse");
 	if (!name || u->base.lab.o.hawq_loss)
 		return FETTLE_OK;
 	return config_fail(config_origin(c, &c->tuning.hawq_v2_loss), FETTLE_INVALID, &u->base.f->err,
 			   "unknown hawq_v2_loss '%s', need cross_entropy or mse", name);
 }
 
+/* tuning.workspace.resume: the workspace to go on with, or a file in it */
+static enum fettle_status resume_from(struct tune_run *u, const char **given)
+{
+	const struct config *c = u->base.r.c;
+	const char *from = c->tuning.resume;
+	char *folder;
+
+	if (!from)
+		return FETTLE_OK;
+	folder = path_is_dir(from) ? xstrdup(from) : xstrfmt("%.*s", (int)(path_base(from) - from), from);
+	from = arena_strdup(&u->out->arena, *folder ? folder : ".");
+	free(folder);
+	if (*given && !path_same(*given, from))
+		return config_fail(config_origin(c, &c->tuning.resume), FETTLE_INVALID, &u->base.f->err,
+				   "cannot resume %s: the workspace is %s, need one of them", from, *given);
+	*given = from;
+	u->base.r.o.resume = true;
+	return FETTLE_OK;
+}
+
 static enum fettle_status choose_workspace(struct tune_run *u)
 {
 	const struct fettle_options *o = &u->base.r.o;
 	const char *given = o->workspace ? o->workspace : u->base.r.c->tuning.workspace;
+	enum fettle_status st = resume_from(u, &given);
 
+	if (st)
+		return st;
 	if (!given && o->resume)
 		return fail(&u->base.f->err, FETTLE_INVALID, "cannot resume: say which run, --workspace DIR");
-	u->base.workspace = given ? xstrdup(given) : default_workspace(u->base.r.temp ? "model" : o->model);
+	u->base.workspace =
+		given ? xstrdup(given)
+		      : default_workspace(u->base.r.c->model.name, u->base.r.temp ? "model" : o->model);
 	u->output = o->output ? xstrdup(o->output) : xstrfmt("%s/best_model.onnx", u->base.workspace);
 	return FETTLE_OK;
 }
@@ -652,8 +682,6 @@ static void note_unused(struct tune_run *u)
 {
 	struct run *b = &u->base;
 
-	if (!u->as && auto_search_has_space(b->r.c))
-		api_note(b->f, "search_space has no effect: 'fettle search' is for that");
 	if (!b->r.o.eval_cmd && !b->r.o.evaluate)
 		return;
 	if (b->r.c->evaluation.metric)
@@ -696,7 +724,7 @@ enum fettle_status tune_run(struct tune_run *u, const struct fettle_options *in,
 	enum fettle_status st;
 
 	u->out = xcalloc(1, sizeof(*u->out));
-	st = request_begin(&u->base.r, f, in);
+	st = request_begin(&u->base.r, f, in, u->as ? CONFIG_SEARCH : CONFIG_TUNE);
 	if (!st && u->as)
 		st = auto_search_begin(u);
 	if (!st)
@@ -741,7 +769,7 @@ enum fettle_status fettle_print_config(struct fettle *f, const struct fettle_opt
 	struct request r;
 	enum fettle_status st;
 
-	st = request_begin(&r, f, in);
+	st = request_begin(&r, f, in, 0);
 	if (!st) {
 		config_print(r.c, &out);
 		*text = out.s ? out.s : xstrdup("");

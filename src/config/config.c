@@ -71,6 +71,13 @@ const struct config_origin *config_origin(const struct config *c, const void *fi
 	return NULL;
 }
 
+const char *config_strategy(const struct config *c)
+{
+	return c->tuning.quant_level == QUANT_LEVEL_0      ? "conservative"
+	       : c->tuning.quant_level == QUANT_LEVEL_AUTO ? "auto"
+							   : c->tuning.strategy;
+}
+
 bool config_is_set(const struct config *c, const void *field)
 {
 	const struct config_origin *at = config_origin(c, field);

@@ -289,6 +289,25 @@ bool config_is_set(const struct config *c, const void *field);
 enum fettle_status config_fail(const struct config_origin *at, enum fettle_status st, struct err *err,
 			       const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
+/* The strategy that quant_level and the name amount to. */
+const char *config_strategy(const struct config *c);
+
+/* The commands that read a configuration, as bits. */
+enum config_command {
+	CONFIG_TUNE = 1,
+	CONFIG_SEARCH = 2,
+	CONFIG_QUANTIZE = 4,
+	CONFIG_EVAL = 8,
+	CONFIG_BENCH = 16,
+	CONFIG_INSPECT = 32,
+	CONFIG_SENSITIVITY = 64,
+	CONFIG_COMMANDS = 127,
+};
+/* Tells `note` which of the user's settings do nothing in this command with this strategy, and why. `strategy` is "custom" where
+ * the caller has registered it. */
+void config_unused(const struct config *c, enum config_command command, const char *strategy,
+		   void (*note)(void *self, const char *text), void *self);
+
 /* The configuration in force as YAML, which loads to the same again, with the origin of every line:
  * `# default`, `# conf.yaml:12`, `# --timeout`. Secrets are left out. Notes follow as comments. When it is
  * loaded again, everything in it counts as set. */

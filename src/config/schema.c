@@ -10,6 +10,13 @@
 		name, value, NULL                                                                            \
 	}
 #define WORDS(table) .words = (table)
+#define USED(commands) .used = (commands)
+/* what makes plans; what runs them; what also times or scores them */
+#define PLANS (CONFIG_TUNE | CONFIG_SEARCH | CONFIG_QUANTIZE | CONFIG_INSPECT | CONFIG_SENSITIVITY)
+#define TRIES (CONFIG_TUNE | CONFIG_SEARCH | CONFIG_SENSITIVITY)
+#define SCORES (TRIES | CONFIG_EVAL)
+#define NOT_BENCH .used = CONFIG_COMMANDS & ~CONFIG_BENCH
+#define SEARCHES (CONFIG_TUNE | CONFIG_SEARCH)
 #define END                                                                                                  \
 	{                                                                                                    \
 		.name = NULL                                                                                 \
@@ -139,11 +146,12 @@ static const struct word directions[] = {
 };
 
 static const struct key model_keys[] = {
-	{ "name", KEY_TEXT, AT(model.name), .incidental = true },
+	{ "name", KEY_TEXT, AT(model.name), USED(SEARCHES), .incidental = true },
 	/* what it implies is in the identity */
-	{ "framework", KEY_WORD, AT(model.framework), WORDS(frameworks), .incidental = true },
-	{ "inputs", KEY_TEXTS, AT(model.inputs), .empty = true },
-	{ "outputs", KEY_TEXTS, AT(model.outputs), .empty = true },
+	{ "framework", KEY_WORD, AT(model.framework), WORDS(frameworks), USED(PLANS), .incidental = true },
+	{ "inputs", KEY_TEXTS, AT(model.inputs), .empty = true,
+	  USED(SCORES | CONFIG_QUANTIZE | CONFIG_BENCH) },
+	{ "outputs", KEY_TEXTS, AT(model.outputs), .empty = true, USED(SCORES) },
 	END,
 };
 
@@ -204,7 +212,8 @@ static const struct key recipe_keys[] = {
 	{ "dedicated_qdq_pair", KEY_BOOL, AT(recipes.dedicated_qdq_pair), .open = true },
 	{ "optypes_to_exclude_output_quant", KEY_TEXTS, AT(recipes.optypes_to_exclude_output_quant),
 	  .empty = true },
-	{ "graph_optimization_level", KEY_WORD, AT(recipes.graph_optimization_level), WORDS(graph_levels) },
+	{ "graph_optimization_level", KEY_WORD, AT(recipes.graph_optimization_level), WORDS(graph_levels),
+	  USED(TRIES) },
 	{ "cle", KEY_BOOL, AT(recipes.cle), .open = true },
 	{ "include_cle", KEY_BOOL, AT(recipes.cle), .alias = true },
 	{ "include_sq", KEY_BOOL, AT(recipes.smooth_quant), .alias = true },
@@ -218,9 +227,9 @@ static const struct key recipe_keys[] = {
 };
 
 static const struct key dataloader_keys[] = {
-	{ "batch_size", KEY_INT, IN(config_dataloader, batch_size), LIMITS(1, 1 << 20) },
-	{ "last_batch", KEY_WORD, IN(config_dataloader, last_batch), WORDS(last_batches) },
-	{ "shuffle", KEY_BOOL, IN(config_dataloader, shuffle) },
+	{ "batch_size", KEY_INT, IN(config_dataloader, batch_size), LIMITS(1, 1 << 20), NOT_BENCH },
+	{ "last_batch", KEY_WORD, IN(config_dataloader, last_batch), WORDS(last_batches), NOT_BENCH },
+	{ "shuffle", KEY_BOOL, IN(config_dataloader, shuffle), NOT_BENCH },
 	{ "dataset", KEY_CUSTOM, IN(config_dataloader, dataset), .custom = &custom_dataset },
 	{ "transform", KEY_CUSTOM, IN(config_dataloader, transforms), .custom = &custom_transforms },
 	{ "filter", KEY_REFUSED, .why = "filters are not supported, filter the data beforehand" },
@@ -233,7 +242,8 @@ static const struct key dataloader_keys[] = {
 static const struct key calibration_keys[] = {
 	{ "sampling_size", KEY_INTS, AT(calibration.sampling_size), LIMITS(1, 1 << 30) },
 	{ "iterations", KEY_INT, AT(calibration.iterations), LIMITS(0, 1 << 20) },
-	{ "dataloader", KEY_MAP, AT(calibration.dataloader), .keys = dataloader_keys },
+	{ "dataloader", KEY_MAP, AT(calibration.dataloader), .keys = dataloader_keys,
+	  USED(TRIES | CONFIG_QUANTIZE) },
 	END,
 };
 
@@ -252,7 +262,7 @@ const struct key constraint_keys[] = {
 
 static const struct key quantization_keys[] = {
 	{ "approach", KEY_WORD, AT(quantization.approach), WORDS(approaches) },
-	{ "quant_format", KEY_WORD, AT(quantization.format), WORDS(formats) },
+	{ "quant_format", KEY_WORD, AT(quantization.format), WORDS(formats), USED(TRIES | CONFIG_QUANTIZE) },
 	{ "recipes", KEY_MAP, .keys = recipe_keys },
 	{ "calibration", KEY_MAP, .keys = calibration_keys },
 	{ "model_wise", KEY_MAP, AT(quantization.model_wise), .keys = constraint_keys },
@@ -272,7 +282,8 @@ static const struct key quantization_keys[] = {
 };
 
 static const struct key accuracy_configs_keys[] = {
-	{ "intra_num_of_threads", KEY_INT, AT(evaluation.threads), LIMITS(0, 4096) },
+	{ "intra_num_of_threads", KEY_INT, AT(evaluation.threads), LIMITS(0, 4096),
+	  USED(SCORES | CONFIG_QUANTIZE | CONFIG_BENCH) },
 	{ "inter_num_of_threads", KEY_UNUSED, .why = "only intra_num_of_threads is used" },
 	{ "cores_per_instance", KEY_UNUSED, .why = "only intra_num_of_threads is used" },
 	{ "num_of_instance", KEY_UNUSED, .why = "only intra_num_of_threads is used" },
@@ -280,9 +291,10 @@ static const struct key accuracy_configs_keys[] = {
 	END,
 };
 static const struct key accuracy_keys[] = {
-	{ "metric", KEY_CUSTOM, AT(evaluation.metric), .custom = &custom_metric },
-	{ "iteration", KEY_INT, AT(evaluation.iterations), LIMITS(-1, 1 << 30) },
-	{ "dataloader", KEY_MAP, AT(evaluation.dataloader), .keys = dataloader_keys },
+	{ "metric", KEY_CUSTOM, AT(evaluation.metric), .custom = &custom_metric, USED(SCORES) },
+	{ "iteration", KEY_INT, AT(evaluation.iterations), LIMITS(-1, 1 << 30), USED(SCORES) },
+	{ "dataloader", KEY_MAP, AT(evaluation.dataloader), .keys = dataloader_keys,
+	  USED(SCORES | CONFIG_BENCH) },
 	{ "configs", KEY_MAP, .keys = accuracy_configs_keys },
 	{ "multi_metrics", KEY_REFUSED, .why = "several metrics are not supported, name one under 'metric'" },
 	{ "postprocess", KEY_REFUSED, .why = "postprocessing is not supported, it belongs into the model" },
@@ -295,18 +307,21 @@ static const struct key evaluation_keys[] = {
 };
 
 /* The options of all strategies; they stand beside the name or under strategy_kwargs. */
+#define RANKING .strategies = "auto fettle conservative basic mse mse_v2 hawq_v2 custom"
+#define SIGOPT .strategies = "sigopt"
+#define TPE .strategies = "tpe"
 #define STRATEGY_OPTIONS                                                                                     \
-	{ "confidence_batches", KEY_INT, AT(tuning.confidence_batches), LIMITS(1, 1 << 20) },                \
-		{ "hawq_v2_loss", KEY_TEXT, AT(tuning.hawq_v2_loss) },                                       \
-		{ "sigopt_api_token", KEY_TEXT, AT(tuning.sigopt_api_token), .secret = true,                 \
-		  .incidental = true },                                                                      \
-		{ "sigopt_project_id", KEY_TEXT, AT(tuning.sigopt_project_id) },                             \
-		{ "sigopt_experiment_name", KEY_TEXT, AT(tuning.sigopt_experiment_name) },                   \
-		{ "sigopt_url", KEY_TEXT, AT(tuning.sigopt_url) },                                           \
-		{ "n_startup_trials", KEY_INT, AT(tuning.n_startup_trials), LIMITS(1, 1 << 20) },            \
-		{ "n_ei_candidates", KEY_INT, AT(tuning.n_ei_candidates), LIMITS(1, 1 << 20) },              \
-		{ "gamma", KEY_NUMBER, AT(tuning.gamma), LIMITS(0, 1) },                                     \
-		{ "prior_weight", KEY_NUMBER, AT(tuning.prior_weight), LIMITS(0, 1e6) },                     \
+	{ "confidence_batches", KEY_INT, AT(tuning.confidence_batches), LIMITS(1, 1 << 20), RANKING },       \
+		{ "hawq_v2_loss", KEY_TEXT, AT(tuning.hawq_v2_loss), .strategies = "hawq_v2 custom" },       \
+		{ "sigopt_api_token", KEY_TEXT,           AT(tuning.sigopt_api_token),                       \
+		  .secret = true,     .incidental = true, SIGOPT },                                          \
+		{ "sigopt_project_id", KEY_TEXT, AT(tuning.sigopt_project_id), SIGOPT },                     \
+		{ "sigopt_experiment_name", KEY_TEXT, AT(tuning.sigopt_experiment_name), SIGOPT },           \
+		{ "sigopt_url", KEY_TEXT, AT(tuning.sigopt_url), SIGOPT },                                   \
+		{ "n_startup_trials", KEY_INT, AT(tuning.n_startup_trials), LIMITS(1, 1 << 20), TPE },       \
+		{ "n_ei_candidates", KEY_INT, AT(tuning.n_ei_candidates), LIMITS(1, 1 << 20), TPE },         \
+		{ "gamma", KEY_NUMBER, AT(tuning.gamma), LIMITS(0, 1), TPE },                                \
+		{ "prior_weight", KEY_NUMBER, AT(tuning.prior_weight), LIMITS(0, 1e6), TPE },                \
 		{ "accuracy_weight", KEY_UNUSED, .why = "the accuracy is a constraint" },                    \
 	{                                                                                                    \
 		"latency_weight", KEY_UNUSED, .why = "the accuracy is a constraint"                          \
@@ -343,13 +358,15 @@ static const struct key objectives_keys[] = {
 };
 
 #define EXIT_POLICY                                                                                          \
-	{ "timeout", KEY_NUMBER, AT(tuning.timeout), LIMITS(0, 1e9), .duration = true, .incidental = true }, \
+	{ "timeout",        KEY_NUMBER,        AT(tuning.timeout), LIMITS(0, 1e9),                           \
+	  .duration = true, USED(CONFIG_TUNE), .incidental = true },                                         \
 	{                                                                                                    \
-		"max_trials", KEY_INT, AT(tuning.max_trials), LIMITS(0, 1e9), .incidental = true             \
+		"max_trials", KEY_INT, AT(tuning.max_trials), LIMITS(0, 1e9), USED(CONFIG_TUNE),             \
+			.incidental = true                                                                   \
 	}
 static const struct key exit_keys[] = {
 	EXIT_POLICY,
-	{ "performance_only", KEY_BOOL, AT(tuning.performance_only) },
+	{ "performance_only", KEY_BOOL, AT(tuning.performance_only), USED(SEARCHES) },
 	END,
 };
 static const struct key tuning_criterion_keys[] = {
@@ -367,18 +384,19 @@ static const struct key workspace_keys[] = {
 };
 
 static const struct key tuning_keys[] = {
-	{ "quant_level", KEY_WORD, AT(tuning.quant_level), WORDS(quant_levels) },
-	{ "strategy", KEY_MAP, .keys = strategy_keys, .whole = "name" },
+	{ "quant_level", KEY_WORD, AT(tuning.quant_level), WORDS(quant_levels), USED(CONFIG_TUNE) },
+	{ "strategy", KEY_MAP, .keys = strategy_keys, .whole = "name", USED(CONFIG_TUNE) },
 	{ "strategy_kwargs", KEY_MAP, .keys = strategy_kwargs_keys, .alias = true },
-	{ "accuracy_criterion", KEY_MAP, .keys = criterion_keys },
-	{ "objective", KEY_WORD, AT(tuning.objective), WORDS(objectives) },
-	{ "multi_objectives", KEY_MAP, .keys = objectives_keys },
+	{ "accuracy_criterion", KEY_MAP, .keys = criterion_keys, USED(SEARCHES) },
+	{ "objective", KEY_WORD, AT(tuning.objective), WORDS(objectives), USED(SEARCHES) },
+	{ "multi_objectives", KEY_MAP, .keys = objectives_keys, USED(SEARCHES) },
 	{ "exit_policy", KEY_MAP, .keys = exit_keys },
 	{ "tuning_criterion", KEY_MAP, .keys = tuning_criterion_keys, .alias = true },
-	{ "random_seed", KEY_INT64, AT(tuning.random_seed), LIMITS(0, 9007199254740992.) },
-	{ "tensorboard", KEY_BOOL, AT(tuning.tensorboard), .incidental = true },
-	{ "workspace", KEY_MAP, .keys = workspace_keys, .whole = "path" },
-	{ "diagnosis", KEY_UNUSED, .why = "every run keeps what 'fettle report' needs" },
+	{ "random_seed", KEY_INT64, AT(tuning.random_seed), LIMITS(0, 9007199254740992.),
+	  USED(SCORES | CONFIG_QUANTIZE) },
+	{ "tensorboard", KEY_BOOL, AT(tuning.tensorboard), .incidental = true, USED(SEARCHES) },
+	{ "workspace", KEY_MAP, .keys = workspace_keys, .whole = "path", USED(SEARCHES) },
+	{ "diagnosis", KEY_UNUSED, .why = "every run keeps its trials, 'fettle history' shows them" },
 	END,
 };
 
@@ -485,13 +503,13 @@ const struct key config_keys[] = {
 	{ "version", KEY_UNUSED, .why = "all versions are read alike" },
 	{ "model", KEY_MAP, .keys = model_keys },
 	{ "device", KEY_WORD, AT(device), WORDS(devices) },
-	{ "quantization", KEY_MAP, .keys = quantization_keys },
+	{ "quantization", KEY_MAP, .keys = quantization_keys, USED(PLANS) },
 	{ "evaluation", KEY_MAP, .keys = evaluation_keys },
 	{ "tuning", KEY_MAP, .keys = tuning_keys },
 	{ "quant_level", KEY_WORD, AT(tuning.quant_level), WORDS(quant_levels), .alias = true },
 	{ "accuracy_criterion", KEY_MAP, .keys = criterion_keys, .alias = true },
 	{ "tuning_criterion", KEY_MAP, .keys = tuning_criterion_keys, .alias = true },
-	{ "auto_search", KEY_MAP, .keys = search_keys },
+	{ "auto_search", KEY_MAP, .keys = search_keys, USED(CONFIG_SEARCH) },
 	SEARCH_KEYS(true),
 	OTHER_JOB("pruning"),
 	OTHER_JOB("distillation"),

@@ -60,9 +60,11 @@ struct key {
 	/* Every setting decides what a run finds, and is part of config_identity(), but for those that are ... */
 	bool incidental; /* ... limits, places and names: another value is fine when a run is resumed */
 	bool open;       /* unless it is set, the search or the metric chooses: that it was set decides too */
-	const char *why; /* it does nothing, or is refused */
-	const char *whole; /* of a map: a scalar in its place is the value of this key */
-	size_t also;       /* of an alias: this int is set too, to also_value; 0: none */
+	unsigned used;   /* CONFIG_*: the commands in which it has an effect; 0: as the map it is in */
+	const char *strategies; /* that read it, in one text; NULL: it is not about the strategy */
+	const char *why;        /* it does nothing, or is refused */
+	const char *whole;      /* of a map: a scalar in its place is the value of this key */
+	size_t also;            /* of an alias: this int is set too, to also_value; 0: none */
 	int also_value;
 	const struct word *words;
 	const struct key *keys;
@@ -73,6 +75,10 @@ extern const struct key config_keys[];     /* base: struct config */
 extern const struct key constraint_keys[]; /* base: struct config_constraint */
 extern const struct custom custom_dataset, custom_transforms, custom_metric, custom_alpha, custom_constraints,
 	custom_pairs, custom_alphas;
+
+/* Calls `visit` for every key that holds a value, by its printed name, with the commands that use it. */
+void config_each(const struct config *c,
+		 void (*visit)(void *self, const char *path, const struct key *k, unsigned used), void *self);
 
 void config_defaults(struct config *c, struct arena *arena);
 

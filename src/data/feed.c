@@ -196,6 +196,12 @@ static enum fettle_status choose_samples(struct feed *f, const struct feed_optio
 	size_t i;
 
 	f->n = opt->limit && opt->limit < f->d->n ? opt->limit : f->d->n;
+	if (opt->whole > f->n)
+		return fail(err, FETTLE_INVALID,
+			    "cannot discard the last batch: %zu samples, need a whole batch of %zu", f->n,
+			    opt->whole);
+	if (opt->whole)
+		f->n -= f->n % opt->whole;
 	if (!opt->shuffle)
 		return FETTLE_OK;
 	st = mem_try(&f->order, f->d->n, sizeof(*f->order), "an order of samples", err);

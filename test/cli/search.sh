@@ -275,5 +275,5 @@ grep -q 'it was interrupted' "$dir/out" && [ -s "$dir/int/best_model.onnx" ] && 
 
 # the example, and what a search makes of tune's command
 expect 0 'Found .top1 at least' search $m -c $ex/search.yaml --calib $c --eval $e --eval-samples 300 --threads 1 --workspace "$dir/example"
-expect 0 'search_space has no effect' tune $m -c "$space" $data --max-trials 1 --tolerance 0.9 --workspace "$dir/tune"
+expect 0 'no effect in tune: search_space' tune $m -c "$space" $data --max-trials 1 --tolerance 0.9 --workspace "$dir/tune"
 finish
