@@ -24,12 +24,12 @@ expect() {
 	fi
 }
 
-# refuses PATTERN ARGS...: exit 2 with a one-line error that matches
+# refuses PATTERN ARGS...: exit 2 with a one-line error that matches; notes may come before it
 refuses() {
 	pattern=$1
 	shift
 	expect 2 "$pattern" "$@"
-	[ "$(wc -l <"$dir/out")" -eq 1 ] || bad "fettle $*: not one line: $(head -c 300 "$dir/out")"
+	[ "$(grep -vc "^note: " "$dir/out")" -eq 1 ] || bad "fettle $*: not one line: $(head -c 300 "$dir/out")"
 }
 
 # json FIELD FILE: a number or string of a flat JSON

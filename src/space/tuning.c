@@ -173,6 +173,7 @@ static size_t list_choices(const struct op *op, const struct op_mask *m, const s
 	bool has_weight = op->rule->weight >= 0;
 
 	weights[0] = d->weight;
+	weights[0].narrow = false; /* of an op that has none */
 	if (has_weight)
 		n_weights = list_weights(op, m, d, weights);
 	if (op->rule->kind == OP_TABLE) { /* its rows have one scale, and no activation is calibrated */

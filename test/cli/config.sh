@@ -79,7 +79,7 @@ here=$PWD
 is "$images == $(json value "$dir/out")" "accuracy from another folder"
 # flags go before the YAML
 expect 0 'on 50 samples' eval $m -c "$conf" --data "$dir/data/calib" --samples 50
-expect 2 'Transpose|shape' eval $m -c "$conf" --data $e # the YAML says how images become inputs, and this is no image
+refuses 'Transpose|shape' eval $m -c "$conf" --data $e # the YAML says how images become inputs, and this is no image
 expect 0 'calibrated on 20 samples' quantize $m -c "$conf" --samples 20 -o "$dir/q.onnx"
 
 # a plan's own number of samples is what it is applied with
@@ -113,6 +113,8 @@ wrong "toppk.*did you mean" 'evaluation:' '  accuracy:' '    metric: {toppk: 1}'
 wrong "pruning.*not supported" 'pruning: {}'
 refuses "conf/none.yaml" eval $m -c "$dir/conf/none.yaml"
 
+# ops without weights have settings on every CPU, also where weights get 7 bits
+expect 0 '^/Add +Add +9  static: ' inspect $m --space
 # constraints: int8 or fp32 as the documents' example has it, on the ops of this model
 yaml <<'END'
 quantization:
