@@ -18,6 +18,9 @@ works() {
 }
 check() { what=$1; shift; if "$@" >"$dir/out" 2>&1; then ok; else bad "$what: $(tail -c 300 "$dir/out")"; fi; }
 
+version=$(sed -n 's/^#define FETTLE_VERSION "\(.*\)"/\1/p' include/fettle.h)
+check "one version everywhere" sh -c "grep -q '^fettle ($version)' debian/changelog && grep -q '^Version: $version$' '$build/fettle.pc'"
+
 # without a build there is nothing to install, and nothing is fetched or configured
 env -u HOME make install BUILD="$dir/none" PREFIX="$dir/empty" >"$dir/out" 2>&1 && bad "installed without a build"
 grep -q "nothing is built in $dir/none, run 'make' first" "$dir/out" && ok || bad "no build: $(cat "$dir/out")"
