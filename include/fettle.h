@@ -125,7 +125,7 @@ struct fettle_options {
 	uint64_t seed;        /* of the choice of calibration samples; 0: the first ones */
 
 	const char *metric;    /* top1, top5, topk:K, f1, mse, …; NULL: top1 with labels, else cosine */
-	const char *eval_cmd;  /* any program instead: "cmd {model}" prints a number */
+	const char *eval_cmd;  /* any program instead: "cmd {model}" prints one number, or JSON */
 	const char *reference; /* model whose outputs stand in for labels */
 
 	const char *approach;   /* static (default), dynamic, auto */
@@ -170,6 +170,9 @@ struct fettle_options {
 
 	const char *const *recipes; /* "NAME", "NAME=off", "smooth_quant=0.6"; see fettle_recipe() */
 	size_t n_recipes;
+
+	const char
+		*eval_server; /* a program that stays: a model's path per line in, its score per line out */
 };
 #define FETTLE_OPTIONS_INIT                                                                                  \
 	{                                                                                                    \
@@ -311,6 +314,9 @@ struct fettle_tuned {
 	const char *recipes; /* of the best, as far as they are not as by default: "cle, finetune=gram" */
 	bool is_search;      /* of fettle_auto_search() */
 	const char *model;   /* the fp32 model's path */
+	/* by how much two evaluations of the fp32 model differed; NaN where it was evaluated only once, for fettle's own
+	 * metrics do not differ */
+	double noise;
 };
 FETTLE_API enum fettle_status fettle_tune(struct fettle *f, const struct fettle_options *o,
 					  struct fettle_tuned **out);
@@ -384,6 +390,8 @@ FETTLE_API enum fettle_status fettle_recover(struct fettle *f, const struct fett
 					     const char *workspace, size_t trial);
 /* Remarks on the last call: settings without effect and the like. NULL past the end. */
 FETTLE_API const char *fettle_note(const struct fettle *f, size_t i);
+/* What casts doubt on its result. NULL past the end. */
+FETTLE_API const char *fettle_warning(const struct fettle *f, size_t i);
 
 /* Where a model's time goes, by op type, from the runtime's own profile. */
 struct fettle_profile_row {

@@ -24,12 +24,12 @@ expect() {
 	fi
 }
 
-# refuses PATTERN ARGS...: exit 2 with a one-line error that matches; notes may come before it
+# refuses PATTERN ARGS...: exit 2 with a one-line error that matches; what was said of the data and settings before does not count
 refuses() {
 	pattern=$1
 	shift
 	expect 2 "$pattern" "$@"
-	[ "$(grep -vc "^note: " "$dir/out")" -eq 1 ] || bad "fettle $*: not one line: $(head -c 300 "$dir/out")"
+	[ "$(grep -Evc '^(note|warning|scoring|[a-z]+ data): ' "$dir/out")" -eq 1 ] || bad "fettle $*: not one line: $(head -c 300 "$dir/out")"
 }
 
 # json FIELD FILE: a number or string of a flat JSON

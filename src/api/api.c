@@ -1,3 +1,5 @@
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +16,8 @@ static void clear_answers(struct fettle *f)
 {
 	while (f->notes.n)
 		free(f->notes.v[--f->notes.n]);
+	while (f->warnings.n)
+		free(f->warnings.v[--f->warnings.n]);
 	while (f->finetuned.n)
 		free((char *)f->finetuned.v[--f->finetuned.n].name);
 	while (f->fp32_ops.n) {
@@ -38,6 +42,11 @@ const char *fettle_note(const struct fettle *f, size_t i)
 	return i < f->notes.n ? f->notes.v[i] : NULL;
 }
 
+const char *fettle_warning(const struct fettle *f, size_t i)
+{
+	return i < f->warnings.n ? f->warnings.v[i] : NULL;
+}
+
 void api_note(struct fettle *f, const char *text)
 {
 	size_t i;
@@ -59,6 +68,18 @@ enum fettle_status api_subject(struct fettle *f, const char *path, struct subjec
 	return st;
 }
 
+void api_warn(struct fettle *f, const char *fmt, ...)
+{
+	char *text;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		abort();
+	va_end(ap);
+	VEC_PUSH(&f->warnings, text);
+}
+
 void fettle_on_trial(struct fettle *f, fettle_on_trial_fn call, void *self)
 {
 	f->on_trial = call;
@@ -72,6 +93,7 @@ void fettle_free(struct fettle *f)
 	runtime_free(f->rt);
 	clear_answers(f);
 	free(f->notes.v);
+	free(f->warnings.v);
 	free(f->finetuned.v);
 	free(f->fp32_ops.v);
 	own_release(f);

@@ -19,7 +19,7 @@ struct fettle {
 	const char *phase;
 	fettle_on_trial_fn on_trial;
 	void *on_trial_self;
-	VEC(char *) notes;
+	VEC(char *) notes, warnings;
 	VEC(struct fettle_finetuned) finetuned; /* names are its own */
 	VEC(struct fettle_fp32_op) fp32_ops;    /* likewise */
 	VEC(struct own_strategy *) strategies; /* registered by the caller or a plug-in, as are those below */
@@ -35,6 +35,7 @@ enum fettle_status api_phase(struct fettle *f, const char *phase);
 void api_note(struct fettle *f, const char *text); /* once, however often it is said */
 /* Opens the model at `path`, and notes what had to be done to it. */
 enum fettle_status api_subject(struct fettle *f, const char *path, struct subject **out);
+void api_warn(struct fettle *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 bool api_progress(void *f, size_t done, size_t total); /* a progress_fn */
 
 /* DATA opened and bound to a session's inputs. */

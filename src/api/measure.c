@@ -27,19 +27,25 @@ static enum fettle_status open_model(struct session **out, struct fettle *f, con
 	return st ? st : session_open(out, f->rt, path, so, &f->err);
 }
 
-static enum fettle_status eval_by_command(struct fettle *f, const struct fettle_options *o,
-					  struct fettle_score *out)
+static enum fettle_status eval_by_program(struct fettle *f, const struct request *r, struct fettle_score *out)
 {
 	double start = clock_now();
+	struct server *server = NULL;
 	enum fettle_status st;
 
 	st = api_phase(f, "evaluate");
 	if (!st)
-		st = check_model(o->model, &f->err);
-	if (!st)
-		st = evaluate_command(o->eval_cmd, o->model, api_progress, f, &out->value, &f->err);
-	snprintf(out->metric, sizeof(out->metric), "eval-cmd");
-	out->higher_is_better = true;
+		st = check_model(r->o.model, &f->err);
+	if (!st && r->c->evaluation.server) {
+		server = server_new(r->c->evaluation.server);
+		st = server_ask(server, r->o.model, api_progress, f, &out->value, &f->err);
+		server_free(server);
+	} else if (!st) {
+		st = evaluate_command(r->c->evaluation.command, r->o.model, api_progress, f, &out->value,
+				      &f->err);
+	}
+	snprintf(out->metric, sizeof(out->metric), "%s", request_evaluator(r));
+	out->higher_is_better = r->c->tuning.higher_is_better;
 	out->seconds = clock_now() - start;
 	return st;
 }
@@ -126,15 +132,17 @@ static enum fettle_status eval_on_data(struct fettle *f, const struct request *r
 enum fettle_status fettle_eval(struct fettle *f, const struct fettle_options *in, struct fettle_score *out)
 {
 	struct request r;
+	bool program;
 	enum fettle_status st;
 
 	*out = (struct fettle_score){ .metric = "" };
 	st = request_begin(&r, f, in, CONFIG_EVAL);
-	if (!st && (!r.o.model || !(request_has_data(&r, &r.c->evaluation.dataloader) || r.o.eval_cmd)))
+	program = !st && (r.c->evaluation.command || r.c->evaluation.server);
+	if (!st && (!r.o.model || !(request_has_data(&r, &r.c->evaluation.dataloader) || program)))
 		st = fail(&f->err, FETTLE_INVALID,
 			  "cannot evaluate: need a model, and data or an evaluator command");
 	if (!st)
-		st = r.o.eval_cmd ? eval_by_command(f, &r.o, out) : eval_on_data(f, &r, out);
+		st = program ? eval_by_program(f, &r, out) : eval_on_data(f, &r, out);
 	request_release(&r);
 	return st;
 }

@@ -24,6 +24,8 @@ static const struct {
 	TEXT(calib, "quantization.calibration.dataloader.dataset", "--calib"),
 	TEXT(eval, "evaluation.accuracy.dataloader.dataset", "--eval"),
 	TEXT(metric, "evaluation.accuracy.metric", "--metric"),
+	TEXT(eval_cmd, "evaluation.accuracy.eval_cmd", "--eval-cmd"),
+	TEXT(eval_server, "evaluation.accuracy.eval_server", "--eval-server"),
 	TEXT(approach, "quantization.approach", "--approach"),
 	TEXT(format, "quantization.quant_format", "--format"),
 };
@@ -234,6 +236,25 @@ static enum fettle_status check_output(const struct request *r, struct err *err)
 	return FETTLE_OK;
 }
 
+const char *request_evaluator(const struct request *r)
+{
+	return r->c->evaluation.server    ? "eval-server"
+	       : r->c->evaluation.command ? "eval-cmd"
+	       : r->o.evaluate            ? "evaluator"
+					  : NULL;
+}
+
+static enum fettle_status check_evaluator(const struct request *r, struct err *err)
+{
+	const char *command = r->c->evaluation.command, *server = r->c->evaluation.server;
+
+	if (!!command + !!server + !!r->o.evaluate < 2)
+		return FETTLE_OK;
+	return fail(err, FETTLE_INVALID, "cannot evaluate: %s, need one of them",
+		    !r->o.evaluate ? "both a command and a server are given"
+				   : "both a program and a function are given");
+}
+
 static void tell(void *f, const char *text)
 {
 	api_note(f, text);
@@ -287,6 +308,8 @@ enum fettle_status request_begin(struct request *r, struct fettle *f, const stru
 		r->threads = r->o.threads ? r->o.threads : r->c->evaluation.threads;
 	if (!st)
 		st = check_output(r, &f->err);
+	if (!st)
+		st = check_evaluator(r, &f->err);
 	if (!st)
 		note_unused(r, command);
 	return st;

@@ -43,6 +43,8 @@ struct feed_options request_calib_options(const struct request *r, size_t batch,
 const char *default_metric(const struct feed *feed);
 /* Is there any? */
 bool request_has_data(const struct request *r, const struct config_dataloader *d);
+/* What measures the accuracy instead of data and metric: "eval-cmd", "eval-server", "evaluator" (a function); or NULL. */
+const char *request_evaluator(const struct request *r);
 
 /* The plan that options and configuration describe, without a search. */
 enum fettle_status request_plan(struct request *r, const struct subject *s, struct qplan *out,

@@ -66,26 +66,24 @@ static void add_settings(struct run_request *r, const struct fettle_options *o)
 	r->o.n_settings = n + o->n_settings;
 }
 
-/* The evaluator runs where the run was begun: its command may name files there. */
-static void set_command(struct run_request *r)
+char *resume_command(const struct run_request *r, const char *command)
 {
 	char *here = path_absolute("");
 	struct str s = STR_INIT;
 	const char *p;
 
-	r->command = r->o.eval_cmd;
-	if (r->command && strcmp(here, r->folder) != 0) {
+	if (strcmp(here, r->folder) != 0) {
 		str_addf(&s, "cd '");
 		for (p = r->folder; *p; p++)
 			if (*p == '\'')
 				str_addf(&s, "'\\''");
 			else
 				str_add(&s, p, 1);
-		str_addf(&s, "' || exit 1; %s", r->o.eval_cmd);
-		r->command = arena_strdup(&r->arena, s.s);
-		str_release(&s);
+		str_addf(&s, "' || exit 1; ");
 	}
+	str_addf(&s, "%s", command);
 	free(here);
+	return s.s;
 }
 
 /* What the caller may say anew. */
@@ -113,7 +111,6 @@ static enum fettle_status merge(struct run_request *r, const struct fettle_optio
 	if (r->model_kept)
 		r->o.model = arena_strfmt(&r->arena, "%s/model.onnx", workspace);
 	add_settings(r, o);
-	set_command(r);
 	return FETTLE_OK;
 }
 

@@ -41,10 +41,9 @@ struct run_request {
 	struct arena arena; /* all texts are its own */
 	struct fettle_options o;
 	const char *job;
-	const char *folder;  /* it was begun in; ends with a slash */
-	const char *command; /* o.eval_cmd, to be run from anywhere */
-	const char *config;  /* the text of o.config; NULL: none */
-	const char *own;     /* what the calling program itself had brought: "evaluator"; NULL: nothing */
+	const char *folder; /* it was begun in; ends with a slash */
+	const char *config; /* the text of o.config; NULL: none */
+	const char *own;    /* what the calling program itself had brought: "evaluator"; NULL: nothing */
 	struct config_strings plugins;
 	bool model_kept; /* it came from memory: the workspace has it */
 };
@@ -52,5 +51,7 @@ struct run_request {
 enum fettle_status run_request_load(struct run_request *out, const char *text, const char *what,
 				    struct err *err);
 void run_request_release(struct run_request *r);
+/* A command of its, to be run from anywhere; free() it. */
+char *resume_command(const struct run_request *r, const char *command);
 
 #endif

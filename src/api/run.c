@@ -25,7 +25,6 @@ static enum fettle_status open_data(struct run *u, bool need_eval)
 	struct session_options so = { .threads = 1, .level = OPT_NONE };
 	const struct config *c = u->r.c;
 	const struct config_dataloader *calib = &c->calibration.dataloader, *eval = &c->evaluation.dataloader;
-	bool evaluator = u->r.o.eval_cmd || u->r.o.evaluate;
 	struct feed_options fc = request_calib_options(&u->r, CALIB_BATCH, most_samples(c));
 	struct feed_options fe = request_eval_options(&u->r), f1 = { .batch = 1, .limit = 1 };
 	enum fettle_status st;
@@ -35,9 +34,10 @@ static enum fettle_status open_data(struct run *u, bool need_eval)
 			    "cannot tune %s: static quantization needs calibration data (--calib), or choose "
 			    "--approach dynamic",
 			    u->r.o.model);
-	if (need_eval && !request_has_data(&u->r, eval) && !evaluator)
+	if (need_eval && !request_has_data(&u->r, eval) && !request_evaluator(&u->r))
 		return fail(&u->f->err, FETTLE_INVALID,
-			    "cannot tune %s: need data to evaluate on (--eval), or an evaluator (--eval-cmd)",
+			    "cannot tune %s: need data to evaluate on (--eval), or an evaluator (--eval-cmd, "
+			    "--eval-server)",
 			    u->r.o.model);
 	st = session_new(&u->shape, u->f->rt, u->lab.s->m, &so, &u->f->err);
 	if (!st && request_has_data(&u->r, calib))
@@ -60,8 +60,8 @@ static enum fettle_status open_metric(struct run *u)
 	enum fettle_status st;
 
 	u->higher_is_better = c->tuning.higher_is_better;
-	if (u->r.o.eval_cmd || u->r.o.evaluate) {
-		snprintf(u->metric, sizeof(u->metric), u->r.o.eval_cmd ? "eval-cmd" : "evaluator");
+	if (request_evaluator(&u->r)) {
+		snprintf(u->metric, sizeof(u->metric), "%s", request_evaluator(&u->r));
 		return FETTLE_OK;
 	}
 	if (!u->eval.feed)
@@ -89,6 +89,12 @@ static enum opt_level graph_level(int level)
 	return levels[level];
 }
 
+/* A program runs where the run was begun: it may name files there. */
+static char *run_from(const struct fettle *f, const char *command)
+{
+	return !command ? NULL : f->resumed ? resume_command(f->resumed, command) : xstrdup(command);
+}
+
 enum fettle_status run_open(struct run *u, bool need_eval)
 {
 	const struct fettle_options *o = &u->r.o;
@@ -98,7 +104,8 @@ enum fettle_status run_open(struct run *u, bool need_eval)
 			       .o = { .model = o->model,
 				      .threads = u->r.threads,
 				      .level = graph_level(u->r.c->recipes.graph_optimization_level),
-				      .eval_cmd = u->f->resumed ? u->f->resumed->command : o->eval_cmd,
+				      .eval_cmd = u->command = run_from(u->f, u->r.c->evaluation.command),
+				      .eval_server = u->server = run_from(u->f, u->r.c->evaluation.server),
 				      .evaluate = o->evaluate,
 				      .evaluate_self = o->evaluate_self,
 				      .workspace = u->workspace,
@@ -134,5 +141,7 @@ void run_release(struct run *u)
 	session_free(u->shape);
 	subject_free(u->lab.s);
 	free(u->workspace);
+	free(u->command);
+	free(u->server);
 	request_release(&u->r);
 }

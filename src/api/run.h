@@ -13,8 +13,9 @@ struct run {
 	struct session *shape; /* tells what the inputs are */
 	char metric[32];
 	bool higher_is_better;
-	char *workspace;    /* NULL: none */
-	double start, busy; /* when it began; what the runtime had done by then */
+	char *command, *server; /* evaluators, to be run from anywhere; NULL: none */
+	char *workspace;        /* NULL: none */
+	double start, busy;     /* when it began; what the runtime had done by then */
 };
 
 /* After request_begin(): prepares the model, builds its space, opens data and metric. */

@@ -27,7 +27,7 @@ const struct option_row option_rows[] = {
 	ROW(batch, COUNT, DECIDES),
 	ROW(seed, SEED, DECIDES),
 	ROW(metric, TEXT, FREE),
-	ROW(eval_cmd, TEXT, DECIDES),
+	ROW(eval_cmd, TEXT, FREE),
 	ROW(reference, PATH, FREE),
 	ROW(approach, TEXT, FREE),
 	ROW(format, TEXT, FREE),
@@ -62,6 +62,7 @@ const struct option_row option_rows[] = {
 	ROW(eval_source, GONE, FREE),
 	ROW(recipes, GONE, FREE), /* kept as a list */
 	ROW(n_recipes, GONE, FREE),
+	ROW(eval_server, TEXT, FREE),
 };
 const size_t n_option_rows = ARRAY_LEN(option_rows);
 

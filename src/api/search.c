@@ -322,7 +322,7 @@ static enum fettle_status set_criterion(struct tune_run *u)
 	struct config *c = u->base.r.c;
 	bool given = config_is_set(c, &c->search.tolerance), compares = false,
 	     higher = c->tuning.higher_is_better;
-	bool evaluator = u->base.r.o.eval_cmd || u->base.r.o.evaluate, unit = false;
+	bool evaluator = request_evaluator(&u->base.r) != NULL, unit = false;
 	struct metric *m = NULL;
 	enum fettle_status st;
 
@@ -373,7 +373,7 @@ static void set_data(struct tune_run *u)
 {
 	struct request *r = &u->base.r;
 
-	if (request_has_data(r, &r->c->evaluation.dataloader) || r->o.eval_cmd || r->o.evaluate)
+	if (request_has_data(r, &r->c->evaluation.dataloader) || request_evaluator(r))
 		return;
 	r->c->evaluation.dataloader = r->c->calibration.dataloader;
 	r->o.eval_source = r->o.calib_source;

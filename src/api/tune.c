@@ -264,6 +264,38 @@ static enum fettle_status open_history(struct tune_run *u)
 	return st;
 }
 
+/* An evaluator of the user's may give another answer each time: what is within that says nothing about a plan. */
+static enum fettle_status measure_noise(struct tune_run *u)
+{
+	struct run *b = &u->base;
+	double again = NAN, loss, noise;
+	enum fettle_status st;
+
+	if (!request_evaluator(&b->r))
+		return FETTLE_OK;
+	st = lab_evaluate_file(&b->lab, 0, b->r.o.model, lab_go_on, &again, &b->f->err);
+	if (st)
+		return st;
+	noise = fabs(again - u->baseline.value);
+	loss = fabs(u->baseline.value - target_accuracy(u));
+	u->out->pub.noise = noise;
+	if (noise > loss)
+		api_warn(b->f,
+			 "the evaluator gave the fp32 model %.6g and then %.6g: a difference of %.3g, more "
+			 "than "
+			 "the %.3g that may be lost",
+			 u->baseline.value, again, noise, loss);
+	else if (noise > 0) {
+		char *text = xstrfmt("the evaluator gave the fp32 model %.6g and then %.6g: a difference of "
+				     "%.3g; %.3g may be lost",
+				     u->baseline.value, again, noise, loss);
+
+		api_note(b->f, text);
+		free(text);
+	}
+	return FETTLE_OK;
+}
+
 static enum fettle_status measure_baseline(struct tune_run *u)
 {
 	struct history_baseline b = { 0 };
@@ -285,15 +317,17 @@ static enum fettle_status measure_baseline(struct tune_run *u)
 		return fail(&u->base.f->err, FETTLE_INVALID,
 			    "cannot tune %s: the fp32 model's %s is not a number", u->base.r.o.model,
 			    u->base.metric);
-	return found ? FETTLE_OK
-		     : history_set_baseline(
-			       u->history,
-			       &(struct history_baseline){ .accuracy = u->baseline.value,
-							   .latency = NAN,
-							   .size_bytes = u->base.lab.baseline_size,
-							   .pass_seconds = u->baseline.seconds,
-							   .samples = u->baseline.samples },
-			       &u->base.f->err);
+	if (found)
+		return FETTLE_OK;
+	st = measure_noise(u);
+	return st ? st
+		  : history_set_baseline(u->history,
+					 &(struct history_baseline){ .accuracy = u->baseline.value,
+								     .latency = NAN,
+								     .size_bytes = u->base.lab.baseline_size,
+								     .pass_seconds = u->baseline.seconds,
+								     .samples = u->baseline.samples },
+					 &u->base.f->err);
 }
 
 /*
@@ -682,7 +716,7 @@ static void note_unused(struct tune_run *u)
 {
 	struct run *b = &u->base;
 
-	if (!b->r.o.eval_cmd && !b->r.o.evaluate)
+	if (!request_evaluator(&b->r))
 		return;
 	if (b->r.c->evaluation.metric)
 		api_note(b->f, "the metric has no effect: the evaluator measures the accuracy");
@@ -724,6 +758,7 @@ enum fettle_status tune_run(struct tune_run *u, const struct fettle_options *in,
 	enum fettle_status st;
 
 	u->out = xcalloc(1, sizeof(*u->out));
+	u->out->pub.noise = NAN;
 	st = request_begin(&u->base.r, f, in, u->as ? CONFIG_SEARCH : CONFIG_TUNE);
 	if (!st && u->as)
 		st = auto_search_begin(u);

@@ -57,10 +57,10 @@ struct progress {
 	bool quiet, live;
 	char phase[32];
 	double begun, phase_start, last_shown;
-	size_t done, total; /* samples of the pass over data that is in progress */
-	char trial[512];    /* the last one, when tuning */
-	size_t n_notes;     /* notes that have been shown */
-	bool shown;         /* something is on the live line */
+	size_t done, total;         /* samples of the pass over data that is in progress */
+	char trial[512];            /* the last one, when tuning */
+	size_t n_notes, n_warnings; /* that have been shown */
+	bool shown;                 /* something is on the live line */
 };
 void progress_begin(struct progress *p, struct fettle *f, bool quiet);
 /* A line of its own, or on a terminal the one line, cut to fit. */
@@ -91,8 +91,9 @@ char *human_bytes(double bytes, char *buf, size_t n);
 char *human_count(double count, char *buf, size_t n);
 /* "0.7713", or "<=0.6810" of a trial that ended as soon as its verdict was certain */
 char *trial_score(const struct fettle_trial *t, char *buf, size_t n);
-char *human_score(double x, char *buf, size_t n); /* 0.9433; 1.2e-05 rather than 0.0000; - for none */
-int print_json(json_t *j);                        /* and frees it */
+char *human_score(double x, char *buf, size_t n);    /* 0.9433; 1.2e-05 rather than 0.0000; - for none */
+int print_json(json_t *j);                           /* and frees it */
+void add_remarks(json_t *j, const struct fettle *f); /* "warnings" */
 
 /* fp32.c: the ops that the model just written computes in fp32 */
 void show_fp32(const struct fettle *f);
@@ -118,7 +119,7 @@ struct tuner {
 
 	const char *plugin;
 	struct text_list recipes;
-	bool json, quiet, print_config;
+	bool json, quiet, print_config, lower_is_better;
 };
 int tuner_main(const struct tuner *u, struct fettle_options *o, int argc, char **argv);
 void show_models(const struct fettle_tuned *t); /* a table */

@@ -21,6 +21,16 @@ static void metric_help(char *buf, size_t n)
 		used += (size_t)snprintf(buf + used, n - used, "  %-10s %s\n", name, summary);
 }
 
+static int print_score(const struct fettle *f, const struct fettle_score *s)
+{
+	json_t *j = json_pack("{s:s, s:o, s:I, s:f}", "metric", s->metric, "value",
+			      isfinite(s->value) ? json_real(s->value) : json_null(), "samples",
+			      (json_int_t)s->samples, "seconds", s->seconds);
+
+	add_remarks(j, f);
+	return print_json(j);
+}
+
 static int run(int argc, char **argv)
 {
 	struct fettle_options o = FETTLE_OPTIONS_INIT;
@@ -32,8 +42,10 @@ static int run(int argc, char **argv)
 		  .text = &o.metric },
 		{ "reference", "MODEL", "compare with this model's outputs instead of labels",
 		  .text = &o.reference },
-		{ "eval-cmd", "CMD", "any program as evaluator: 'cmd {model}' prints a number",
+		{ "eval-cmd", "CMD", "any program as evaluator: 'cmd {model}' prints one number",
 		  .text = &o.eval_cmd },
+		{ "eval-server", "CMD", "one that stays: a path per line in, a number per line out",
+		  .text = &o.eval_server },
 		{ "config", "YAML", "configuration; options override it", .text = &o.config, .letter = 'c' },
 		{ "samples", "N", "only the first N samples", .number = &o.eval_samples },
 		{ "batch", "N", "samples per run of the model (32)", .number = &o.batch },
@@ -58,7 +70,7 @@ static int run(int argc, char **argv)
 		return args_exit(n);
 	if (n != 1)
 		return usage_error(&cmd_eval, n ? "one model at a time" : "which model?");
-	if (!o.eval && !o.eval_cmd && !o.config)
+	if (!o.eval && !o.eval_cmd && !o.eval_server && !o.config)
 		return usage_error(&cmd_eval, "on which data? give --data DATA or --eval-cmd CMD");
 	o.model = rest[0];
 	f = fettle_new();
@@ -70,9 +82,7 @@ static int run(int argc, char **argv)
 	if (st)
 		code = library_error(f, st);
 	else if (json)
-		code = print_json(json_pack("{s:s, s:o, s:I, s:f}", "metric", score.metric, "value",
-					    isfinite(score.value) ? json_real(score.value) : json_null(),
-					    "samples", (json_int_t)score.samples, "seconds", score.seconds));
+		code = print_score(f, &score);
 	else if (score.samples)
 		printf("%s %.6g on %zu samples, %.2f s\n", score.metric, score.value, score.samples,
 		       score.seconds);

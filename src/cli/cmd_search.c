@@ -116,8 +116,12 @@ static int run(int argc, char **argv)
 		  "l1, l2, cosine, psnr, ssim: against the fp32 model's outputs; or any of 'fettle eval "
 		  "--help' (l2)",
 		  .text = &flags[0].value },
-		{ "eval-cmd", "CMD", "any program as evaluator: 'cmd {model}' prints a number",
+		{ "eval-cmd", "CMD", "any program as evaluator: 'cmd {model}' prints one number",
 		  .text = &o.eval_cmd },
+		{ "eval-server", "CMD", "one that stays: a path per line in, a number per line out",
+		  .text = &o.eval_server },
+		{ "lower-is-better", NULL, "what the evaluator or metric gives is an error",
+		  .flag = &u.lower_is_better },
 		{ "plugin", "FILE", "shared library with further metrics", .text = &u.plugin },
 		{ "output", "FILE", "where to write the best model (WORKSPACE/best_model.onnx)",
 		  .text = &o.output, .letter = 'o' },

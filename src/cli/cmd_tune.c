@@ -108,8 +108,12 @@ static int run(int argc, char **argv)
 		{ "eval", "DATA", "labelled samples to evaluate on", .text = &o.eval },
 		{ "metric", "METRIC", "top1 with labels, else cosine; 'fettle eval --help' lists them",
 		  .text = &o.metric },
-		{ "eval-cmd", "CMD", "any program as evaluator: 'cmd {model}' prints a number",
+		{ "eval-cmd", "CMD", "any program as evaluator: 'cmd {model}' prints one number",
 		  .text = &o.eval_cmd },
+		{ "eval-server", "CMD", "one that stays: a path per line in, a number per line out",
+		  .text = &o.eval_server },
+		{ "lower-is-better", NULL, "what the evaluator or metric gives is an error",
+		  .flag = &u.lower_is_better },
 		{ "config", "YAML", "configuration; options override it", .text = &o.config, .letter = 'c' },
 		{ "recipe", "RECIPE[=VALUE]",
 		  "always, or (=off) never, with this recipe; may be given several times ('fettle inspect "

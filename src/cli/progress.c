@@ -35,14 +35,19 @@ static void clear_line(struct progress *p)
 /* as soon as they are there: a setting without effect is better known before a long run than after it */
 static void show_notes(struct progress *p)
 {
-	const char *note;
+	const char *text;
 
-	while ((note = fettle_note(p->f, p->n_notes))) {
+	while ((text = fettle_note(p->f, p->n_notes))) {
 		p->n_notes++;
 		if (p->quiet)
 			continue;
 		clear_line(p);
-		print_wrapped(stderr, "note: %s", note);
+		print_wrapped(stderr, "note: %s", text);
+	}
+	while ((text = fettle_warning(p->f, p->n_warnings))) { /* --quiet or not */
+		p->n_warnings++;
+		clear_line(p);
+		print_wrapped(stderr, "warning: %s", text);
 	}
 }
 

@@ -80,6 +80,17 @@ char *trial_score(const struct fettle_trial *t, char *buf, size_t n)
 	return buf;
 }
 
+void add_remarks(json_t *j, const struct fettle *f)
+{
+	json_t *list = json_array();
+	const char *text;
+	size_t i;
+
+	for (i = 0; (text = fettle_warning(f, i)); i++)
+		json_array_append_new(list, json_string(text));
+	json_object_set_new(j, "warnings", list);
+}
+
 int print_json(json_t *j)
 {
 	json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10));

@@ -108,6 +108,8 @@ static json_t *tuned_json(const struct fettle *f, const struct fettle_tuned *t,
 	json_object_set_new(j, "saved_passes",
 			    json_pack("{s:f, s:f, s:f, s:f}", "early", t->saved.early, "cuts", t->saved.cuts,
 				      "repeated", t->saved.repeated, "beside", t->saved.beside));
+	if (isfinite(t->noise))
+		json_object_set_new(j, "noise", json_real(t->noise));
 	json_object_set_new(j, "recipes", json_string(t->recipes ? t->recipes : ""));
 	if (t->has_holdout)
 		json_object_set_new(j, "holdout",
@@ -115,6 +117,7 @@ static json_t *tuned_json(const struct fettle *f, const struct fettle_tuned *t,
 					      number(t->holdout_low), "high", number(t->holdout_high),
 					      "baseline", t->holdout_baseline, "samples",
 					      (json_int_t)t->holdout_samples));
+	add_remarks(j, f);
 	if (add)
 		add(j, t);
 	return j;
@@ -228,7 +231,7 @@ static size_t flags_given(const struct flag *v, size_t n, struct fettle_setting 
 
 int tuner_main(const struct tuner *u, struct fettle_options *o, int argc, char **argv)
 {
-	struct fettle_setting settings[FLAGS_MAX];
+	struct fettle_setting settings[FLAGS_MAX + 1];
 	const char *rest[128];
 	int n;
 
@@ -242,6 +245,10 @@ int tuner_main(const struct tuner *u, struct fettle_options *o, int argc, char *
 				   u->subject ? u->subject : "model");
 	o->settings = settings;
 	o->n_settings = flags_given(u->flags, u->n_flags, settings);
+	if (u->lower_is_better)
+		settings[o->n_settings++] =
+			(struct fettle_setting){ "tuning.accuracy_criterion.higher_is_better", "false",
+						 "--lower-is-better" };
 	o->model = n ? rest[0] : NULL;
 	o->recipes = u->recipes.v;
 	o->n_recipes = u->recipes.n;

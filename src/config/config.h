@@ -184,7 +184,8 @@ struct config {
 	} calibration;
 
 	struct {
-		const char *metric; /* as metric_new() takes it, already tried; NULL: none given */
+		const char *metric;           /* as metric_new() takes it, already tried; NULL: none given */
+		const char *command, *server; /* programs as evaluators; NULL: none */
 		struct config_dataloader dataloader;
 		int iterations; /* batches to evaluate; 0: all (`iteration: -1`) */
 		int threads;    /* configs.intra_num_of_threads; 0: not given */

@@ -292,6 +292,10 @@ static const struct key accuracy_configs_keys[] = {
 };
 static const struct key accuracy_keys[] = {
 	{ "metric", KEY_CUSTOM, AT(evaluation.metric), .custom = &custom_metric, USED(SCORES) },
+	{ "eval_cmd", KEY_TEXT, AT(evaluation.command), .quiet = true,
+	  USED(CONFIG_TUNE | CONFIG_SEARCH | CONFIG_EVAL) },
+	{ "eval_server", KEY_TEXT, AT(evaluation.server), .quiet = true,
+	  USED(CONFIG_TUNE | CONFIG_SEARCH | CONFIG_EVAL) },
 	{ "iteration", KEY_INT, AT(evaluation.iterations), LIMITS(-1, 1 << 30), USED(SCORES) },
 	{ "dataloader", KEY_MAP, AT(evaluation.dataloader), .keys = dataloader_keys,
 	  USED(SCORES | CONFIG_BENCH) },

@@ -65,9 +65,17 @@ enum fettle_status evaluate_footprint(const char *helper, const char *model, con
 				      int threads, size_t *bytes, struct err *err);
 size_t peak_memory(void); /* of this process so far, in bytes */
 
-/* Runs `command` with {model} replaced by the path; the one number on the last line it prints is the score. When go_on (may be NULL)
+/* Runs `command` with {model} replaced by the path; what it prints is read by answer_read(). When go_on (may be NULL)
  * says stop, the command is ended with all it has started, and the status is FETTLE_STOP. */
 enum fettle_status evaluate_command(const char *command, const char *model, progress_fn go_on, void *self,
 				    double *value, struct err *err);
+
+/* A command that is started when it is first asked and then stays: it reads a path per line and answers with a line.
+ * One that has ended or answered nonsense is started again for the next model. One thread at a time. */
+struct server;
+struct server *server_new(const char *command);
+enum fettle_status server_ask(struct server *s, const char *model, progress_fn go_on, void *self,
+			      double *value, struct err *err);
+void server_free(struct server *s); /* NULL does nothing */
 
 #endif

@@ -21,7 +21,8 @@ struct lab_options {
 	const char *model; /* path of the fp32 model */
 	int threads;
 	enum opt_level level; /* of the sessions; OPT_DEFAULT: as users deploy */
-	const char *eval_cmd; /* evaluator program, instead of data and metric; or a function: */
+	const char *eval_cmd,
+		*eval_server; /* evaluator program, instead of data and metric; or a function: */
 	double (*evaluate)(void *self, const char *model);
 	void *evaluate_self;
 	const char *workspace, *helper;
@@ -64,7 +65,7 @@ struct lab {
 	struct subject *s;
 	struct tuning *t;
 	size_t calib_total;        /* samples there are to calibrate on */
-	struct feed *calib, *eval; /* calib may be NULL for dynamic plans, eval with eval_cmd */
+	struct feed *calib, *eval; /* calib may be NULL for dynamic plans, eval with an evaluator */
 	struct feed *one;          /* single samples, to time on */
 	struct metric *metric;
 	struct lab_options o;
@@ -148,8 +149,9 @@ void lab_release(struct lab *l); /* what is kept between trials; the rest is the
 /* trial.c: trials, one or several side by side */
 bool has_evaluator(const struct lab *l);
 int lab_threads(const struct lab *l); /* of a trial's session: one when trials run side by side */
-enum fettle_status lab_evaluate_file(struct lab *l, const char *path, progress_fn go_on, double *value,
-				     struct err *err);
+/* By the user's program or function; `worker` says which of those side by side asks. */
+enum fettle_status lab_evaluate_file(struct lab *l, size_t worker, const char *path, progress_fn go_on,
+				     double *value, struct err *err);
 enum fettle_status lab_run(void *lab, struct trial *t, struct err *err);
 void lab_run_all(void *lab, struct trial *t, size_t n, enum fettle_status *st, struct err *err);
 void lab_settle(void *lab);

@@ -215,7 +215,7 @@ enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err 
 		return st;
 	start = clock_now();
 	if (has_evaluator(l)) {
-		st = lab_evaluate_file(l, l->o.model, lab_go_on, &out->value, err);
+		st = lab_evaluate_file(l, 0, l->o.model, lab_go_on, &out->value, err);
 	} else {
 		l->order = order_new(l->eval);
 		e.net = (struct network){ record_run, &r, session_n_outputs(l->fp32) };

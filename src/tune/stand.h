@@ -11,6 +11,7 @@ struct stand {
 	struct model *model;
 	struct session *session;
 	struct metric *metric;
+	struct server *server; /* for options.eval_server; NULL: not started yet */
 	struct recall recall;
 	double *scores; /* what the samples scored in the last evaluation, by place; NaN: not looked at */
 	struct err err;

@@ -1,9 +1,11 @@
 /* Trials: from a plan to its accuracy, one at a time or several side by side. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -40,6 +42,7 @@ void lab_forget_stands(struct lab *l)
 
 		stand_clear(d);
 		metric_free(d->metric);
+		server_free(d->server);
 		recall_release(&d->recall);
 		free(d->scores);
 	}
@@ -155,7 +158,7 @@ enum fettle_status lab_session(struct lab *l, const struct plan *p, struct sessi
 
 bool has_evaluator(const struct lab *l)
 {
-	return l->o.eval_cmd || l->o.evaluate;
+	return l->o.eval_cmd || l->o.eval_server || l->o.evaluate;
 }
 
 /* The thread that the search runs on asks whether to stop, and tells the others. */
@@ -168,10 +171,16 @@ static bool trial_goes_on(void *lab, size_t done, size_t total)
 	return !atomic_load(&l->stop);
 }
 
-/* the user's program or function */
-enum fettle_status lab_evaluate_file(struct lab *l, const char *path, progress_fn go_on, double *value,
-				     struct err *err)
+enum fettle_status lab_evaluate_file(struct lab *l, size_t worker, const char *path, progress_fn go_on,
+				     double *value, struct err *err)
 {
+	struct stand *d = stand_at(l, worker);
+
+	if (l->o.eval_server) {
+		if (!d->server)
+			d->server = server_new(l->o.eval_server);
+		return server_ask(d->server, path, go_on, l, value, err);
+	}
 	if (l->o.eval_cmd)
 		return evaluate_command(l->o.eval_cmd, path, go_on, l, value, err);
 	*value = l->o.evaluate(l->o.evaluate_self, path);
@@ -182,12 +191,13 @@ enum fettle_status lab_evaluate_file(struct lab *l, const char *path, progress_f
 
 static enum fettle_status evaluate_saved(struct lab *l, const struct stand *d, double *value, struct err *err)
 {
-	char *path = xstrfmt("%s/trial%zu.onnx", l->o.workspace, (size_t)(d - l->stands));
+	const size_t worker = (size_t)(d - l->stands);
+	char *path = xstrfmt("%s/trial%zu.onnx", l->o.workspace, worker);
 	enum fettle_status st;
 
 	st = model_save(d->model, path, err);
 	if (!st)
-		st = lab_evaluate_file(l, path, trial_goes_on, value, err);
+		st = lab_evaluate_file(l, worker, path, trial_goes_on, value, err);
 	unlink(path);
 	free(path);
 	return st;
@@ -460,6 +470,22 @@ static void *job_main(void *arg)
 	return NULL;
 }
 
+/* This thread is the one that learns whether to stop: the others may wait for a program that hangs. */
+static void join(struct lab *l, pthread_t thread)
+{
+	struct timespec until;
+
+	do {
+		clock_gettime(CLOCK_REALTIME, &until);
+		until.tv_nsec += 100000000;
+		if (until.tv_nsec >= 1000000000) {
+			until.tv_nsec -= 1000000000;
+			until.tv_sec++;
+		}
+		trial_goes_on(l, 0, 0);
+	} while (pthread_timedjoin_np(thread, NULL, &until) == ETIMEDOUT);
+}
+
 void lab_run_all(void *lab, struct trial *t, size_t n, enum fettle_status *st, struct err *err)
 {
 	struct lab *l = lab;
@@ -479,7 +505,7 @@ void lab_run_all(void *lab, struct trial *t, size_t n, enum fettle_status *st, s
 			job_main(&jobs[i]);
 	for (i = 0; i < n; i++) {
 		if (started[i])
-			pthread_join(threads[i], NULL);
+			join(l, threads[i]);
 		account(l, &t[i]);
 		sum += t[i].quantize_s + t[i].session_s + t[i].evaluate_s;
 		st[i] = jobs[i].st;

@@ -91,7 +91,7 @@ stop 'iteration_limit: 4'
 search 0 '4 candidates after 4 trials.*all trials are used up' $data
 stop 'time_limit: 5'
 begun=$(date +%s%N)
-search 0 '"stop": "timeout"' --calib $c --eval $e --threads 1 --eval-cmd 'sleep 1.2; echo 1 {model}' --tolerance 1 --json
+search 0 '"stop": "timeout"' --calib $c --eval $e --threads 1 --eval-cmd 'sleep 0.6; echo 1; : {model}' --tolerance 1 --json
 is "$((($(date +%s%N) - begun) / 1000000)) < 8500" "milliseconds of a search that has five seconds"
 conf=$space
 
@@ -270,7 +270,7 @@ trials "$dir/cut" >"$dir/cut.trials"
 cmp -s "$dir/whole.trials" "$dir/cut.trials" && cmp -s "$dir/whole/best_model.onnx" "$dir/cut/best_model.onnx" && ok || bad "killed and resumed, other trials"
 
 # Ctrl-C: what was found is written
-timeout --foreground -s INT 1.5 "$fettle" search $m -c "$space" --calib $c --threads 1 --tolerance 1 --eval-cmd 'sleep 0.3; echo 1 {model}' --workspace "$dir/int" >"$dir/out" 2>&1
+timeout --foreground -s INT 1.5 "$fettle" search $m -c "$space" --calib $c --threads 1 --tolerance 1 --eval-cmd 'sleep 0.3; echo 1; : {model}' --workspace "$dir/int" >"$dir/out" 2>&1
 grep -q 'it was interrupted' "$dir/out" && [ -s "$dir/int/best_model.onnx" ] && ok || bad "Ctrl-C: $(tail -n 3 "$dir/out")"
 
 # the example, and what a search makes of tune's command
