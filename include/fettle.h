@@ -54,8 +54,14 @@ FETTLE_API const char *fettle_message(const struct fettle *f);
 /* The version of this library, and of the ONNX Runtime it runs on. */
 FETTLE_API const char *fettle_version(void);
 FETTLE_API const char *fettle_runtime_version(void);
-/* The CPU as far as int8 goes, and whether its u8 x s8 products saturate. */
+/* The kind of this CPU as far as int8 goes, and whether its u8 x s8 products saturate. */
 FETTLE_API const char *fettle_cpu(bool *saturates);
+/* The kinds of CPU that plans can be made for. */
+struct fettle_cpu_kind {
+	const char *name, *summary;
+	bool saturates; /* u8 x s8 products overflow: int8 weights get 7 bits */
+};
+FETTLE_API bool fettle_cpu_kind(size_t i, struct fettle_cpu_kind *out); /* false past the end */
 
 /* Called now and then with what is being done and how far it is (total 0: unknown). Returning false
  * cancels: the call returns FETTLE_STOP. */
@@ -173,6 +179,7 @@ struct fettle_options {
 
 	const char
 		*eval_server; /* a program that stays: a model's path per line in, its score per line out */
+	const char *cpu;      /* plan for this kind of CPU, see fettle_cpu_kind(); NULL: for this one */
 };
 #define FETTLE_OPTIONS_INIT                                                                                  \
 	{                                                                                                    \
@@ -187,6 +194,9 @@ struct fettle_quantized {
 	size_t calib_samples;
 	size_t size_before, size_after;                              /* bytes on disk */
 	double seconds_prepare, seconds_calibrate, seconds_quantize; /* where the time went */
+	const char *cpu;                                             /* the kind it is planned for */
+	char saturates_on
+		[64]; /* kinds of CPU on which some of its products overflow: "avx2, avx512"; "": none */
 };
 FETTLE_API enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options *o,
 					      struct fettle_quantized *out);
@@ -317,6 +327,9 @@ struct fettle_tuned {
 	/* by how much two evaluations of the fp32 model differed; NaN where it was evaluated only once, for fettle's own
 	 * metrics do not differ */
 	double noise;
+	const char *cpu,
+		*measured_on;  /* the kinds of CPU that it is planned for, and that it was measured on */
+	char saturates_on[64]; /* as in struct fettle_quantized */
 };
 FETTLE_API enum fettle_status fettle_tune(struct fettle *f, const struct fettle_options *o,
 					  struct fettle_tuned **out);
@@ -364,6 +377,7 @@ struct fettle_sensitivity {
 	double baseline;
 	size_t n;
 	const struct fettle_op_cost *ops;
+	const char *cpu; /* the kind that ops are planned for */
 };
 FETTLE_API enum fettle_status fettle_sensitivity(struct fettle *f, const struct fettle_options *o,
 						 struct fettle_sensitivity **out);
@@ -377,7 +391,8 @@ struct fettle_run {
 	size_t best; /* so far, while it has not ended; 0: none */
 	size_t n_trials;
 	const struct fettle_trial *trials;
-	const char *workspace, *cpu;
+	const char *workspace, *cpu; /* the kind of CPU that it is planned for */
+	const char *measured_on;     /* and the kind that it was measured on */
 };
 FETTLE_API enum fettle_status fettle_history(struct fettle *f, const char *workspace,
 					     struct fettle_run **out);
@@ -431,6 +446,7 @@ struct fettle_inspection {
 	size_t n_recipes;   /* recipes that the search tries */
 	const char *const *recipes;
 	int opset_of_file; /* before it was raised */
+	const char *cpu;   /* the kind that the plan and the space are for */
 };
 FETTLE_API enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options *o,
 					     struct fettle_inspection **out);

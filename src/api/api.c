@@ -62,6 +62,8 @@ enum fettle_status api_subject(struct fettle *f, const char *path, struct subjec
 	enum fettle_status st = subject_open(out, f->rt, path, &f->err);
 	size_t i;
 
+	if (!st)
+		(*out)->cpu = f->cpu;
 	for (i = 0; !st && i < ARRAY_LEN((*out)->m->notes); i++)
 		if ((*out)->m->notes[i])
 			api_note(f, (*out)->m->notes[i]);
@@ -78,6 +80,31 @@ void api_warn(struct fettle *f, const char *fmt, ...)
 		abort();
 	va_end(ap);
 	VEC_PUSH(&f->warnings, text);
+}
+
+void api_saturates_on(struct fettle *f, const struct qplan *p, const struct op_list *ops, char *out, size_t n)
+{
+	struct str names = STR_INIT;
+	size_t i, most = 0;
+
+	for (i = 0; i < n_cpus; i++) {
+		size_t k = qplan_saturating(p, ops, &cpus[i]);
+
+		if (k)
+			str_addf(&names, "%s%s", names.n ? ", " : "", cpus[i].name);
+		most = k > most ? k : most;
+	}
+	snprintf(out, n, "%s", names.s ? names.s : "");
+	if (most && !f->cpu.saturates) {
+		char *text = xstrfmt(
+			"on CPUs of kind %s, products of %zu op%s overflow and accuracy is lost; --cpu %.*s "
+			"plans for them",
+			out, most, most == 1 ? "" : "s", (int)strcspn(out, ","), out);
+
+		api_note(f, text);
+		free(text);
+	}
+	str_release(&names);
 }
 
 void fettle_on_trial(struct fettle *f, fettle_on_trial_fn call, void *self)
@@ -122,6 +149,14 @@ const char *fettle_cpu(bool *saturates)
 	if (saturates)
 		*saturates = cpu.saturates;
 	return cpu.name;
+}
+
+bool fettle_cpu_kind(size_t i, struct fettle_cpu_kind *out)
+{
+	if (i >= n_cpus)
+		return false;
+	*out = (struct fettle_cpu_kind){ cpus[i].name, cpus[i].summary, cpus[i].saturates };
+	return true;
 }
 
 void fettle_on_progress(struct fettle *f, fettle_progress call, void *self)
@@ -204,8 +239,10 @@ enum fettle_status api_begin(struct fettle *f, const struct fettle_options *in, 
 	if (out->threads < 0 || out->threads > 1024)
 		return fail(&f->err, FETTLE_INVALID, "cannot use %d threads: need 0 (all cores) to 1024",
 			    out->threads);
+	f->cpu = cpu_detect();
 	if (!f->rt)
 		return runtime_new(&f->rt, &f->err);
+	runtime_exact(f->rt, false);
 	return FETTLE_OK;
 }
 

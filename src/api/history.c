@@ -101,15 +101,18 @@ static enum fettle_status copy_run(struct run_copy *c, struct history *h, struct
 	struct history_trial t = { .number = 0 };
 	struct history_baseline b = { 0 };
 	struct history_result r = { .met = false };
+	const char *on = strstr(info->cpu, " on ");
 	bool has_baseline = false, ended = false;
 	size_t last = 0;
 	enum fettle_status st;
 
 	c->pub.model = arena_strdup(&c->arena, info->model_path);
-	c->pub.cpu = arena_strdup(&c->arena, info->cpu);
 	c->pub.strategy = arena_strdup(&c->arena, info->strategy);
 	c->pub.metric = arena_strdup(&c->arena, info->metric);
 	c->pub.started = arena_strdup(&c->arena, info->started);
+	c->pub.cpu = on ? arena_strfmt(&c->arena, "%.*s", (int)(on - info->cpu), info->cpu)
+			: arena_strdup(&c->arena, info->cpu);
+	c->pub.measured_on = on ? arena_strdup(&c->arena, on + strlen(" on ")) : c->pub.cpu;
 	st = history_baseline(h, &b, &has_baseline, err);
 	if (!st)
 		st = history_result(h, &r, &ended, err);

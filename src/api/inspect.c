@@ -214,6 +214,7 @@ enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options 
 		.log10_plans = space_size_log10(&tuning->space, false),
 		.n_recipes = tuning->n_recipes,
 		.recipes = i->recipes,
+		.cpu = s->cpu.name,
 	};
 	tuning_free(tuning);
 	cuts_release(&cuts);

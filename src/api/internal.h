@@ -25,6 +25,7 @@ struct fettle {
 	VEC(struct own_strategy *) strategies; /* registered by the caller or a plug-in, as are those below */
 	VEC(struct own_metric *) metrics;
 	VEC(struct plugin) plugins;
+	struct cpu cpu;                    /* that plans are made for */
 	const struct run_request *resumed; /* while fettle_resume() runs it again */
 };
 
@@ -36,6 +37,9 @@ void api_note(struct fettle *f, const char *text); /* once, however often it is 
 /* Opens the model at `path`, and notes what had to be done to it. */
 enum fettle_status api_subject(struct fettle *f, const char *path, struct subject **out);
 void api_warn(struct fettle *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Names the kinds of CPU that some products of the plan overflow on, and notes it unless that was measured. */
+void api_saturates_on(struct fettle *f, const struct qplan *p, const struct op_list *ops, char *out,
+		      size_t n);
 bool api_progress(void *f, size_t done, size_t total); /* a progress_fn */
 
 /* DATA opened and bound to a session's inputs. */

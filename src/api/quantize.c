@@ -154,6 +154,8 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 		st = model_save(q, r.o.output, &f->err);
 	if (st)
 		goto out;
+	out->cpu = f->cpu.name;
+	api_saturates_on(f, &plan, &s->ops, out->saturates_on, sizeof(out->saturates_on));
 	keep_report(f, &report);
 	out->size_before = model_file_size(r.o.model);
 	out->size_after = model_file_size(r.o.output);

@@ -28,6 +28,7 @@ static const struct {
 	TEXT(eval_server, "evaluation.accuracy.eval_server", "--eval-server"),
 	TEXT(approach, "quantization.approach", "--approach"),
 	TEXT(format, "quantization.quant_format", "--format"),
+	TEXT(cpu, "quantization.cpu", "--cpu"),
 };
 
 /* In any order: a value that only goes with another, such as a loss over 1 with an absolute criterion, is tried
@@ -282,6 +283,25 @@ static void note_unused(struct request *r, enum config_command command)
 	}
 }
 
+/* Accuracy is measured as on the CPU that is planned for, as far as that is possible here. */
+static enum fettle_status choose_cpu(struct request *r, struct fettle *f)
+{
+	const struct cpu here = f->cpu;
+	enum fettle_status st;
+	char *text;
+
+	if (!r->c->quantization.cpu)
+		return FETTLE_OK;
+	st = cpu_read(r->c->quantization.cpu, &f->cpu, &f->err);
+	if (st || strcmp(f->cpu.name, here.name) == 0)
+		return st;
+	runtime_exact(f->rt, here.saturates && !f->cpu.saturates);
+	text = xstrfmt("planned for CPU %s; speed is measured on this one, %s", f->cpu.name, here.name);
+	api_note(f, text);
+	free(text);
+	return FETTLE_OK;
+}
+
 enum fettle_status request_begin(struct request *r, struct fettle *f, const struct fettle_options *in,
 				 enum config_command command)
 {
@@ -304,6 +324,8 @@ enum fettle_status request_begin(struct request *r, struct fettle *f, const stru
 		snprintf(number, sizeof(number), "%zu", r->o.calib_samples);
 		st = config_set(r->c, "quantization.calibration.sampling_size", number, "--samples", &f->err);
 	}
+	if (!st)
+		st = choose_cpu(r, f);
 	if (!st)
 		r->threads = r->o.threads ? r->o.threads : r->c->evaluation.threads;
 	if (!st)

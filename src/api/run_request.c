@@ -63,6 +63,7 @@ const struct option_row option_rows[] = {
 	ROW(recipes, GONE, FREE), /* kept as a list */
 	ROW(n_recipes, GONE, FREE),
 	ROW(eval_server, TEXT, FREE),
+	ROW(cpu, TEXT, FREE), /* also a setting */
 };
 const size_t n_option_rows = ARRAY_LEN(option_rows);
 

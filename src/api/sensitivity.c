@@ -73,6 +73,7 @@ enum fettle_status fettle_sensitivity(struct fettle *f, const struct fettle_opti
 		fill(c, &u, rows, n);
 		snprintf(c->pub.metric, sizeof(c->pub.metric), "%s", u.metric);
 		c->pub.baseline = a.value;
+		c->pub.cpu = f->cpu.name;
 		*out = &c->pub;
 	} else {
 		fettle_sensitivity_free(&c->pub);

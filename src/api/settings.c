@@ -279,6 +279,7 @@ enum fettle_status request_tuning(const struct request *r, struct subject *s, st
 		o.n_alphas = c->recipes.alpha_auto || c->recipes.smooth_quant ? 1 : ARRAY_LEN(alphas);
 	}
 	o.defaults = qplan_defaults(&s->cpu);
+	o.defaults.elsewhere = s->cpu.saturates && !cpu_detect().saturates;
 	o.defaults.approach = (enum approach)c->quantization.approach;
 	o.defaults.format = (enum quant_format)c->quantization.format;
 	st = read_masks(r, s, &masks, err);

@@ -196,6 +196,8 @@ static enum fettle_status describe_run(struct tune_run *u, struct arena *a, stru
 	struct err *err = &u->base.f->err;
 	char model[FINGERPRINT_LEN], calib[FINGERPRINT_LEN], eval[FINGERPRINT_LEN], conf[FINGERPRINT_LEN],
 		space[FINGERPRINT_LEN], started[CLOCK_UTC_LEN];
+	const char *planned = u->base.f->cpu.name, *here = cpu_detect().name;
+	const bool elsewhere = strcmp(planned, here) != 0;
 	struct str text = STR_INIT;
 	char *request, *path;
 	enum fettle_status st;
@@ -227,7 +229,7 @@ static enum fettle_status describe_run(struct tune_run *u, struct arena *a, stru
 		.seed = (uint64_t)c->tuning.random_seed,
 		.fettle_version = FETTLE_VERSION,
 		.runtime_version = runtime_version(),
-		.cpu = u->base.lab.s->cpu.name,
+		.cpu = elsewhere ? arena_strfmt(a, "%s on %s", planned, here) : here,
 		.started = arena_strdup(a, started),
 		.criterion = c->tuning.criterion == CRITERION_RELATIVE ? "relative" : "absolute",
 		.tolerance = c->tuning.tolerable_loss,
@@ -426,6 +428,10 @@ static enum fettle_status describe(struct tune_run *u, const struct plan *p, con
 	recipes_text(&q.recipes, &recipes);
 	t->pub.recipes = arena_strdup(&t->arena, recipes.s ? recipes.s : "");
 	str_release(&recipes);
+	t->pub.cpu = u->base.f->cpu.name;
+	t->pub.measured_on = cpu_detect().name;
+	api_saturates_on(u->base.f, &q, &u->base.lab.s->ops, t->pub.saturates_on,
+			 sizeof(t->pub.saturates_on));
 	qplan_release(&q);
 	out->ops_int8 = is.int8;
 	out->ops_int16 = is.int16;

@@ -93,6 +93,7 @@ char *human_count(double count, char *buf, size_t n);
 char *trial_score(const struct fettle_trial *t, char *buf, size_t n);
 char *human_score(double x, char *buf, size_t n);    /* 0.9433; 1.2e-05 rather than 0.0000; - for none */
 int print_json(json_t *j);                           /* and frees it */
+json_t *names_json(const char *list);                /* "a, b" as an array */
 void add_remarks(json_t *j, const struct fettle *f); /* "warnings" */
 
 /* fp32.c: the ops that the model just written computes in fp32 */

@@ -38,7 +38,7 @@ static json_t *as_json(const char *const *models, size_t n, const struct fettle_
 						"size_bytes", (json_int_t)t[i].size_bytes, "footprint_bytes",
 						(json_int_t)t[i].footprint_bytes, "speedup", t[i].speedup,
 						"runs", (json_int_t)t[i].runs));
-	return json_pack("{s:o}", "models", list);
+	return json_pack("{s:s, s:o}", "cpu", fettle_cpu(NULL), "models", list);
 }
 
 static void as_table(const char *const *models, size_t n, const struct fettle_timing *t)

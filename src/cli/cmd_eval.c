@@ -23,8 +23,8 @@ static void metric_help(char *buf, size_t n)
 
 static int print_score(const struct fettle *f, const struct fettle_score *s)
 {
-	json_t *j = json_pack("{s:s, s:o, s:I, s:f}", "metric", s->metric, "value",
-			      isfinite(s->value) ? json_real(s->value) : json_null(), "samples",
+	json_t *j = json_pack("{s:s, s:s, s:o, s:I, s:f}", "cpu", fettle_cpu(NULL), "metric", s->metric,
+			      "value", isfinite(s->value) ? json_real(s->value) : json_null(), "samples",
 			      (json_int_t)s->samples, "seconds", s->seconds);
 
 	add_remarks(j, f);

@@ -54,10 +54,10 @@ static json_t *run_json(const struct fettle_run *r)
 				"size_bytes", (json_int_t)t->size_bytes, "samples", (json_int_t)t->samples,
 				"seconds", t->seconds, "plan", json_loads(t->plan, 0, NULL)));
 	}
-	return json_pack("{s:s, s:s, s:s, s:s, s:s?, s:b, s:o, s:I, s:o}", "model", r->model, "strategy",
-			 r->strategy, "metric", r->metric, "started", r->started, "stop", r->stop, "met",
-			 r->met, "baseline", number(r->baseline), "best", (json_int_t)r->best, "trials",
-			 list);
+	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:b, s:o, s:I, s:o}", "model", r->model, "cpu",
+			 r->cpu, "measured_on", r->measured_on, "strategy", r->strategy, "metric", r->metric,
+			 "started", r->started, "stop", r->stop, "met", r->met, "baseline",
+			 number(r->baseline), "best", (json_int_t)r->best, "trials", list);
 }
 
 static void show_run(const struct fettle_run *r)
@@ -68,7 +68,7 @@ static void show_run(const struct fettle_run *r)
 	char buf[32];
 	size_t i;
 
-	printf("%s: strategy %s, started %s, %s%s\n", r->model, r->strategy, r->started,
+	printf("%s: strategy %s, CPU %s, started %s, %s%s\n", r->model, r->strategy, r->cpu, r->started,
 	       r->stop ? "ended: " : "going on, or cut off", r->stop ? r->stop : "");
 	printf("fp32 %s %s\n\n", r->metric, human_score(r->baseline, buf, sizeof(buf)));
 	table_begin(&t, head, 9, 0x7d);

@@ -44,12 +44,12 @@ static json_t *as_json(const struct fettle_inspection *x)
 						"default", o->by_default, "why_not", o->why_not, "why_fp32",
 						o->why_fp32, "macs", o->macs, "block", o->block));
 	}
-	return json_pack("{s:i, s:i, s:o, s:o, s:I, s:f, s:f, s:I, s:I, s:f, s:o}", "opset", x->opset,
-			 "opset_of_file", x->opset_of_file, "inputs", values_json(x->inputs, x->n_inputs),
-			 "outputs", values_json(x->outputs, x->n_outputs), "weight_bytes",
-			 (json_int_t)x->weight_bytes, "macs", x->total_macs, "int8_share", x->int8_share,
-			 "blocks", (json_int_t)x->n_blocks, "cuts", (json_int_t)x->n_cuts, "log10_plans",
-			 x->log10_plans, "ops", ops);
+	return json_pack(
+		"{s:s, s:i, s:i, s:o, s:o, s:I, s:f, s:f, s:I, s:I, s:f, s:o}", "cpu", x->cpu, "opset",
+		x->opset, "opset_of_file", x->opset_of_file, "inputs", values_json(x->inputs, x->n_inputs),
+		"outputs", values_json(x->outputs, x->n_outputs), "weight_bytes", (json_int_t)x->weight_bytes,
+		"macs", x->total_macs, "int8_share", x->int8_share, "blocks", (json_int_t)x->n_blocks, "cuts",
+		(json_int_t)x->n_cuts, "log10_plans", x->log10_plans, "ops", ops);
 }
 
 static const char *reason(const struct fettle_op *o)
@@ -217,10 +217,41 @@ static int list_recipes(void)
 	return 0;
 }
 
+static int cpus_json(void)
+{
+	json_t *all = json_array();
+	struct fettle_cpu_kind k;
+	size_t i;
+
+	for (i = 0; fettle_cpu_kind(i, &k); i++)
+		json_array_append_new(all, json_pack("{s:s, s:s, s:b, s:b}", "name", k.name, "summary",
+						     k.summary, "saturates", (int)k.saturates, "here",
+						     strcmp(k.name, fettle_cpu(NULL)) == 0));
+	return print_json(all);
+}
+
+static int list_cpus(void)
+{
+	static const char *const head[] = { "cpu", "", "int8 weights", "which" };
+	struct fettle_cpu_kind k;
+	struct table t;
+	size_t i;
+
+	table_begin(&t, head, 4, 0);
+	for (i = 0; fettle_cpu_kind(i, &k); i++) {
+		table_cell(&t, "%s", k.name);
+		table_cell(&t, "%s", strcmp(k.name, fettle_cpu(NULL)) == 0 ? "this one" : "");
+		table_cell(&t, "%s", k.saturates ? "7 bits" : "8 bits");
+		table_cell(&t, "%s", k.summary);
+	}
+	table_print(&t);
+	return 0;
+}
+
 static int run(int argc, char **argv)
 {
 	struct fettle_options o = FETTLE_OPTIONS_INIT;
-	bool json = false, ops = false, space = false, capability = false, recipes = false;
+	bool json = false, ops = false, space = false, capability = false, recipes = false, cpus = false;
 	const struct option options[] = {
 		{ "ops", NULL, "every op by name, not only by type", .flag = &ops },
 		{ "space", NULL, "what a search may choose from, op by op", .flag = &space },
@@ -235,6 +266,9 @@ static int run(int argc, char **argv)
 		  .text = &o.approach },
 		{ "keep-fp32", "OPS", "show the plan with these ops left alone", .text = &o.keep_fp32 },
 		{ "quantize", "OPS", "show the plan with these ops quantized too", .text = &o.quantize },
+		{ "cpu", "CPU", "plan for another kind of CPU ('fettle inspect --cpus' lists them; this one)",
+		  .text = &o.cpu },
+		{ "cpus", NULL, "list the kinds of CPU there are (no model needed)", .flag = &cpus },
 		{ "json", NULL, "print the result as JSON", .flag = &json },
 	};
 	const char *rest[64];
@@ -258,6 +292,8 @@ static int run(int argc, char **argv)
 	}
 	if (recipes)
 		return json ? recipes_json() : list_recipes();
+	if (cpus)
+		return json ? cpus_json() : list_cpus();
 	if (n != 1)
 		return usage_error(&cmd_inspect, n ? "one model at a time" : "which model?");
 	o.model = rest[0];

@@ -140,17 +140,17 @@ static int report(const struct fettle *f, const struct fettle_options *o, const 
 	const bool tuned = fettle_finetuned(f, 0, &op);
 
 	if (json)
-		return print_json(
-			json_pack("{s:s, s:{s:I, s:I, s:I, s:I}, s:f, s:I, s:I, s:I, s:{s:f, s:f, s:f, s:f}, "
-				  "s:o, s:o*}",
-				  "output", o->output, "ops", "int8", (json_int_t)q->ops_int8, "int16",
-				  (json_int_t)q->ops_int16, "dynamic", (json_int_t)q->ops_dynamic, "fp32",
-				  (json_int_t)q->ops_fp32, "int8_share", q->int8_share, "calib_samples",
-				  (json_int_t)q->calib_samples, "size_before_bytes",
-				  (json_int_t)q->size_before, "size_bytes", (json_int_t)q->size_after,
-				  "seconds", "total", total, "prepare", q->seconds_prepare, "calibrate",
-				  q->seconds_calibrate, "quantize", q->seconds_quantize, "fp32_ops",
-				  fp32_json(f), "finetune", tuned ? tuned_as_json(f) : NULL));
+		return print_json(json_pack(
+			"{s:s, s:s, s:o, s:{s:I, s:I, s:I, s:I}, s:f, s:I, s:I, s:I, s:{s:f, s:f, s:f, s:f}, "
+			"s:o, s:o*}",
+			"output", o->output, "cpu", q->cpu, "saturates_on", names_json(q->saturates_on),
+			"ops", "int8", (json_int_t)q->ops_int8, "int16", (json_int_t)q->ops_int16, "dynamic",
+			(json_int_t)q->ops_dynamic, "fp32", (json_int_t)q->ops_fp32, "int8_share",
+			q->int8_share, "calib_samples", (json_int_t)q->calib_samples, "size_before_bytes",
+			(json_int_t)q->size_before, "size_bytes", (json_int_t)q->size_after, "seconds",
+			"total", total, "prepare", q->seconds_prepare, "calibrate", q->seconds_calibrate,
+			"quantize", q->seconds_quantize, "fp32_ops", fp32_json(f), "finetune",
+			tuned ? tuned_as_json(f) : NULL));
 	printf("wrote %s: %s, was %s\n", o->output, human_bytes((double)q->size_after, after, sizeof(after)),
 	       human_bytes((double)q->size_before, before, sizeof(before)));
 	printf("%zu ops in int8", q->ops_int8);
@@ -206,6 +206,8 @@ static int run(int argc, char **argv)
 		{ "keep-fp32", "OPS", "leave these ops alone", .text = &o.keep_fp32 },
 		{ "quantize", "OPS", "quantize these ops too, which are not by default",
 		  .text = &o.quantize },
+		{ "cpu", "CPU", "plan for another kind of CPU ('fettle inspect --cpus' lists them; this one)",
+		  .text = &o.cpu },
 		{ "threads", "N", "threads for the runtime (all cores)", .integer = &o.threads },
 		{ "json", NULL, "print the result as JSON", .flag = &json },
 		{ "quiet", NULL, "no progress", .flag = &quiet },

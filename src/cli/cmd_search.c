@@ -142,6 +142,8 @@ static int run(int argc, char **argv)
 		  .text = &flags[5].value },
 		{ "jobs", "N", "trials side by side, one thread each; auto: as many as cores (1)",
 		  .text = &o.jobs },
+		{ "cpu", "CPU", "plan for another kind of CPU ('fettle inspect --cpus' lists them; this one)",
+		  .text = &o.cpu },
 		{ "threads", "N", "threads for the runtime (all cores)", .integer = &o.threads },
 		{ "workspace", "DIR", "where the run is kept (fettle_workspace/<model>-<time>)",
 		  .text = &o.workspace },

@@ -33,7 +33,7 @@ static json_t *as_json(const struct fettle_sensitivity *s)
 					"metric", isfinite(o->metric) ? json_real(o->metric) : json_null(),
 					"macs_share", o->macs_share));
 	}
-	return json_pack("{s:s, s:o, s:o}", "metric", s->metric, "baseline",
+	return json_pack("{s:s, s:s, s:o, s:o}", "cpu", s->cpu, "metric", s->metric, "baseline",
 			 isfinite(s->baseline) ? json_real(s->baseline) : json_null(), "ops", list);
 }
 
@@ -74,6 +74,8 @@ static int run(int argc, char **argv)
 		{ "config", "YAML", "configuration; options override it", .text = &o.config, .letter = 'c' },
 		{ "samples", "N", "calibration samples (100)", .number = &o.calib_samples },
 		{ "eval-samples", "N", "only the first N evaluation samples", .number = &o.eval_samples },
+		{ "cpu", "CPU", "plan for another kind of CPU ('fettle inspect --cpus' lists them; this one)",
+		  .text = &o.cpu },
 		{ "threads", "N", "threads for the runtime (all cores)", .integer = &o.threads },
 		{ "json", NULL, "print the result as JSON", .flag = &json },
 		{ "quiet", NULL, "no progress", .flag = &quiet },

@@ -160,6 +160,8 @@ static int run(int argc, char **argv)
 		{ "confidence", "P",
 		  "for large data: verdicts that hold with this probability, e.g. 0.99, will do",
 		  .real = &o.confidence },
+		{ "cpu", "CPU", "plan for another kind of CPU ('fettle inspect --cpus' lists them; this one)",
+		  .text = &o.cpu },
 		{ "threads", "N", "threads for the runtime (all cores)", .integer = &o.threads },
 		{ "workspace", "DIR", "where the run is kept (fettle_workspace/<model>-<time>)",
 		  .text = &o.workspace },

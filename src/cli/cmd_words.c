@@ -36,6 +36,16 @@ static const char *recipe_word(size_t i, const char **summary)
 	return r.name;
 }
 
+static const char *cpu_word(size_t i, const char **summary)
+{
+	struct fettle_cpu_kind k;
+
+	if (!fettle_cpu_kind(i, &k))
+		return NULL;
+	*summary = k.summary;
+	return k.name;
+}
+
 static int run(int argc, char **argv)
 {
 	static const struct {
@@ -45,7 +55,8 @@ static int run(int argc, char **argv)
 		      { "strategies", fettle_strategy_name },
 		      { "metrics", fettle_metric_name },
 		      { "recipes", recipe_word },
-		      { "algorithms", fettle_algorithm_name } };
+		      { "algorithms", fettle_algorithm_name },
+		      { "cpus", cpu_word } };
 	const char *word, *summary;
 	size_t k, i;
 

@@ -32,8 +32,15 @@ static int version(void)
 	bool saturates;
 	const char *cpu = fettle_cpu(&saturates);
 
-	printf("fettle %s on ONNX Runtime %s, %s%s\n", fettle_version(), fettle_runtime_version(), cpu,
-	       saturates ? " (u8 x s8 products saturate: weights get 7 bits)" : "");
+	struct fettle_cpu_kind k;
+	size_t i;
+
+	printf("fettle %s on ONNX Runtime %s\n", fettle_version(), fettle_runtime_version());
+	for (i = 0; fettle_cpu_kind(i, &k); i++)
+		if (strcmp(k.name, cpu) == 0)
+			print_wrapped(stdout, "CPU %s: %s%s", cpu, k.summary,
+				      saturates ? "; u8 x s8 products saturate, so int8 weights get 7 bits"
+						: "");
 	return 0;
 }
 

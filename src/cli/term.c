@@ -91,6 +91,18 @@ void add_remarks(json_t *j, const struct fettle *f)
 	json_object_set_new(j, "warnings", list);
 }
 
+json_t *names_json(const char *list)
+{
+	json_t *all = json_array();
+	size_t n;
+
+	for (; *list; list += n + strspn(list + n, ", ")) {
+		n = strcspn(list, ",");
+		json_array_append_new(all, json_stringn(list, n));
+	}
+	return all;
+}
+
 int print_json(json_t *j)
 {
 	json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10));

@@ -110,6 +110,9 @@ static json_t *tuned_json(const struct fettle *f, const struct fettle_tuned *t,
 				      "repeated", t->saved.repeated, "beside", t->saved.beside));
 	if (isfinite(t->noise))
 		json_object_set_new(j, "noise", json_real(t->noise));
+	json_object_set_new(j, "cpu", json_string(t->cpu));
+	json_object_set_new(j, "measured_on", json_string(t->measured_on));
+	json_object_set_new(j, "saturates_on", names_json(t->saturates_on));
 	json_object_set_new(j, "recipes", json_string(t->recipes ? t->recipes : ""));
 	if (t->has_holdout)
 		json_object_set_new(j, "holdout",

@@ -143,6 +143,7 @@ struct config {
 	struct {
 		int approach; /* enum approach: static; dynamic when the framework is onnxrt_integerops */
 		int format;   /* enum quant_format: QDQ; QOperator when the framework is onnxrt_qlinearops */
+		const char *cpu; /* in ops/cpu.c; NULL: this one */
 		struct config_constraint model_wise;
 		struct config_constraints op_type_wise, op_wise;
 	} quantization;

@@ -263,6 +263,7 @@ const struct key constraint_keys[] = {
 static const struct key quantization_keys[] = {
 	{ "approach", KEY_WORD, AT(quantization.approach), WORDS(approaches) },
 	{ "quant_format", KEY_WORD, AT(quantization.format), WORDS(formats), USED(TRIES | CONFIG_QUANTIZE) },
+	{ "cpu", KEY_TEXT, AT(quantization.cpu), USED(PLANS) },
 	{ "recipes", KEY_MAP, .keys = recipe_keys },
 	{ "calibration", KEY_MAP, .keys = calibration_keys },
 	{ "model_wise", KEY_MAP, AT(quantization.model_wise), .keys = constraint_keys },

@@ -44,7 +44,8 @@ struct run_info {
 	const char *request; /* all that it takes to run it again; as the caller spells it */
 	const char *strategy;
 	uint64_t seed;
-	const char *fettle_version, *runtime_version, *cpu;
+	const char *fettle_version, *runtime_version;
+	const char *cpu;       /* its kind; "avx2 on arm64": planned for the one, measured on the other */
 	const char *started;   /* clock_utc() */
 	const char *criterion; /* relative, absolute */
 	double tolerance;

@@ -1,6 +1,8 @@
 #include "ops/cpu.h"
 
 #include <string.h>
+
+#include "base/str.h"
 #if defined(__x86_64__)
 #include <cpuid.h>
 #elif defined(__aarch64__)
@@ -77,6 +79,29 @@ const struct cpu *cpu_find(const char *name)
 		if (strcmp(cpus[i].name, name) == 0)
 			return &cpus[i];
 	return NULL;
+}
+
+enum fettle_status cpu_read(const char *name, struct cpu *out, struct err *err)
+{
+	const char *names[sizeof(cpus) / sizeof(cpus[0])], *near;
+	const struct cpu *found = cpu_find(name);
+	enum fettle_status st = FETTLE_OK;
+	struct str all = STR_INIT;
+	size_t i;
+
+	if (found) {
+		*out = *found;
+		return FETTLE_OK;
+	}
+	for (i = 0; i < n_cpus; i++) {
+		names[i] = cpus[i].name;
+		str_addf(&all, "%s%s", i ? ", " : "", names[i]);
+	}
+	near = str_nearest(name, names, n_cpus);
+	st = fail(err, FETTLE_INVALID, "cannot plan for CPU '%s': need one of %s%s%s%s", name, all.s,
+		  near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+	str_release(&all);
+	return st;
 }
 
 struct cpu cpu_detect(void)

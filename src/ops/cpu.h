@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/err.h"
+
 struct cpu {
 	const char *name;    /* as --cpu takes it */
 	bool saturates;      /* u8 x s8 products are added in pairs in 16 bits, which overflow */
@@ -20,6 +22,8 @@ extern const struct cpu cpus[];
 extern const size_t n_cpus;
 
 const struct cpu *cpu_find(const char *name); /* NULL: there is none */
-struct cpu cpu_detect(void);                  /* this one */
+/* The same; an unknown name is an error that lists them all. */
+enum fettle_status cpu_read(const char *name, struct cpu *out, struct err *err);
+struct cpu cpu_detect(void); /* this one */
 
 #endif

@@ -16,6 +16,7 @@ struct runtime {
 	OrtEnv *env;
 	OrtMemoryInfo *cpu;
 	atomic_llong busy; /* nanoseconds that threads have spent in it */
+	bool exact;        /* runtime_exact() */
 };
 
 struct session {
@@ -37,6 +38,11 @@ static void add_busy(struct runtime *rt, double since)
 double runtime_busy(struct runtime *rt)
 {
 	return 1e-9 * (double)atomic_load(&rt->busy);
+}
+
+void runtime_exact(struct runtime *rt, bool on)
+{
+	rt->exact = on;
 }
 
 enum { SHARE_MIN = 256 }; /* smaller constants travel inside the model: shape inference wants to see them */
@@ -175,6 +181,8 @@ static enum fettle_status make_options(struct runtime *rt, const struct session_
 		TRY(api->AddSessionConfigEntry(
 			so, "session.optimized_model_external_initializers_min_size_in_bytes", "4096"));
 	}
+	if (rt->exact)
+		TRY(api->AddSessionConfigEntry(so, "session.x64quantprecision", "1"));
 	if (o->profile)
 		TRY(api->EnableProfiling(so, o->profile));
 	if (o->low_memory) {

@@ -10,6 +10,11 @@ struct session;
 enum fettle_status runtime_new(struct runtime **out, struct err *err);
 void runtime_free(struct runtime *rt);
 const char *runtime_version(void);
+/*
+ * Sessions made from now on compute u8 x s8 products without overflow, on every CPU: the runtime turns int8 weights into
+ * uint8 ones. They may be slower, and models are judged as on a CPU that does not saturate.
+ */
+void runtime_exact(struct runtime *rt, bool on);
 double runtime_busy(struct runtime *rt); /* seconds that threads have spent running and making sessions */
 
 enum opt_level { OPT_DEFAULT = 0, OPT_NONE, OPT_BASIC, OPT_EXTENDED, OPT_ALL };

@@ -71,13 +71,26 @@ struct qplan_defaults qplan_defaults(const struct cpu *cpu)
 	};
 }
 
-void op_choice_reduce(struct op_choice *c, const struct op *op, const struct qplan_defaults *d)
+static bool saturates(const struct op_choice *c, const struct op *op, const struct cpu *cpu)
 {
 	/* a dynamic op's activation is uint8, whatever its setting says */
-	enum dtype act = c->mode == OP_DYNAMIC ? DT_U8 : c->act.dtype;
+	return op_saturates(cpu, op, c->mode == OP_DYNAMIC ? DT_U8 : c->act.dtype, c->weight.dtype);
+}
 
-	c->weight.narrow = d->reduce_range == REDUCE_AUTO ? op_saturates(&d->cpu, op, act, c->weight.dtype)
-							  : d->reduce_range == REDUCE_ON;
+void op_choice_reduce(struct op_choice *c, const struct op *op, const struct qplan_defaults *d)
+{
+	c->weight.narrow =
+		d->reduce_range == REDUCE_AUTO ? saturates(c, op, &d->cpu) : d->reduce_range == REDUCE_ON;
+}
+
+size_t qplan_saturating(const struct qplan *p, const struct op_list *ops, const struct cpu *cpu)
+{
+	size_t n = 0, i;
+
+	for (i = 0; i < p->n; i++)
+		n += p->ops[i].mode != OP_FP32 && !p->ops[i].weight.narrow &&
+		     saturates(&p->ops[i], &ops->v[i], cpu);
+	return n;
 }
 
 /* is the value there in integers, i.e. made by a quantized op, maybe through ops that only move it? */

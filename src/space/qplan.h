@@ -115,6 +115,7 @@ struct qplan_defaults {
 	struct qsetting act, weight;
 	enum reduce_range reduce_range; /* decides on weight.narrow of each op */
 	struct cpu cpu;
+	bool elsewhere; /* its overflows cannot be measured here: weights that overflow are not on offer */
 };
 /* u8 asymmetric min-max activations, s8 symmetric per-channel weights, in 7 bits where the CPU saturates */
 struct qplan_defaults qplan_defaults(const struct cpu *cpu);
@@ -129,6 +130,8 @@ struct qplan qplan_copy(const struct qplan *p); /* qplan_release() it */
 /* Before anything fell back: what its weights are rounded for. qplan_release() it. */
 struct qplan qplan_before(const struct qplan *p);
 bool qsetting_equal(const struct qsetting *a, const struct qsetting *b);
+/* How many of its ops overflow on this CPU, because their int8 weights have all 8 bits. */
+size_t qplan_saturating(const struct qplan *p, const struct op_list *ops, const struct cpu *cpu);
 /* The constants of the moving averages that its activations ask for; as for an observer. */
 void qplan_averages(const struct qplan *p, double out[OBSERVER_AVERAGES]);
 /* Is its scale a power of two? */

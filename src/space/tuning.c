@@ -144,6 +144,8 @@ static size_t list_weights(const struct op *op, const struct op_mask *m, const s
 		whole = i % 2;
 		if ((!whole && !(saturates && f->dtype == DT_S8)) || !offers_weight(m, saturates, f))
 			continue;
+		if (whole && saturates && f->dtype == DT_S8 && d->elsewhere)
+			continue;
 		for (tensor = 0; tensor < 2; tensor++)
 			for (mse = 0; mse < 2; mse++) {
 				if (m->weight.granularity &&

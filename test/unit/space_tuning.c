@@ -122,6 +122,44 @@ static void the_cpu_decides_on_narrow_weights(void **state)
 	tuning_free(narrow);
 }
 
+/* 16-bit activations need no 7-bit weights, and what overflows on a CPU that is not here is not on offer */
+static void only_what_overflows_is_narrow(void **state)
+{
+	const struct constraint wide = { CONSTRAIN_MODEL,
+					 NULL,
+					 "c:1",
+					 { .act = { .dtype = T_U8 | T_U16 }, .weight = { .dtype = T_S8 } } };
+	struct tuning *t = make(&wide, 1, APPROACH_STATIC, true);
+	const struct cpu cpu = { .name = "test", .saturates = true };
+	struct op_mask *masks = xcalloc(s->ops.n, sizeof(*masks));
+	struct tuning_options o = { .defaults = qplan_defaults(&cpu),
+				    .masks = masks,
+				    .recipe_fixed = (bool[16]){ false },
+				    .samples = &(int64_t){ 10 },
+				    .n_samples = 1 };
+	size_t i, k, n[2] = { 0, 0 };
+
+	(void)state;
+	for (i = 0; i + 2 < t->space.v[0].n_options; i++) {
+		const struct op_choice *c = &t->choices[0][i];
+
+		n[dtype_size(c->act.dtype) - 1]++;
+		assert_false(c->weight.narrow && dtype_size(c->act.dtype) == 2);
+	}
+	assert_true(n[0] > 0 && n[1] > 0);
+	tuning_free(t);
+	o.defaults.elsewhere = true;
+	t = tuning_new(&s->ops, &s->g, &o);
+	for (k = 0; k < t->space.n_ops; k++)
+		for (i = 0; i < t->space.v[k].n_options; i++) {
+			const struct op_choice *c = &t->choices[k][i];
+
+			assert_true(c->mode == OP_FP32 || c->weight.narrow || c->weight.dtype == DT_U8);
+		}
+	tuning_free(t);
+	free(masks);
+}
+
 static void the_narrower_constraint_wins(void **state)
 {
 	const struct constraint v[] = {
@@ -755,6 +793,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_default_plan_comes_first),
 		cmocka_unit_test(the_cpu_decides_on_narrow_weights),
+		cmocka_unit_test(only_what_overflows_is_narrow),
 		cmocka_unit_test(the_narrower_constraint_wins),
 		cmocka_unit_test(constraints_leave_what_they_say),
 		cmocka_unit_test(where_the_runtime_takes_int8_it_stays),
