@@ -56,6 +56,7 @@ assert weights and all(w['reduce_range'] for w in weights), weights"
 expect 0 '"cpu": "avx512"' sensitivity $m --calib $c --samples 8 --cpu avx512 --json
 expect 0 '"cpu": "arm64-dot"' inspect $m --cpu arm64-dot --json
 expect 0 7-bit inspect $m --cpu avx2 --space
+grep -Eq '^/Add .*static' "$dir/out" && ok || bad "no int8 on offer for an op without weights"
 "$fettle" inspect $m --cpu arm64 --space | grep -q 7-bit && bad "7-bit weights are on offer on arm64" || ok
 
 for command in "quantize $m --calib $c -o $dir/o.onnx" "tune $m --calib $c --eval $e --workspace $dir/w9" "inspect $m" \
