@@ -71,11 +71,17 @@ enum fettle_status scratch_new(struct scratch *s, struct err *err)
 {
 	const char *tmp = temp_folder();
 	struct stat sb;
+	bool made;
 
 	remove_dead(tmp);
 	for (;;) {
 		s->dir = xstrfmt("%s/" PREFIX "XXXXXX", tmp);
-		s->fd = mkdtemp(s->dir) ? open_folder(s->dir) : -1;
+		made = mkdtemp(s->dir);
+		s->fd = made ? open_folder(s->dir) : -1;
+		if (s->fd < 0 && made && errno == ENOENT) { /* another process took it for a dead one's */
+			free(s->dir);
+			continue;
+		}
 		if (s->fd < 0) {
 			fail(err, FETTLE_SYSTEM, "cannot create %s: %s", s->dir, strerror(errno));
 			free(s->dir);
@@ -85,7 +91,7 @@ enum fettle_status scratch_new(struct scratch *s, struct err *err)
 		flock(s->fd, LOCK_EX); /* where there are no locks, nothing is removed */
 		if (fstat(s->fd, &sb) < 0 || sb.st_nlink > 0)
 			return FETTLE_OK;
-		/* before it was locked, another process took it for a dead one's */
+		/* likewise, before it was locked */
 		close(s->fd);
 		free(s->dir);
 	}
