@@ -4,6 +4,7 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 TARGETS ?= all
 FUZZ_SECONDS ?= 60
+ASAN_TESTS ?= .
 SETUP ?= $(if $(filter tests,$(TARGETS)),--tests)
 
 all: build
@@ -30,21 +31,18 @@ test:
 	@$(MAKE) --no-print-directory check TARGETS="all tests"
 	@cd $(BUILD) && ctest -j$(JOBS) --output-on-failure
 
-# the same tests under AddressSanitizer and UndefinedBehaviorSanitizer
+# the same tests under AddressSanitizer and UndefinedBehaviorSanitizer; ASAN_TESTS is a regular expression of names
 asan:
 	@$(MAKE) --no-print-directory build BUILD=build-asan TARGETS="all tests" \
 		CMAKE_FLAGS="-DFETTLE_SANITIZE=ON -DCMAKE_BUILD_TYPE=Debug"
-	@cd build-asan && ctest --output-on-failure
+	@cd build-asan && ctest -j$(JOBS) --output-on-failure -R '$(ASAN_TESTS)'
 
-# libFuzzer targets, a minute each; needs clang and its runtime (Debian: clang libclang-rt-14-dev)
+# every parser under libFuzzer, a minute each
+fuzz: SETUP = --fuzz
 fuzz: setup
 	@CC=clang cmake -S . -B build-fuzz -DFETTLE_FUZZ=ON -DFETTLE_SANITIZE=ON -DBUILD_TESTING=OFF >/dev/null
-	@cmake --build build-fuzz -j$(JOBS) -- --no-print-directory -s
-	@for f in build-fuzz/fuzz/fuzz_*; do [ -x $$f ] && [ -f $$f ] || continue; \
-		echo $$f; mkdir -p build-fuzz/corpus/$$(basename $$f); \
-		LSAN_OPTIONS=suppressions=test/lsan.supp:print_suppressions=0 $$f -max_total_time=$(FUZZ_SECONDS) \
-			-artifact_prefix=build-fuzz/ build-fuzz/corpus/$$(basename $$f) >build-fuzz/log 2>&1 || \
-			{ cat build-fuzz/log; exit 1; }; tail -n 1 build-fuzz/log; done
+	@cmake --build build-fuzz -j$(JOBS) --target fuzzers -- --no-print-directory -s
+	@tools/fuzz $(FUZZ_SECONDS)
 
 bench:
 	@$(MAKE) --no-print-directory build TARGETS="all benches"

@@ -1,9 +1,6 @@
 /*
  * Property: any bytes are either a model that can be sorted, indexed, derived, swept, packed and decoded again, or an
  * error of one line.
- *
- * Seeds: the small ones of libonnx-testdata, e.g.
- *   for m in /usr/share/libonnx-testdata/data/node/[a-z]*; do cp $m/model.onnx CORPUS/$(basename $m); done
  */
 #include "fuzz.h"
 

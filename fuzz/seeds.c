@@ -1,0 +1,97 @@
+/* Writes what the fuzzers of binary formats start from. usage: seeds FOLDER */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* which the tests' helpers have from cmocka */
+#define assert_true(c) ((c) ? (void)0 : abort())
+#define assert_null(p) assert_true(!(p))
+#define assert_non_null(p) assert_true(p)
+#define assert_int_equal(a, b) assert_true((a) == (b))
+#define fail_msg(...) abort()
+
+#include "quantize/rounding.h"
+#include "unit/build.h"
+#include "unit/data_files.h"
+
+enum { WIDTH = 5, HEIGHT = 3 };
+
+static void put(const char *folder, const char *name, struct str b)
+{
+	free(put_file(folder, name, &b));
+}
+
+static void put_images(const char *folder)
+{
+	static const int types[] = { PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA, PNG_COLOR_TYPE_RGB,
+				     PNG_COLOR_TYPE_RGB_ALPHA, PNG_COLOR_TYPE_PALETTE };
+	static const int components[] = { 1, 3, 4 };
+	char name[64];
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(types); i++) {
+		snprintf(name, sizeof(name), "fuzz_image/%zu.png", i);
+		put(folder, name, png_of(WIDTH, HEIGHT, types[i], 8, i % 2));
+	}
+	put(folder, "fuzz_image/16.png", png_of(WIDTH, HEIGHT, PNG_COLOR_TYPE_RGB, 16, false));
+	for (i = 0; i < ARRAY_LEN(components); i++) {
+		snprintf(name, sizeof(name), "fuzz_image/%zu.jpeg", i);
+		put(folder, name, jpeg_of(WIDTH, HEIGHT, components[i], i % 2));
+	}
+}
+
+static void put_arrays(const char *folder)
+{
+	static const float x[6] = { 0, 1, -1 };
+
+	put(folder, "fuzz_npz/stored.npz", sample_npz(2, false, false));
+	put(folder, "fuzz_npz/deflated.npz", sample_npz(2, true, false));
+	put(folder, "fuzz_npz/zip64.npz", sample_npz(2, true, true));
+	put(folder, "fuzz_npz/fortran.npy", npy_of("<f4", true, "(2, 3)", x, sizeof(x)));
+	put(folder, "fuzz_testset/x.pb", pb_of(DT_F32, DIMS(2, 3), x, sizeof(x)));
+}
+
+static void put_rounding(const char *folder)
+{
+	static int8_t q[4] = { 1, -2, 3, 4 }, zero[2];
+	static float scale[2] = { 0.5f, 0.25f };
+	static const double shift[2] = { 0.125, 0 };
+	const struct rounded o = { .w = { .q = { DT_S8, 2, { 2, 2 }, q },
+					  .scale = { DT_F32, 1, { 2 }, scale },
+					  .zero = { DT_S8, 1, { 2 }, zero },
+					  .is_symmetric = true },
+				   .shift = shift,
+				   .n_shift = 2 };
+	struct rounding *r = rounding_new(4);
+	char *path = xstrfmt("%s/fuzz_rounding/one", folder);
+	struct err err = ERR_INIT;
+
+	rounding_set(r, 1, &o);
+	assert_true(rounding_save(r, path, &err) == FETTLE_OK);
+	rounding_free(r);
+	free(path);
+}
+
+static void put_model(const char *folder)
+{
+	char *path = xstrfmt("%s/fuzz_model/small.onnx", folder);
+
+	build_model(path, 13, "x:?x4x8x8",
+		    "w = 8x4x3x3; b = 8; a = Conv(x, w, b); r = Relu(a); m = MaxPool(r) kernel_shape=2,2;"
+		    "f = Flatten(m); v = 72x10; y = Gemm(f, v)",
+		    "y");
+	free(path);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 2) {
+		fprintf(stderr, "usage: seeds FOLDER\n");
+		return 2;
+	}
+	put_images(argv[1]);
+	put_arrays(argv[1]);
+	put_rounding(argv[1]);
+	put_model(argv[1]);
+	return 0;
+}
