@@ -265,6 +265,8 @@ struct fettle_trial {
 	double seconds;
 	const char *plan;    /* JSON; NULL while a run is going on */
 	const char *changed; /* from fettle_history(): "as trial 2, but /fc/Gemm in fp32"; "" of the first */
+	bool pareto;         /* no other trial beats it in all objectives of the run; of finished runs */
+	size_t footprint_bytes; /* peak memory, where that is an objective; 0: not measured */
 };
 /* Called after every trial, with the best so far and the accuracy to reach. */
 struct fettle_progress_info {
@@ -330,6 +332,8 @@ struct fettle_tuned {
 	const char *cpu,
 		*measured_on;  /* the kinds of CPU that it is planned for, and that it was measured on */
 	char saturates_on[64]; /* as in struct fettle_quantized */
+	const size_t *pareto;  /* numbers of the trials that no other beats in all objectives */
+	size_t n_pareto;
 };
 FETTLE_API enum fettle_status fettle_tune(struct fettle *f, const struct fettle_options *o,
 					  struct fettle_tuned **out);

@@ -1,5 +1,5 @@
 /* What runs have left behind: listing them, and making the model of any trial again. */
-#include "api/request.h"
+#include "api/pareto.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -133,6 +133,8 @@ static enum fettle_status copy_run(struct run_copy *c, struct history *h, struct
 	history_baseline_release(&b);
 	history_trial_release(&t);
 	history_result_release(&r);
+	if (!st)
+		st = pareto_mark_run(h, c->trials.v, c->trials.n, err);
 	c->pub.trials = c->trials.v;
 	c->pub.n_trials = c->trials.n;
 	if (!ended) {

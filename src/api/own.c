@@ -30,7 +30,7 @@ struct own_strategy *own_strategy_find(const struct fettle *f, const char *name)
 	size_t i;
 
 	for (i = 0; i < f->strategies.n; i++)
-		if (strcmp(f->strategies.v[i]->def.name, name) == 0)
+		if (strcasecmp(f->strategies.v[i]->def.name, name) == 0)
 			return f->strategies.v[i];
 	return NULL;
 }

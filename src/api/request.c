@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "api/own.h"
@@ -67,9 +68,9 @@ static enum fettle_status set_finetune(struct request *r, const char *text, stru
 	enum fettle_status st;
 
 	value = algorithm;
-	if (strcmp(value, "on") == 0 || strcmp(value, "true") == 0)
+	if (strcasecmp(value, "on") == 0 || strcasecmp(value, "true") == 0)
 		value = finetune_algorithms[r->c->recipes.fast_finetune.algorithm];
-	else if (strcmp(value, "false") == 0)
+	else if (strcasecmp(value, "false") == 0)
 		value = "off";
 	st = config_set(r->c, "quantization.recipes.finetune", value, "--recipe", err);
 	if (!st && colon)
@@ -113,8 +114,8 @@ static enum fettle_status set_named_recipe(struct request *r, const char *name, 
 {
 	const struct recipe_info *info = recipe_find(name);
 	bool mixed = strcmp(name, "auto_mp") == 0;
-	bool on = strcmp(value, "on") == 0 || strcmp(value, "true") == 0;
-	bool off = strcmp(value, "off") == 0 || strcmp(value, "false") == 0;
+	bool on = strcasecmp(value, "on") == 0 || strcasecmp(value, "true") == 0;
+	bool off = strcasecmp(value, "off") == 0 || strcasecmp(value, "false") == 0;
 	enum fettle_status st;
 	char *key;
 
@@ -368,7 +369,7 @@ static enum fettle_status check_kind(const struct config_dataset *d, const char 
 	size_t i;
 
 	for (i = 0; d->kind && i < ARRAY_LEN(kinds); i++)
-		if (strcmp(d->kind, kinds[i]) == 0) {
+		if (strcasecmp(d->kind, kinds[i]) == 0) {
 			if (!d->params.n)
 				return FETTLE_OK;
 			return config_fail(&d->params.v[0].at, FETTLE_INVALID, err,

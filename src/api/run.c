@@ -57,9 +57,16 @@ static enum fettle_status open_data(struct run *u, bool need_eval)
 static enum fettle_status open_metric(struct run *u)
 {
 	const struct config *c = u->r.c;
+	bool given = config_is_set(c, &c->tuning.higher_is_better);
 	enum fettle_status st;
+	size_t i;
 
 	u->higher_is_better = c->tuning.higher_is_better;
+	for (i = 0; i < c->tuning.higher_is_better_each.n && !given; i++)
+		if (c->tuning.objectives.v[i] == OBJECTIVE_ACCURACY) {
+			u->higher_is_better = config_higher_is_better(c, i);
+			given = true;
+		}
 	if (request_evaluator(&u->r)) {
 		snprintf(u->metric, sizeof(u->metric), "%s", request_evaluator(&u->r));
 		return FETTLE_OK;
@@ -71,7 +78,7 @@ static enum fettle_status open_metric(struct run *u)
 	if (st)
 		return st;
 	/* the metric knows which way is up, unless the user says otherwise */
-	if (!config_is_set(c, &c->tuning.higher_is_better))
+	if (!given)
 		u->higher_is_better = metric_higher_is_better(u->lab.metric);
 	u->lab.o.has_reference = true;
 	snprintf(u->metric, sizeof(u->metric), "%s", metric_name(u->lab.metric));

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/file.h"
 #include "base/str.h"
@@ -27,7 +28,7 @@ static enum fettle_status pick(const char *setting, const char *text, const stru
 	if (!text)
 		return FETTLE_OK; /* the default stands */
 	for (i = 0; i < n; i++) {
-		if (strcmp(words[i].text, text) == 0) {
+		if (strcasecmp(words[i].text, text) == 0) {
 			*out = words[i].value;
 			return FETTLE_OK;
 		}

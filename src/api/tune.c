@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "api/own.h"
+#include "api/pareto.h"
 #include "api/resume.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
@@ -123,8 +125,12 @@ static enum fettle_status set_objective(struct tune_run *u)
 		w[LAB_ACCURACY] = 1; /* settings differ in what they lose, not in what they gain */
 		return FETTLE_OK;
 	}
-	for (i = 0; i < c->tuning.objectives.n; i++)
-		w[index[c->tuning.objectives.v[i]]] += c->tuning.weights.n ? c->tuning.weights.v[i] : 1;
+	for (i = 0; i < c->tuning.objectives.n; i++) {
+		enum lab_objective which = index[c->tuning.objectives.v[i]];
+
+		w[which] = c->tuning.weights.n ? c->tuning.weights.v[i] : 1;
+		u->base.lab.o.higher[which] = config_higher_is_better(c, i);
+	}
 	if (!c->tuning.objectives.n)
 		w[index[c->tuning.objective]] = 1;
 	if (w[LAB_FOOTPRINT] > 0 && !u->base.r.o.helper)
@@ -261,6 +267,12 @@ static enum fettle_status open_history(struct tune_run *u)
 		if (!st && u->base.r.temp)
 			st = write_bytes(info.model_path, o->model_bytes, o->model_size, err);
 	}
+	if (!st && !o->resume) {
+		char *objectives = pareto_objectives(u->base.r.c, u->base.higher_is_better);
+
+		st = history_set_meta(u->history, "objectives", objectives, err);
+		free(objectives);
+	}
 	u->base.lab.history = u->history;
 	arena_release(&texts);
 	return st;
@@ -363,6 +375,16 @@ static enum fettle_status adopt_known(struct tune_run *u)
 	return st;
 }
 
+/* Two measurements of one model differ by so much on a busy machine. Sizes and accuracies are exact, so several objectives are as
+ * noisy as the share of those that are not. */
+static double objective_noise(const double *weights)
+{
+	double sum =
+		weights[LAB_LATENCY] + weights[LAB_SIZE] + weights[LAB_FOOTPRINT] + weights[LAB_ACCURACY];
+
+	return sum > 0 ? (0.1 * weights[LAB_LATENCY] + 0.03 * weights[LAB_FOOTPRINT]) / sum : 0;
+}
+
 static enum fettle_status run_search(struct tune_run *u)
 {
 	const struct config *c = u->base.r.c;
@@ -380,10 +402,8 @@ static enum fettle_status run_search(struct tune_run *u)
 		.relative = c->tuning.criterion == CRITERION_RELATIVE,
 		.tolerance = c->tuning.performance_only ? INFINITY : c->tuning.tolerable_loss,
 		.broken = broken_loss(u),
-		/* two measurements of one model differ by so much on a busy machine; sizes are exact */
-		.objective_noise = u->base.lab.o.weights[LAB_LATENCY] > 0     ? 0.1
-				   : u->base.lab.o.weights[LAB_FOOTPRINT] > 0 ? 0.03
-									      : 0,
+		.accuracy_weight = c->tuning.objectives.n ? u->base.lab.o.weights[LAB_ACCURACY] : 0,
+		.objective_noise = objective_noise(u->base.lab.o.weights),
 		.max_trials = (size_t)c->tuning.max_trials,
 		.timeout = c->tuning.timeout,
 		.no_early = u->base.r.o.no_early,
@@ -614,6 +634,8 @@ static enum fettle_status finish(struct tune_run *u)
 	st = write_best(u, best);
 	if (!st && u->hold.feed)
 		st = measure_holdout(u, best);
+	if (!st)
+		st = pareto_front(u->history, &u->out->arena, &t->pareto, &t->n_pareto, &u->base.f->err);
 	fill_seconds(u);
 	if (u->as)
 		auto_search_finish(u);
@@ -637,9 +659,9 @@ static enum fettle_status check_loss(struct tune_run *u)
 	size_t i;
 
 	for (i = 0; name && i < ARRAY_LEN(losses); i++)
-		if (strcmp(name, losses[i]) == 0)
-			u->base.lab.o.hawq_loss = name;
-	if (name && strcmp(name, "cross_entropy") == 0 && u->base.eval.feed &&
+		if (strcasecmp(name, losses[i]) == 0)
+			u->base.lab.o.hawq_loss = losses[i];
+	if (name && strcasecmp(name, "cross_entropy") == 0 && u->base.eval.feed &&
 	    !feed_has_labels(u->base.eval.feed))
 		return config_fail(config_origin(c, &c->tuning.hawq_v2_loss), FETTLE_INVALID, &u->base.f->err,
 				   "cannot set hawq_v2_loss: cross_entropy, but the evaluation data has no "

@@ -51,10 +51,19 @@ int usage_error(const struct command *c, const char *fmt, ...) __attribute__((fo
 int library_error(const struct fettle *f, enum fettle_status st);
 const char *nearest_word(const char *word, const char *const *words, size_t n); /* or NULL */
 
+/* How much goes to stderr, by the environment variable LOGLEVEL; --quiet is LOG_ERROR. */
+enum log_level {
+	LOG_ERROR,   /* errors only */
+	LOG_WARNING, /* notes, too */
+	LOG_INFO,    /* and progress */
+	LOG_DEBUG,   /* and each phase and trial in detail, in plain lines */
+};
+
 /* Progress on stderr: a live line on a terminal, else a plain line now and then. Ctrl-C cancels cleanly. */
 struct progress {
 	struct fettle *f;
-	bool quiet, live;
+	enum log_level level;
+	bool live;
 	char phase[32];
 	double begun, phase_start, last_shown;
 	size_t done, total;         /* samples of the pass over data that is in progress */

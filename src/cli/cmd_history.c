@@ -34,7 +34,8 @@ static json_t *number(double x)
 	return isfinite(x) ? json_real(x) : json_null();
 }
 
-static json_t *run_json(const struct fettle_run *r)
+/* with `pareto`, only the trials on the front */
+static json_t *run_json(const struct fettle_run *r, bool pareto)
 {
 	json_t *list = json_array();
 	size_t i;
@@ -42,17 +43,22 @@ static json_t *run_json(const struct fettle_run *r)
 	for (i = 0; i < r->n_trials; i++) {
 		const struct fettle_trial *t = &r->trials[i];
 
+		if (pareto && !t->pareto)
+			continue;
 		json_array_append_new(
-			list,
-			json_pack(
-				"{s:I, s:s, s:s, s:b, s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:f, s:o}",
-				"trial", (json_int_t)t->number, "stage", t->stage, "changed", t->changed,
-				"failed", t->failed, "met", t->met, "why", t->why, "accuracy",
-				number(t->early ? NAN : t->accuracy), "accuracy_low", number(t->accuracy_low),
-				"accuracy_high", number(t->accuracy_high), "loss",
-				number(t->early ? NAN : t->loss), "latency_ms", number(t->latency_ms),
-				"size_bytes", (json_int_t)t->size_bytes, "samples", (json_int_t)t->samples,
-				"seconds", t->seconds, "plan", json_loads(t->plan, 0, NULL)));
+			list, json_pack("{s:I, s:s, s:s, s:b, s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, "
+					"s:f, s:b, s:o}",
+					"trial", (json_int_t)t->number, "stage", t->stage, "changed",
+					t->changed, "failed", t->failed, "met", t->met, "why", t->why,
+					"accuracy", number(t->early ? NAN : t->accuracy), "accuracy_low",
+					number(t->accuracy_low), "accuracy_high", number(t->accuracy_high),
+					"loss", number(t->early ? NAN : t->loss), "latency_ms",
+					number(t->latency_ms), "size_bytes", (json_int_t)t->size_bytes,
+					"samples", (json_int_t)t->samples, "seconds", t->seconds, "pareto",
+					t->pareto, "plan", json_loads(t->plan, 0, NULL)));
+		if (t->footprint_bytes)
+			json_object_set_new(json_array_get(list, json_array_size(list) - 1),
+					    "footprint_bytes", json_integer((json_int_t)t->footprint_bytes));
 	}
 	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:b, s:o, s:I, s:o}", "model", r->model, "cpu",
 			 r->cpu, "measured_on", r->measured_on, "strategy", r->strategy, "metric", r->metric,
@@ -60,7 +66,7 @@ static json_t *run_json(const struct fettle_run *r)
 			 number(r->baseline), "best", (json_int_t)r->best, "trials", list);
 }
 
-static void show_run(const struct fettle_run *r)
+static void show_run(const struct fettle_run *r, bool pareto)
 {
 	const char *const head[] = { "trial", "stage",   r->metric, "loss",   "latency",
 				     "size",  "seconds", "",        "changed" };
@@ -75,6 +81,8 @@ static void show_run(const struct fettle_run *r)
 	for (i = 0; i < r->n_trials; i++) {
 		const struct fettle_trial *x = &r->trials[i];
 
+		if (pareto && !x->pareto)
+			continue;
 		table_cell(&t, "%zu", x->number);
 		table_cell(&t, "%s", x->stage);
 		table_cell(&t, "%s", trial_score(x, buf, sizeof(buf)));
@@ -191,9 +199,13 @@ static int list_runs(struct fettle *f, bool json)
 
 static int run_history(int argc, char **argv)
 {
-	bool json = false;
-	const struct option options[] = { { "json", NULL, "print it as JSON, with every plan",
-					    .flag = &json } };
+	bool json = false, pareto = false;
+	const struct option options[] = {
+		{ "pareto", NULL,
+		  "only the trials that no other beats in accuracy and all\nobjectives at once",
+		  .flag = &pareto },
+		{ "json", NULL, "print it as JSON, with every plan", .flag = &json },
+	};
 	struct fettle_run *r = NULL;
 	const char *rest[16];
 	enum fettle_status st;
@@ -202,11 +214,13 @@ static int run_history(int argc, char **argv)
 
 	if (argc > 16)
 		return usage_error(&cmd_history, "too many arguments");
-	n = args_read(&cmd_history, options, 1, NULL, argc, argv, rest);
+	n = args_read(&cmd_history, options, 2, NULL, argc, argv, rest);
 	if (n < 0)
 		return args_exit(n);
 	if (n > 1)
 		return usage_error(&cmd_history, "one workspace at a time");
+	if (!n && pareto)
+		return usage_error(&cmd_history, "--pareto shows the trials of one run: give its WORKSPACE");
 	f = fettle_new();
 	st = n ? fettle_history(f, rest[0], &r) : FETTLE_OK;
 	if (!n)
@@ -214,9 +228,9 @@ static int run_history(int argc, char **argv)
 	else if (st)
 		code = library_error(f, st);
 	else if (json)
-		print_json(run_json(r));
+		print_json(run_json(r, pareto));
 	else
-		show_run(r);
+		show_run(r, pareto);
 	fettle_run_free(r);
 	fettle_free(f);
 	return code;

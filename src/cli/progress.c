@@ -3,7 +3,9 @@
 
 #include <signal.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -39,7 +41,7 @@ static void show_notes(struct progress *p)
 
 	while ((text = fettle_note(p->f, p->n_notes))) {
 		p->n_notes++;
-		if (p->quiet)
+		if (p->level < LOG_WARNING)
 			continue;
 		clear_line(p);
 		print_wrapped(stderr, "note: %s", text);
@@ -104,6 +106,8 @@ static bool on_progress(void *self, const char *phase, size_t done, size_t total
 		snprintf(p->phase, sizeof(p->phase), "%s", phase);
 		p->phase_start = t;
 		p->last_shown = t;
+		if (p->level == LOG_DEBUG)
+			fprintf(stderr, "debug: %.3f s: %s\n", t - p->begun, phase);
 	}
 	if (total && (done < p->done || total != p->total)) /* the next pass over data */
 		p->phase_start = t;
@@ -112,7 +116,7 @@ static bool on_progress(void *self, const char *phase, size_t done, size_t total
 		p->total = total;
 	}
 	show_notes(p);
-	if (p->quiet || t - p->last_shown < (p->live ? 0.2 : 5))
+	if (p->level < LOG_INFO || t - p->last_shown < (p->live ? 0.2 : 5))
 		return !interrupted;
 	used = t - p->phase_start;
 	if (p->trial[0] && p->live && total)
@@ -131,11 +135,27 @@ static bool on_progress(void *self, const char *phase, size_t done, size_t total
 	return !interrupted;
 }
 
+static enum log_level level_asked(void)
+{
+	static const char *const names[] = { "ERROR", "WARNING", "INFO", "DEBUG" };
+	const char *asked = getenv("LOGLEVEL");
+	int i;
+
+	if (!asked || !*asked)
+		return LOG_INFO;
+	for (i = LOG_ERROR; i <= LOG_DEBUG; i++)
+		if (strcasecmp(asked, names[i]) == 0)
+			return (enum log_level)i;
+	fprintf(stderr, "note: LOGLEVEL '%s' has no effect: need DEBUG, INFO, WARNING or ERROR\n", asked);
+	return LOG_INFO;
+}
+
 void progress_begin(struct progress *p, struct fettle *f, bool quiet)
 {
 	struct sigaction sa = { .sa_handler = on_interrupt };
 
-	*p = (struct progress){ .f = f, .quiet = quiet, .live = isatty(STDERR_FILENO), .begun = now() };
+	*p = (struct progress){ .f = f, .level = quiet ? LOG_ERROR : level_asked(), .begun = now() };
+	p->live = p->level == LOG_INFO && isatty(STDERR_FILENO);
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	fettle_on_progress(f, on_progress, p);

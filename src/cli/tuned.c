@@ -41,8 +41,11 @@ static void show_trial(void *self, const struct fettle_progress_info *i)
 	const struct fettle_trial *t = i->trial;
 	char limit[48] = "", left[64] = "", best[96] = "", value[32], target[32], top[32];
 
-	if (p->quiet)
+	if (p->level < LOG_INFO)
 		return;
+	if (p->level == LOG_DEBUG)
+		fprintf(stderr, "debug: trial %zu: %.3f s, %zu samples, %zu bytes, latency %.3f ms\n",
+			t->number, t->seconds, t->samples, t->size_bytes, t->latency_ms);
 	keep_trial(p, i);
 	if (p->live) {
 		progress_show(p, "%.0f s, %s", i->seconds_used, p->trial);
@@ -88,6 +91,16 @@ static json_t *measure_json(const struct fettle_measure *m)
 			 number(m->speedup));
 }
 
+static json_t *numbers_json(const size_t *v, size_t n)
+{
+	json_t *list = json_array();
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		json_array_append_new(list, json_integer((json_int_t)v[i]));
+	return list;
+}
+
 static json_t *tuned_json(const struct fettle *f, const struct fettle_tuned *t,
 			  void (*add)(json_t *j, const struct fettle_tuned *t))
 {
@@ -114,6 +127,7 @@ static json_t *tuned_json(const struct fettle *f, const struct fettle_tuned *t,
 	json_object_set_new(j, "measured_on", json_string(t->measured_on));
 	json_object_set_new(j, "saturates_on", names_json(t->saturates_on));
 	json_object_set_new(j, "recipes", json_string(t->recipes ? t->recipes : ""));
+	json_object_set_new(j, "pareto", numbers_json(t->pareto, t->n_pareto));
 	if (t->has_holdout)
 		json_object_set_new(j, "holdout",
 				    json_pack("{s:f, s:o, s:o, s:f, s:I}", "accuracy", t->holdout, "low",

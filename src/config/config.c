@@ -78,6 +78,13 @@ const char *config_strategy(const struct config *c)
 							   : c->tuning.strategy;
 }
 
+bool config_higher_is_better(const struct config *c, size_t i)
+{
+	const struct config_ints *each = &c->tuning.higher_is_better_each;
+
+	return each->n ? each->v[i] : c->tuning.objectives.v[i] == OBJECTIVE_ACCURACY;
+}
+
 bool config_is_set(const struct config *c, const void *field)
 {
 	const struct config_origin *at = config_origin(c, field);

@@ -294,6 +294,9 @@ enum fettle_status config_fail(const struct config_origin *at, enum fettle_statu
 /* The strategy that quant_level and the name amount to. */
 const char *config_strategy(const struct config *c);
 
+/* Whether the i-th of tuning.objectives is better when higher: as the user says, else accuracy only. */
+bool config_higher_is_better(const struct config *c, size_t i);
+
 /* The commands that read a configuration, as bits. */
 enum config_command {
 	CONFIG_TUNE = 1,

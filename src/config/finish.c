@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/read.h"
+#include "strategy/strategy.h"
 
 static void forget_derived(struct config *c)
 {
@@ -69,7 +70,10 @@ static void finish_framework(struct config *c)
 static void finish_strategy(struct config *c)
 {
 	const struct config_origin *at = config_origin(c, &c->tuning.strategy);
+	const struct strategy *known = strategy_find(c->tuning.strategy);
 
+	if (known) /* in the spelling that everything else knows */
+		c->tuning.strategy = known->name;
 	/* INC 1.x knows no levels: who names a strategy means it */
 	imply_int(c, &c->tuning.quant_level, at != NULL, QUANT_LEVEL_1, &c->tuning.strategy);
 	if (at && c->tuning.quant_level != QUANT_LEVEL_1 && strcmp(c->tuning.strategy, "basic") != 0)
@@ -130,6 +134,15 @@ static enum fettle_status finish_objectives(struct config *c, struct err *err)
 					"there twice");
 	if (st)
 		return st;
+	for (i = 0; i < list->n; i++) {
+		bool given = list->v[i] == OBJECTIVE_ACCURACY && c->tuning.higher_is_better_each.n;
+
+		if (given && config_is_set(c, &c->tuning.higher_is_better) &&
+		    c->tuning.higher_is_better != config_higher_is_better(c, i))
+			add_note(c, config_origin(c, &c->tuning.higher_is_better_each), true,
+				 "tuning.multi_objectives.higher_is_better of the accuracy has no effect: "
+				 "accuracy_criterion says otherwise");
+	}
 	for (i = 0; i < list->n; i++)
 		if (list->v[i] != OBJECTIVE_ACCURACY) {
 			imply_int(c, &c->tuning.objective, true, (int)list->v[i], list);

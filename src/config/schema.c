@@ -110,10 +110,8 @@ static const struct word many_objectives[] = {
 	END,
 };
 static const struct word quant_levels[] = {
-	WORD("0", QUANT_LEVEL_0),
-	WORD("1", QUANT_LEVEL_1),
-	WORD("auto", QUANT_LEVEL_AUTO),
-	END,
+	WORD("0", QUANT_LEVEL_0),  WORD("1", QUANT_LEVEL_1),  WORD("auto", QUANT_LEVEL_AUTO),
+	WORD("O0", QUANT_LEVEL_0), WORD("O1", QUANT_LEVEL_1), END,
 };
 
 /* As documented, with and without the names of the Python enums. */

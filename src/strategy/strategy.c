@@ -1,7 +1,7 @@
 #include "strategy/strategy.h"
 
 #include <stdlib.h>
-#include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 
@@ -25,10 +25,15 @@ const struct strategy *strategy_at(size_t i)
 
 const struct strategy *strategy_find(const char *name)
 {
+	/* INC's names for what quant_level 0 and 1 begin with */
+	static const char *const aliases[][2] = { { "O0", "conservative" }, { "O1", "basic" } };
 	size_t i;
 
+	for (i = 0; i < ARRAY_LEN(aliases); i++)
+		if (strcasecmp(aliases[i][0], name) == 0)
+			name = aliases[i][1];
 	for (i = 0; i < ARRAY_LEN(strategies); i++)
-		if (strcmp(strategies[i]->name, name) == 0)
+		if (strcasecmp(strategies[i]->name, name) == 0)
 			return strategies[i];
 	return NULL;
 }

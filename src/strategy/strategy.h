@@ -72,7 +72,7 @@ struct strategy {
 	void (*state_free)(void *state);
 };
 
-const struct strategy *strategy_find(const char *name); /* NULL when unknown */
+const struct strategy *strategy_find(const char *name); /* in any case, O0 and O1 too; NULL when unknown */
 const struct strategy *strategy_at(size_t i);           /* NULL past the end */
 /* Runs traverse, or drives next; FETTLE_STOP when told to stop, FETTLE_OK when the strategy has nothing more. */
 enum fettle_status strategy_run(const struct strategy *st, struct search *s);

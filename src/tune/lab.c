@@ -183,6 +183,12 @@ enum fettle_status lab_share(struct lab *l, const struct plan *p, double *share,
 	return st;
 }
 
+/* in units of the fp32 model's, so that objectives can be added; lower is better */
+static double judged(const struct lab *l, enum lab_objective which, double value, double fp32)
+{
+	return l->o.weights[which] * (l->o.higher[which] ? fp32 / value : value / fp32);
+}
+
 static enum fettle_status measure(struct lab *l, struct trial *t, double *value, struct err *err)
 {
 	const struct plan *p = &t->plan;
@@ -193,21 +199,20 @@ static enum fettle_status measure(struct lab *l, struct trial *t, double *value,
 	struct model *m;
 	enum fettle_status st = FETTLE_OK;
 
-	/* each in units of the fp32 model's, so that they can be added */
 	if (only_latency || w[LAB_LATENCY] > 0) {
 		st = lab_latency(l, p, latency_budget(l), &fp32, &plan, err);
 		if (st)
 			return st;
 		if (!l->baseline_latency)
 			l->baseline_latency = fp32;
-		sum += (only_latency ? 1 : w[LAB_LATENCY]) * plan / fp32;
+		sum += w[LAB_LATENCY] > 0 ? judged(l, LAB_LATENCY, plan, fp32) : plan / fp32;
 		t->latency = plan / fp32 * l->baseline_latency;
 	}
 	if (w[LAB_SIZE] > 0) {
 		st = lab_model(l, p, &m, err);
 		if (!st)
 			st = lab_size(m, &bytes, err);
-		sum += w[LAB_SIZE] * (double)bytes / (double)(l->baseline_size ? l->baseline_size : 1);
+		sum += judged(l, LAB_SIZE, (double)bytes, (double)(l->baseline_size ? l->baseline_size : 1));
 	}
 	if (!st && w[LAB_FOOTPRINT] > 0) {
 		if (!l->baseline_footprint)
@@ -216,7 +221,8 @@ static enum fettle_status measure(struct lab *l, struct trial *t, double *value,
 		if (!st)
 			st = model_footprint(l, p, &bytes, err);
 		if (!st)
-			sum += w[LAB_FOOTPRINT] * (double)bytes / (double)l->baseline_footprint;
+			sum += judged(l, LAB_FOOTPRINT, (double)bytes, (double)l->baseline_footprint);
+		t->footprint_bytes = st ? 0 : bytes;
 	}
 	*value = sum;
 	return st;
@@ -235,12 +241,14 @@ static enum fettle_status objective(void *self, struct trial *t, double *value, 
 		*value = l->measured.v[known];
 		if (l->baseline_latency)
 			t->latency = l->measured.v[known + 1];
+		t->footprint_bytes = (size_t)l->measured.v[known + 2];
 	} else {
 		st = measure(l, t, value, err);
 		if (!st) {
 			map_set(&l->objectives, arena_strdup(&l->names, key), l->measured.n);
 			VEC_PUSH(&l->measured, *value);
 			VEC_PUSH(&l->measured, t->latency);
+			VEC_PUSH(&l->measured, (double)t->footprint_bytes);
 		}
 	}
 	t->measure_s += clock_now() - start;
@@ -268,6 +276,21 @@ static bool known(void *self, const struct plan *p, struct trial *out)
 	snprintf(out->why, sizeof(out->why), "%s", t.why);
 	history_trial_release(&t);
 	return true;
+}
+
+char *footprint_key(size_t trial)
+{
+	return xstrfmt("footprint of trial %zu", trial);
+}
+
+static void record_footprint(struct lab *l, const struct trial *t)
+{
+	char *key = footprint_key(t->number), *bytes = xstrfmt("%zu", t->footprint_bytes);
+
+	if (t->footprint_bytes)
+		history_set_meta(l->history, key, bytes, NULL);
+	free(key);
+	free(bytes);
 }
 
 static void record(void *self, const struct trial *t)
@@ -310,6 +333,7 @@ static void record(void *self, const struct trial *t)
 				      },
 				      NULL, &l->history_err))
 			l->history_failed = true; /* ends the search: what cannot be kept must not be spent */
+		record_footprint(l, t);
 		free(stage);
 		free(json);
 		qplan_release(&q);

@@ -26,9 +26,10 @@ struct lab_options {
 	double (*evaluate)(void *self, const char *model);
 	void *evaluate_self;
 	const char *workspace, *helper;
-	double weights[LAB_OBJECTIVES];      /* what a plan is judged by; all 0: latency */
-	const char *hawq_loss;               /* cross_entropy, mse; NULL: the former where there are labels */
-	bool has_reference;                  /* the metric compares with the fp32 model's outputs */
+	double weights[LAB_OBJECTIVES]; /* what a plan is judged by; all 0: latency */
+	bool higher[LAB_OBJECTIVES];    /* the user wants more of it: then what is judged is its inverse */
+	const char *hawq_loss;          /* cross_entropy, mse; NULL: the former where there are labels */
+	bool has_reference;             /* the metric compares with the fp32 model's outputs */
 	double averaging[OBSERVER_AVERAGES]; /* constants of moving averages that plans may ask for */
 	bool no_early;                       /* every trial is evaluated to its end */
 	double confidence;    /* a verdict that holds with this confidence will do; 0: it must be certain */
@@ -104,7 +105,7 @@ struct lab {
 		*reference; /* the fp32 model's outputs, [n_reference]; none when the metric does without */
 	size_t n_reference;
 	struct map objectives; /* structure of a plan -> index into measured */
-	VEC(double) measured;  /* objective and latency of each */
+	VEC(double) measured;  /* objective, latency and memory of each */
 	struct map shares;     /* structure of a plan -> index into int8_shares */
 	VEC(double) int8_shares;
 	struct arena names;
@@ -173,6 +174,7 @@ char *mean_key(const char *value, int axis, size_t samples, const char *variant)
 /* where the weights are that finetune has made for a plan of this model; a file */
 char *rounding_path(const char *workspace, const struct qplan *plan, const struct op_list *ops,
 		    size_t samples);
+char *footprint_key(size_t trial);                      /* its peak memory, where that is an objective */
 char *rewrite_key(const char *variant, size_t samples); /* what variant_read() wants */
 
 #endif

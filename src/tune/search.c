@@ -362,9 +362,9 @@ static void settle(struct search *s)
 		.beat = s->n_met                   ? NAN
 			: most && !broken(s, most) ? most->score.accuracy
 						   : useless,
-		.tie = finds_best ? trial_at(s, s->best)->score.accuracy : NAN,
+		.tie = finds_best && !(c->accuracy_weight > 0) ? trial_at(s, s->best)->score.accuracy : NAN,
 		/* where the search goes on after a success, ties in the objective go to the more accurate */
-		.exact_pass = s->held || c->timeout > 0 || c->enough > 1,
+		.exact_pass = s->held || c->timeout > 0 || c->enough > 1 || c->accuracy_weight > 0,
 	};
 	s->best_before = s->best;
 	s->least_before = s->least;
@@ -388,8 +388,8 @@ static enum fettle_status too_slow(struct search *s, struct trial *t, struct ver
 	enum fettle_status st;
 
 	*too_slow = false;
-	if (wants_value(s) || !best || !best->score.met || isnan(best->score.objective) ||
-	    (s->held && s->want != WANT_FASTER))
+	if (wants_value(s) || s->c.accuracy_weight > 0 || !best || !best->score.met ||
+	    isnan(best->score.objective) || (s->held && s->want != WANT_FASTER))
 		return FETTLE_OK;
 	st = s->c.backend->objective(s->c.self, t, &x, &s->err);
 	if (st) /* a failure is the evaluation's to report */
@@ -421,14 +421,27 @@ static void prepare(struct search *s, struct trial *t, struct verdict *own)
 	t->latency = NAN;
 }
 
+/* What the accuracy adds to the objective: 1 is the baseline's, as for the other objectives. */
+static double accuracy_term(const struct search_config *c, double accuracy)
+{
+	double lost = c->higher_is_better ? c->baseline - accuracy : accuracy - c->baseline;
+
+	return c->accuracy_weight * (1 + (c->baseline != 0 ? lost / fabs(c->baseline) : lost));
+}
+
 /* Measures what will do. */
 static enum fettle_status measure(struct search *s, struct trial *t)
 {
+	enum fettle_status st;
+
 	judge(s, t);
 	t->score.objective = NAN;
 	if (!t->score.met)
 		return FETTLE_OK;
-	return s->c.backend->objective(s->c.self, t, &t->score.objective, &s->err);
+	st = s->c.backend->objective(s->c.self, t, &t->score.objective, &s->err);
+	if (s->c.accuracy_weight > 0)
+		t->score.objective += accuracy_term(&s->c, t->score.accuracy);
+	return st;
 }
 
 static bool replay(struct search *s, struct trial *t)

@@ -39,7 +39,8 @@ struct trial {
 	const struct verdict *verdict; /* for the backend: what is enough; NULL: the value is wanted */
 	/* what the backend wants to keep of it */
 	size_t samples, size_bytes;
-	double latency; /* seconds; NaN: not measured */
+	double latency;         /* seconds; NaN: not measured */
+	size_t footprint_bytes; /* 0: not measured */
 	double quantize_s, session_s, evaluate_s, measure_s;
 	bool repeated;    /* an equal model had been evaluated before */
 	double cut_share; /* of a pass, that earlier trials had run already */
@@ -80,6 +81,7 @@ struct search_config {
 	bool relative;    /* loss in shares of |baseline|; otherwise as a difference */
 	double tolerance; /* the loss that is allowed */
 	double broken;    /* plans that lost more than this are of no use, and not compared; 0: all are */
+	double accuracy_weight; /* of what was lost, as a share of the baseline, beside the objective; 0: none */
 	double objective_noise; /* objectives within this share of the least count as equal: then more int8 wins */
 	size_t max_trials;      /* 0: no limit */
 	size_t recorded;        /* trials that a history has, numbered from 1; `known` finds them */

@@ -150,6 +150,23 @@ printf 'quantization:\n  op_type_wise:\n    Conv: {activation: {dtype: [bf16]}, 
 expect 0 '^Conv +6 +0 +0 +6' inspect $m -c "$dir/conf/bf16.yaml"
 grep -q 'bf16.yaml:3:32: dtype bf16 is not available, fp32 is used' "$dir/out" && ok || bad "bf16: $(cat "$dir/out")"
 
+# names in any case, and those of the documents
+printf 'tuning: {strategy: {name: MSE_V2}, accuracy_criterion: {criterion: Absolute}}\nquantization: {approach: STATIC}\n' >"$dir/conf/case.yaml"
+expect 0 'name: mse_v2 ' tune -c "$dir/conf/case.yaml" --print-config
+expect 0 'name: conservative ' tune --strategy O0 --print-config
+expect 0 'name: basic ' tune --strategy o1 --print-config
+expect 0 'quant_level: 0 ' tune --quant-level O0 --print-config
+expect 0 '^9 ops in int8' quantize $m --calib $c --activation-type UINT8 --recipe cle=OFF -o "$dir/q.onnx"
+refuses "unknown strategy 'O2'" tune $m --calib $c --eval $e --strategy O2
+
+# how much is said, by the environment
+said() { LOGLEVEL=$1 "$fettle" eval $m --data $e --samples 20 -c "$dir/conf/case.yaml" 2>&1 >/dev/null; }
+is "$(said ERROR | wc -c) == 0" "bytes on stderr with LOGLEVEL=ERROR"
+said WARNING | grep -q '^note: .*no effect in eval: quantization' && ok || bad "LOGLEVEL=WARNING: $(said WARNING)"
+said WARNING | grep -q '^debug:' && bad "LOGLEVEL=WARNING says too much" || ok
+said debug | grep -q '^debug: .*evaluate' && ok || bad "LOGLEVEL=debug: $(said debug)"
+said all | grep -q "^note: LOGLEVEL 'all' has no effect: need DEBUG" && ok || bad "LOGLEVEL=all: $(said all)"
+
 # the examples of the documents fettle is built from, as printed
 seeds=${FETTLE_SEEDS:-../shared/seeds}
 if [ -d "$seeds" ]; then

@@ -247,6 +247,8 @@ static void test_notes(void **state)
 		"c.yaml:72:3: evaluation.performance has no effect: performance is measured on the data of "
 		"the "
 		"accuracy",
+		"c.yaml:94:23: tuning.multi_objectives.higher_is_better of the accuracy has no effect: "
+		"accuracy_criterion says otherwise",
 		"c.yaml:7:9: device has no effect: cpu is the only one",
 		"c.yaml:97:16: tuning.tensorboard has no effect: such files are not written yet",
 		"c.yaml:54:14: dtype bf16 is not available, fp32 is used in its place",

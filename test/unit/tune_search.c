@@ -753,11 +753,63 @@ static void a_history_is_continued_with_a_larger_limit(void **state)
 	search_free(b.s);
 }
 
+/* With a weight of its own, the accuracy decides too: the best is the one that a plain loop over all finds. */
+static void the_weight_of_accuracy_counts(void **state)
+{
+	static const double weights[] = { 0, 0.1, 1, 20 };
+	struct rng rng;
+	size_t round, chosen[ARRAY_LEN(weights)], differ = 0;
+
+	(void)state;
+	rng_seed(&rng, 11);
+	for (round = 0; round < 40; round++) {
+		double accuracy[N_PLANS], objective[N_PLANS];
+		size_t i, k;
+
+		for (i = 0; i < N_PLANS; i++) {
+			accuracy[i] = 0.5 + 0.5 * rng_unit(&rng);
+			objective[i] = 0.2 + rng_unit(&rng);
+		}
+		for (k = 0; k < ARRAY_LEN(weights); k++) {
+			struct search_config c = { .baseline = 0.8,
+						   .higher_is_better = true,
+						   .tolerance = 0.2,
+						   .timeout = 1e6,
+						   .accuracy_weight = weights[k] };
+			double least = INFINITY;
+			struct bench b;
+			struct err err = ERR_INIT;
+			struct score score;
+
+			bench_init(&b);
+			memcpy(b.accuracy, accuracy, sizeof(accuracy));
+			memcpy(b.objective, objective, sizeof(objective));
+			assert_ok(bench_start(&b, c, &err), err);
+			chosen[k] = N_PLANS;
+			for (i = 0; i < N_PLANS; i++) {
+				double sum = objective[i] + weights[k] * (1 + (0.8 - accuracy[i]) / 0.8);
+
+				assert_int_equal(try_digits(&b, i, &score), FETTLE_OK);
+				if (i == N_PLANS - 1 || accuracy[i] < 0.6 ||
+				    sum >= least) /* the last is fp32 */
+					continue;
+				least = sum;
+				chosen[k] = i;
+			}
+			assert_int_equal(digits(&search_best_trial(b.s)->plan), chosen[k]);
+			search_free(b.s);
+		}
+		differ += chosen[0] != chosen[3];
+	}
+	assert_true(differ > 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_history_is_continued_with_a_larger_limit),
 		cmocka_unit_test(criterion),
+		cmocka_unit_test(the_weight_of_accuracy_counts),
 		cmocka_unit_test(a_relative_loss_needs_a_baseline),
 		cmocka_unit_test(fp32_is_no_success),
 		cmocka_unit_test(the_best_is_kept),
