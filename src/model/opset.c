@@ -66,6 +66,30 @@ struct tensor raise_type(const struct raise *r, const char *name)
 	return w ? w->t : v ? v->type : unknown;
 }
 
+static bool among(const char *const *names, size_t n, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return false;
+}
+
+bool raise_reads(const struct raise *r, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < r->n_all; i++)
+		if (among(r->all[i]->in, r->all[i]->n_in, name) ||
+		    among(r->all[i]->captured, r->all[i]->n_captured, name))
+			return true;
+	for (i = 0; !r->graph && i < r->m->n_outputs; i++)
+		if (strcmp(r->m->outputs[i].name, name) == 0)
+			return true;
+	return r->graph && find_value(r->graph->output, r->graph->n_output, name);
+}
+
 const char *raise_constant(struct raise *r, const struct node *n, const char *what, const struct tensor *t)
 {
 	struct arena *a = &r->m->arena;
@@ -155,14 +179,13 @@ static const char *raise_nodes(struct raise *r, int from, struct opset_obstacle 
 	for (i = 0; i < r->nodes.n && !why; i++)
 		why = raise_attributes(r, r->nodes.v[i], from, o);
 	for (version = from + 1; version <= r->to && !why; version++) {
-		struct node **old = r->nodes.v;
-		size_t n = r->nodes.n;
-
+		r->all = r->nodes.v;
+		r->n_all = r->nodes.n;
 		r->nodes.v = NULL;
 		r->nodes.n = r->nodes.cap = 0;
-		for (i = 0; i < n && !why; i++)
-			why = raise_node(r, old[i], version, o);
-		free(old);
+		for (i = 0; i < r->n_all && !why; i++)
+			why = raise_node(r, r->all[i], version, o);
+		free(r->all);
 	}
 	return why;
 }

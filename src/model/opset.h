@@ -17,9 +17,10 @@ struct opset_obstacle {
 };
 
 /*
- * A model derived from m at opset `to`, at most OPSET_RAISE_MAX; its IR version is at least the one that came with that
- * opset. NULL if a node has no exact conversion, and *obstacle says which. m's values should have types (prepare()
- * asks the runtime for them). m must have no constants that are inputs too: see model_fix_constants().
+ * A model derived from m at opset `to`, at most OPSET_RAISE_MAX; its IR version is at least the one that came with
+ * that opset. NULL if a node has no exact conversion, and *obstacle says which. m must be a model that the runtime
+ * accepts. Its values should have types (prepare() asks the runtime for them), and it must have no constants that are
+ * inputs too: see model_fix_constants().
  */
 struct model *model_raise(const struct model *m, int to, struct opset_obstacle *obstacle);
 

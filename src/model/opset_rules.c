@@ -70,16 +70,16 @@ static const char *upsample_9(struct raise *r, struct node *n)
 	return NULL;
 }
 
-/* until opset 9 the mask is of the data's type, then it is boolean; from 12 on it is all true, no longer all false */
-static const char *dropout_mask(const struct node *n)
-{
-	return n->n_out > 1 && *n->out[1] ? "its mask is read, which changes its type and meaning" : NULL;
-}
-
+/*
+ * Until opset 9 the mask is of the data's type, then it is boolean; from 12 on it is all true, no longer all false. One
+ * that nothing reads goes.
+ */
 static const char *dropout_10(struct raise *r, struct node *n)
 {
-	(void)r;
-	return dropout_mask(n);
+	if (n->n_out > 1 && *n->out[1] && raise_reads(r, n->out[1]))
+		return "its mask is read, whose type and meaning change";
+	n->n_out = 1;
+	return NULL;
 }
 
 static const char *dropout_12(struct raise *r, struct node *n)
@@ -87,7 +87,7 @@ static const char *dropout_12(struct raise *r, struct node *n)
 	if (node_has_attr(n, "ratio"))
 		put_scalar(r, n, 1, "ratio", DT_F32, node_float(n, "ratio", 0.5f));
 	node_drop_attr(n, "ratio");
-	return dropout_mask(n);
+	return dropout_10(r, n);
 }
 
 static const char *slice_10(struct raise *r, struct node *n)

@@ -11,6 +11,8 @@ struct raise {
 	int to;
 	const Onnx__GraphProto *graph; /* NULL for the main graph, which is m */
 	const struct raise *outer;
+	struct node **all; /* its nodes, in the version before */
+	size_t n_all;
 	VEC(struct node *) nodes; /* the converted ones so far */
 	struct node *after;       /* a node to follow the one that is being converted, or NULL */
 };
@@ -31,6 +33,8 @@ const struct opset_rule *opset_rule_find(const char *op, int version); /* NULL: 
 
 /* What is known of a value's type, by the innermost graph that has it; DT_NONE and rank -1 where nothing is. */
 struct tensor raise_type(const struct raise *r, const char *name);
+/* Does anything in the graph that is being raised read this value? */
+bool raise_reads(const struct raise *r, const char *name);
 /* A constant of the main graph, which subgraphs can read too. The data are copied. */
 const char *raise_constant(struct raise *r, const struct node *n, const char *what, const struct tensor *t);
 

@@ -223,6 +223,7 @@ static const struct {
 	{ 10, X, "s = [1.0,1.0,0.5,0.75]; y = Resize(x, s)" },
 	{ 10, X, "s = [1.0,1.0,0.6,2.5]; y = Resize(x, s) mode=linear" },
 	{ 7, X, "y = Dropout(x) ratio=0.3" },
+	{ 7, X, "y,k = Dropout(x)" }, /* a mask that nothing reads */
 	{ 7, X, "y = Slice(x) starts=1,0 ends=3,9223372036854775807 axes=2,3" },
 	{ 7, X, "y = Slice(x) starts=0,-2 ends=2,-1" },
 	{ 7, X, "y,i = TopK(x) k=2 axis=3" },
