@@ -181,6 +181,8 @@ enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options 
 		st = request_tuning(&r, s, &tuning, &f->err);
 	if (!st)
 		st = try_plan(f, &r, s, &plan, &is);
+	if (!st)
+		api_note_kind(f, s);
 	request_release(&r);
 	if (st) {
 		tuning_free(tuning);

@@ -20,6 +20,23 @@ static bool plan_is_static(const struct qplan *p, const struct op_list *ops)
 	return false;
 }
 
+/* does any approach find something to quantize, or does the plan? */
+static bool has_work(const struct subject *s, const struct qplan *plan)
+{
+	struct qplan_defaults d = qplan_defaults(&s->cpu);
+	struct qplan most = QPLAN_INIT;
+	bool found = false;
+	size_t i;
+
+	d.approach = APPROACH_AUTO;
+	qplan_default(&most, &s->ops, &s->g, &d);
+	for (i = 0; i < s->ops.n; i++)
+		found |= s->ops.v[i].rule && s->ops.v[i].rule->kind != OP_MOVE &&
+			 (most.ops[i].mode != OP_FP32 || plan->ops[i].mode != OP_FP32);
+	qplan_release(&most);
+	return found;
+}
+
 /* the samples to calibrate on */
 static enum fettle_status open_calibration(struct fettle *f, const struct request *r, struct lab *l,
 					   struct source *data)
@@ -118,6 +135,10 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 		st = api_subject(f, r.o.model, &s);
 	if (!st)
 		st = request_plan(&r, s, &plan, &f->err);
+	if (!st && !has_work(s, &plan))
+		st = api_nothing(f, s, "quantize", r.o.model);
+	if (!st)
+		api_note_kind(f, s);
 	if (!st)
 		st = open_lab(f, &r, s, &plan, &lab);
 	if (st)

@@ -59,6 +59,9 @@ enum fettle_status request_tuning(const struct request *r, struct subject *s, st
 enum fettle_status api_precisions(struct fettle *f, const struct request *r, const struct subject *s,
 				  const struct qplan *allowed, const struct qplan *plan,
 				  const struct model *quantized, struct precisions *out);
+/* kind.c: notes what the model is, where that limits what is done with it; fails with that, where it leaves nothing to do. */
+void api_note_kind(struct fettle *f, const struct subject *s);
+enum fettle_status api_nothing(struct fettle *f, const struct subject *s, const char *verb, const char *path);
 struct recipes request_recipes(const struct request *r);
 /* The recipe finetune by this algorithm, as the configuration would have it. */
 struct finetune request_finetune(const struct config *c, enum finetune_algorithm a);

@@ -127,9 +127,9 @@ enum fettle_status run_open(struct run *u, bool need_eval)
 	u->lab.times.prepare = clock_now() - u->start;
 	st = st ? st : request_tuning(&u->r, u->lab.s, &u->lab.t, &u->f->err);
 	if (!st && !u->lab.t->space.n_ops)
-		st = fail(&u->f->err, FETTLE_INVALID,
-			  "cannot tune %s: it has no op that can be quantized ('fettle inspect' tells why)",
-			  o->model);
+		st = api_nothing(u->f, u->lab.s, "tune", o->model);
+	if (!st)
+		api_note_kind(u->f, u->lab.s);
 	st = st ? st : open_data(u, need_eval);
 	st = st ? st : open_metric(u);
 	if (!st)

@@ -126,7 +126,10 @@ static enum fettle_status quantize_too(const char *list, const struct subject *s
 		if (selected[i] && !op->modes)
 			st = fail(err, FETTLE_INVALID, "cannot quantize op '%s': %s", op->name, op->why);
 		else if (selected[i] && p->ops[i].mode == OP_FP32) {
-			p->ops[i].mode = op->modes & MODE_STATIC ? OP_STATIC : OP_DYNAMIC;
+			p->ops[i].mode = op->modes == MODE_STATIC          ? OP_STATIC
+					 : op->modes == MODE_DYNAMIC       ? OP_DYNAMIC
+					 : d->approach == APPROACH_DYNAMIC ? OP_DYNAMIC
+									   : OP_STATIC;
 			op_choice_reduce(&p->ops[i], op, d);
 		}
 	}

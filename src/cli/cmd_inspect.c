@@ -24,9 +24,10 @@ static json_t *values_json(const struct fettle_value *v, size_t n)
 	return list;
 }
 
-static json_t *as_json(const struct fettle_inspection *x)
+static json_t *as_json(const struct fettle *f, const struct fettle_inspection *x)
 {
-	json_t *ops = json_array();
+	json_t *ops = json_array(), *notes = json_array();
+	const char *note;
 	size_t i;
 
 	for (i = 0; i < x->n_ops; i++) {
@@ -44,12 +45,14 @@ static json_t *as_json(const struct fettle_inspection *x)
 						"default", o->by_default, "why_not", o->why_not, "why_fp32",
 						o->why_fp32, "macs", o->macs, "block", o->block));
 	}
+	for (i = 0; (note = fettle_note(f, i)); i++)
+		json_array_append_new(notes, json_string(note));
 	return json_pack(
-		"{s:s, s:i, s:i, s:o, s:o, s:I, s:f, s:f, s:I, s:I, s:f, s:o}", "cpu", x->cpu, "opset",
+		"{s:s, s:i, s:i, s:o, s:o, s:I, s:f, s:f, s:I, s:I, s:f, s:o, s:o}", "cpu", x->cpu, "opset",
 		x->opset, "opset_of_file", x->opset_of_file, "inputs", values_json(x->inputs, x->n_inputs),
 		"outputs", values_json(x->outputs, x->n_outputs), "weight_bytes", (json_int_t)x->weight_bytes,
 		"macs", x->total_macs, "int8_share", x->int8_share, "blocks", (json_int_t)x->n_blocks, "cuts",
-		(json_int_t)x->n_cuts, "log10_plans", x->log10_plans, "ops", ops);
+		(json_int_t)x->n_cuts, "log10_plans", x->log10_plans, "notes", notes, "ops", ops);
 }
 
 static const char *reason(const struct fettle_op *o)
@@ -145,9 +148,11 @@ static void list_types(const struct fettle_inspection *x)
 	table_print(&t);
 }
 
-static void show(const struct fettle_inspection *x, const char *model, bool all, bool space)
+static void show(const struct fettle *f, const struct fettle_inspection *x, const char *model, bool all,
+		 bool space)
 {
 	char bytes[32], macs[32], raised[32] = "";
+	const char *note;
 	size_t i;
 
 	if (x->opset != x->opset_of_file)
@@ -164,6 +169,8 @@ static void show(const struct fettle_inspection *x, const char *model, bool all,
 		printf("output  %s: %s %s\n", x->outputs[i].name, x->outputs[i].dtype, x->outputs[i].shape);
 	if (x->n_blocks)
 		printf("blocks  %zu transformer blocks\n", x->n_blocks);
+	for (i = 0; (note = fettle_note(f, i)); i++)
+		print_wrapped(stdout, "note    %s", note);
 	printf("cuts    %zu points where all data passes through one value\n\n", x->n_cuts);
 	if (space)
 		list_space(x);
@@ -305,9 +312,9 @@ static int run(int argc, char **argv)
 		code = library_error(f, st);
 	} else {
 		if (json)
-			code = print_json(as_json(x));
+			code = print_json(as_json(f, x));
 		else
-			show(x, o.model, ops, space);
+			show(f, x, o.model, ops, space);
 		fettle_inspection_free(x);
 	}
 	fettle_free(f);

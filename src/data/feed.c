@@ -118,6 +118,12 @@ static enum fettle_status check_shape(const struct feed *f, size_t i, const stru
 			  : " (-1 is any)");
 }
 
+/* An input that is one number per run, such as a sampling rate: the data has one per sample. */
+static bool is_single(const struct feed *f, size_t i)
+{
+	return !f->d->whole && !f->specs[i].rank && !f->d->fields[f->bound[i]].sample.rank;
+}
+
 /* What is known before any sample is read: the field's shape behind the batch's dimension. */
 static enum fettle_status check_field(const struct feed *f, size_t i, struct err *err)
 {
@@ -126,7 +132,7 @@ static enum fettle_status check_field(const struct feed *f, size_t i, struct err
 	enum fettle_status st;
 
 	st = check_dtype(f, field, &f->specs[i], err);
-	if (st || shape.rank < 0)
+	if (st || shape.rank < 0 || is_single(f, i))
 		return st;
 	if (!f->d->whole) {
 		if (shape.rank == TENSOR_RANK_MAX)
@@ -174,6 +180,8 @@ static enum fettle_status choose_batch(struct feed *f, size_t asked, struct err 
 	for (i = 0; i < f->n_inputs && !f->d->whole; i++) {
 		const struct input_spec *s = &f->specs[i];
 
+		if (is_single(f, i) && !f->fixed)
+			f->batch = 1; /* it may differ from sample to sample */
 		if (!s->rank || s->dims[0] < 0)
 			continue;
 		if (!s->dims[0] || s->dims[0] > BATCH_MAX || (first && first->dims[0] != s->dims[0]))
@@ -377,6 +385,22 @@ static void choose_indices(const struct feed *f, size_t k, struct feed_batch *b)
 	}
 }
 
+/* one number for all of a batch */
+static enum fettle_status to_single(const struct feed *f, size_t i, struct feed_batch *b, struct err *err)
+{
+	struct tensor *t = &b->raw.fields[f->bound[i]].t;
+	size_t k;
+
+	for (k = 1; k < b->n; k++)
+		if (tensor_get(t, k) != tensor_get(t, 0))
+			return fail(err, FETTLE_INVALID,
+				    "cannot feed input '%s' from %s: %g and %g in one batch of %zu, need one "
+				    "number",
+				    f->specs[i].name, f->d->path, tensor_get(t, 0), tensor_get(t, k), b->n);
+	t->rank = 0;
+	return FETTLE_OK;
+}
+
 static enum fettle_status deliver_input(const struct feed *f, size_t i, struct feed_batch *b, struct err *err)
 {
 	struct tensor *raw = &b->raw.fields[f->bound[i]].t;
@@ -385,7 +409,9 @@ static enum fettle_status deliver_input(const struct feed *f, size_t i, struct f
 	enum fettle_status st;
 	size_t bad = 0;
 
-	st = check_shape(f, i, raw, err);
+	st = is_single(f, i) ? to_single(f, i, b, err) : FETTLE_OK;
+	if (!st)
+		st = check_shape(f, i, raw, err);
 	if (st)
 		return st;
 	if (raw->dtype == f->specs[i].dtype) {
@@ -396,7 +422,7 @@ static enum fettle_status deliver_input(const struct feed *f, size_t i, struct f
 	if (st)
 		return st;
 	if (!convert(&buf->t, raw, &bad)) {
-		size_t per_sample = (size_t)tensor_count(raw) / b->n;
+		size_t per_sample = is_single(f, i) ? 1 : (size_t)tensor_count(raw) / b->n;
 
 		return fail(err, FETTLE_INVALID,
 			    "cannot feed input '%s' from %s: array '%s' has %.17g in sample %zu, which %s "

@@ -77,6 +77,32 @@ bool node_has_subgraph(const struct node *n)
 	return false;
 }
 
+static size_t count_in(const Onnx__GraphProto *g, const char *op)
+{
+	size_t n = 0, i, k;
+
+	for (i = 0; i < g->n_node; i++) {
+		const Onnx__NodeProto *p = g->node[i];
+
+		n += p->op_type && strcmp(p->op_type, op) == 0;
+		for (k = 0; k < p->n_attribute; k++)
+			n += p->attribute[k]->g ? count_in(p->attribute[k]->g, op) : 0;
+	}
+	return n;
+}
+
+size_t node_count_inside(const struct node *n, const char *op)
+{
+	size_t count = 0, i;
+
+	for (i = 0; i < n->n_attrs; i++) {
+		const Onnx__AttributeProto *a = n->attrs[i];
+
+		count += a->g ? count_in(a->g, op) : 0;
+	}
+	return count;
+}
+
 static void put_attr(struct model *m, struct node *n, Onnx__AttributeProto *a)
 {
 	void **grown;

@@ -51,7 +51,7 @@ struct model {
 	char *path;           /* of the file it came from, or NULL */
 	int opset;            /* of ONNX's own domain */
 	int raised_from;      /* the opset of the file, if prepare() raised it; else 0 */
-	const char *notes[2]; /* what else prepare() has to say of that, and of inputs; NULL: nothing */
+	const char *notes[3]; /* what else prepare() has to say of that, and of inputs; NULL: nothing */
 
 	VEC(struct node *) nodes;
 	VEC(struct init *) inits;
@@ -153,6 +153,7 @@ const char *node_str(const struct node *n, const char *name);
 const int64_t *node_ints(const struct node *n, const char *name, size_t *count); /* NULL when absent */
 const float *node_floats(const struct node *n, const char *name, size_t *count);
 bool node_has_subgraph(const struct node *n);
+size_t node_count_inside(const struct node *n, const char *op); /* nodes of that type in its subgraphs */
 void node_set_int(struct model *m, struct node *n, const char *name, int64_t v);
 void node_set_float(struct model *m, struct node *n, const char *name, float v);
 void node_set_str(struct model *m, struct node *n, const char *name, const char *v);

@@ -1,4 +1,5 @@
 /* Looks at a model's nodes: which can be quantized, which not and why, and what each costs. */
+#include "ops/kind.h"
 #include "ops/rules.h"
 
 #include <stdio.h>
@@ -35,6 +36,8 @@ static double count_macs(const struct model *m, const struct shapes *seen, const
 
 	if (!out)
 		return 0;
+	if (strcmp(n->op, "MatMulNBits") == 0) /* its weight is packed */
+		return (double)node_int(n, "K", 0) * elements(out, 0);
 	if (node_is(n, "ConvTranspose") && w && w->t.rank >= 3)
 		return in ? elements(in, 0) * elements(&w->t, 1) : 0;
 	if (node_is(n, "Conv") && w && w->t.rank >= 3)
@@ -162,8 +165,13 @@ static void examine(struct op *op, const struct model *m, const struct node *n)
 	const struct init *w;
 
 	op->rule = op_rule_find(n);
+	op->subgraph = node_has_subgraph(n);
+	op->quantized = is_quantized(n);
 	if (!op->rule) {
-		op->why = *n->domain ? "not an ONNX op" : "the runtime has no integer kernel for it";
+		op->why = op->subgraph    ? "what its subgraphs compute stays in fp32"
+			  : op->quantized ? "it is quantized already"
+			  : *n->domain    ? "not an ONNX op"
+					  : "the runtime has no integer kernel for it";
 		return;
 	}
 	op->modes = op->rule->modes;

@@ -54,6 +54,8 @@ struct op {
 	const char *why;            /* then: the reason; NULL when it can be */
 	unsigned modes;             /* MODE_* possible for this very node */
 	bool offered;               /* worth a plan's while: its inputs can be there in integers */
+	bool subgraph;              /* an If, Loop or Scan */
+	bool quantized;             /* an op of a model that is quantized already */
 	bool depthwise; /* a Conv whose every output channel sees one input channel, and only it */
 	double speedup; /* expected of int8; 1: none */
 	double macs;    /* multiply-adds per sample; 0 where shapes are unknown or it has none */

@@ -188,9 +188,11 @@ static struct op_precision precision_of(const struct plan_origin *o, const struc
 	const struct op *op = &ops->v[i];
 	const struct op_choice *c = &effective->ops[i];
 
+	if (!op->rule && op->quantized)
+		return (struct op_precision){ .is = PRECISION_NONE };
 	if (!op->rule)
-		return op->macs > 0 ? fp32(FP32_NO_KERNEL, op->why)
-				    : (struct op_precision){ .is = PRECISION_NONE };
+		return op->macs > 0 || op->subgraph ? fp32(FP32_NO_KERNEL, op->why)
+						    : (struct op_precision){ .is = PRECISION_NONE };
 	if (op->rule->kind == OP_MOVE)
 		return (struct op_precision){ .is = PRECISION_NONE };
 	if (c->mode == OP_STATIC && choice_is_wide(c, op->rule))

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "ops/kind.h"
 #include "runtime/prepare.h"
 #include "runtime/probe.h"
 
@@ -22,6 +23,8 @@ enum fettle_status subject_open(struct subject **out, struct runtime *rt, const 
 	/* so that a node of any model made from it says which op it is */
 	for (i = 0; i < s->ops.n; i++)
 		s->m->nodes.v[i]->name = s->ops.v[i].name;
+	s->quantized = kind_quantized(s->m, &s->m->arena);
+	s->hidden = kind_hidden(s->m, &s->m->arena);
 	s->cpu = cpu_detect();
 	*out = s;
 	return FETTLE_OK;

@@ -12,6 +12,7 @@ struct subject {
 	struct op_list ops;
 	struct shapes shapes; /* of every value, for one sample; empty if the model does not run on zeros */
 	struct cpu cpu;
+	const char *quantized, *hidden; /* see ops/kind.h; NULL: nothing to say */
 };
 
 enum fettle_status subject_open(struct subject **out, struct runtime *rt, const char *path, struct err *err);

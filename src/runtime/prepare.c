@@ -147,6 +147,40 @@ static enum fettle_status raise_opset(struct model **m, struct runtime *rt, cons
 	return FETTLE_OK;
 }
 
+static size_t count_halves(const struct model *m)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < m->inits.n; i++)
+		n += m->inits.v[i]->t.dtype == DT_F16;
+	return n;
+}
+
+/*
+ * Where the runtime has no kernel for float16 it computes in float32, between Casts. They come after its folding of
+ * constants: a second round leaves float32 weights, which can be quantized.
+ */
+static enum fettle_status widen_halves(struct model **m, const struct model *raw, struct runtime *rt,
+				       const struct session_options *so, struct err *err)
+{
+	const size_t before = count_halves(raw);
+	struct model *again = NULL;
+	enum fettle_status st;
+
+	if (!before)
+		return FETTLE_OK;
+	st = optimised_graph(&again, rt, *m, so, err);
+	if (st)
+		return st;
+	model_free(*m);
+	*m = again;
+	if (count_halves(again) < before)
+		again->notes[2] = arena_strfmt(&again->arena,
+					       "a float16 model: the runtime computes it in float32 on this "
+					       "CPU, and so does what is made of it");
+	return FETTLE_OK;
+}
+
 enum fettle_status prepare(struct model **out, struct runtime *rt, const char *path, struct err *err)
 {
 	struct session_options so = { .threads = 1, .level = OPT_BASIC };
@@ -159,6 +193,8 @@ enum fettle_status prepare(struct model **out, struct runtime *rt, const char *p
 		fixed = model_fix_constants(raw);
 		st = optimised_graph(&m, rt, raw, &so, err);
 	}
+	if (!st)
+		st = widen_halves(&m, raw, rt, &so, err);
 	if (!st)
 		st = infer_types(m, rt, err);
 	if (!st && fixed)

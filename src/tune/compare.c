@@ -34,6 +34,11 @@ enum fettle_status run_batches(struct lab *l, struct session *s, size_t batches,
 	return st;
 }
 
+static bool is_float(const struct tensor *t)
+{
+	return t->dtype == DT_F32 || t->dtype == DT_F16 || t->dtype == DT_F64;
+}
+
 void keep_outputs(void *self, size_t batch, const struct feed_batch *b, const struct tensor *out, size_t n)
 {
 	struct reference *r = self;
@@ -46,9 +51,10 @@ void keep_outputs(void *self, size_t batch, const struct feed_batch *b, const st
 		struct tensor t = out[i];
 
 		t.data = NULL;
-		if (out[i].dtype == DT_F32) {
-			t.data = xmalloc(tensor_bytes(&out[i]));
-			memcpy(t.data, out[i].data, tensor_bytes(&out[i]));
+		if (is_float(&out[i])) {
+			t.dtype = DT_F32;
+			t.data = xmalloc(tensor_bytes(&t));
+			tensor_convert(&t, &out[i]);
 		}
 		VEC_PUSH(&r->v, t);
 	}
@@ -71,13 +77,13 @@ void compare_outputs(void *self, size_t batch, const struct feed_batch *b, const
 	(void)b;
 	for (i = 0; i < n; i++) {
 		const struct tensor *ref = &c->r->v.v[batch * c->r->per_batch + i];
-		const float *x = ref->data, *y = out[i].data;
+		const float *x = ref->data;
 		size_t count = (size_t)tensor_count(&out[i]);
 
-		if (!x || out[i].dtype != DT_F32 || tensor_count(ref) != tensor_count(&out[i]))
+		if (!x || !is_float(&out[i]) || tensor_count(ref) != tensor_count(&out[i]))
 			continue;
 		for (k = 0; k < count; k++) {
-			double d = (double)y[k] - x[k];
+			double d = tensor_get(&out[i], k) - x[k];
 
 			c->noise[i] += d * d;
 			c->signal[i] += (double)x[k] * x[k];

@@ -4,7 +4,7 @@ import sys
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper, save
 
-FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
+FLOAT, HALF, INT64 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.INT64
 rng = np.random.default_rng(7)
 
 
@@ -12,9 +12,10 @@ def weight(name, *shape):
     return numpy_helper.from_array((0.3 * rng.standard_normal(shape)).astype(np.float32), name)
 
 
-def write(folder, kind, nodes, inputs, outputs, inits, data, opset=13):
+def write(folder, kind, nodes, inputs, outputs, inits, data, microsoft=False):
     graph = helper.make_graph(nodes, kind, inputs, outputs, inits)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)] +
+                              [helper.make_opsetid("com.microsoft", 1)] * microsoft)
     model.ir_version = 7
     save(model, f"{folder}/{kind}.onnx")
     np.savez(f"{folder}/{kind}.npz", **data)
@@ -73,6 +74,108 @@ def mlp(folder):
           {"x": rng.standard_normal((24, 12)).astype(np.float32)})
 
 
+CNN = [
+    helper.make_node("Conv", ["x", "w0"], ["a"], "conv"),
+    helper.make_node("Relu", ["a"], ["b"]),
+    helper.make_node("Flatten", ["b"], ["c"]),
+    helper.make_node("Gemm", ["c", "w1"], ["y"], "fc", transB=1),
+]
+
+
+def cnn_data(dtype=np.float32):
+    return {"x": rng.standard_normal((24, 3, 8, 8)).astype(dtype), "y": rng.integers(0, 5, 24)}
+
+
+def init_inputs(folder):
+    """Initializers are inputs too, as IR version 3 wanted it."""
+    inits = [weight("w0", 8, 3, 3, 3), weight("w1", 5, 288)]
+    write(folder, "init_inputs", CNN,
+          [helper.make_tensor_value_info("x", FLOAT, ["n", 3, 8, 8])] +
+          [helper.make_tensor_value_info(i.name, FLOAT, i.dims) for i in inits],
+          [helper.make_tensor_value_info("y", FLOAT, ["n", 5])], inits, cnn_data())
+
+
+def halves(folder):
+    """float16 throughout, inputs and outputs included."""
+    inits = [weight("w0", 8, 3, 3, 3), weight("w1", 5, 288)]
+    inits = [numpy_helper.from_array(numpy_helper.to_array(i).astype(np.float16), i.name) for i in inits]
+    write(folder, "halves", CNN, [helper.make_tensor_value_info("x", HALF, ["n", 3, 8, 8])],
+          [helper.make_tensor_value_info("y", HALF, ["n", 5])], inits, cnn_data(np.float16))
+
+
+def branch(name, hidden):
+    """Part of an If: an LSTM between two matrices, with weights of its own."""
+    p = name + "_"
+    nodes = [
+        helper.make_node("MatMul", ["frames", p + "in"], [p + "p"]),
+        helper.make_node("LSTM", [p + "p", p + "W", p + "R"], [p + "y", p + "h"], hidden_size=hidden),
+        helper.make_node("Squeeze", [p + "h", p + "axis"], [p + "s"]),
+        helper.make_node("MatMul", [p + "s", p + "out"], [p + "o"]),
+    ]
+    return helper.make_graph(nodes, name, [], [helper.make_tensor_value_info(p + "o", FLOAT, None)],
+                             [weight(p + "in", 16, 12), weight(p + "W", 1, 4 * hidden, 12),
+                              weight(p + "R", 1, 4 * hidden, hidden), weight(p + "out", hidden, 1),
+                              numpy_helper.from_array(np.array([0]), p + "axis")])
+
+
+def voice(folder, kind="voice", stem=()):
+    """A voice activity detector: which LSTM hears the audio depends on the sampling rate, which is a single number."""
+    nodes = list(stem) + [
+        helper.make_node("Transpose", ["stem" if stem else "audio"], ["frames"], perm=[1, 0, 2]),
+        helper.make_node("Equal", ["rate", "wide"], ["is_wide"]),
+        helper.make_node("If", ["is_wide"], ["o"], "by_rate", then_branch=branch("wideband", 8),
+                         else_branch=branch("narrow", 6)),
+        helper.make_node("Sigmoid", ["o"], ["speech"]),
+    ]
+    write(folder, kind, nodes,
+          [helper.make_tensor_value_info("audio", FLOAT, ["n", 10, 16]), helper.make_tensor_value_info("rate", INT64, [])],
+          [helper.make_tensor_value_info("speech", FLOAT, None)],
+          [numpy_helper.from_array(np.array(16000), "wide")] + ([weight("stem_w", 16, 16)] if stem else []),
+          {"audio": rng.standard_normal((24, 10, 16)).astype(np.float32), "rate": np.array([16000, 8000] * 12)})
+
+
+def voice_stem(folder):
+    """The same behind a MatMul in the main graph."""
+    voice(folder, "voice_stem", [helper.make_node("MatMul", ["audio", "stem_w"], ["stem"], "front")])
+
+
+def loop(folder):
+    """An LSTM in a Loop."""
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["go_on"]),
+         helper.make_node("LSTM", ["state", "lW", "lR"], ["made"], hidden_size=12),
+         helper.make_node("Squeeze", ["made", "one"], ["next"])],
+        "body",
+        [helper.make_tensor_value_info("i", INT64, []), helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+         helper.make_tensor_value_info("state", FLOAT, None)],
+        [helper.make_tensor_value_info("go_on", TensorProto.BOOL, []), helper.make_tensor_value_info("next", FLOAT, None)],
+        [weight("lW", 1, 48, 12), weight("lR", 1, 48, 12), numpy_helper.from_array(np.array([1]), "one")])
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["h"], "front"),
+        helper.make_node("Transpose", ["h"], ["first"], perm=[1, 0, 2]),
+        helper.make_node("Loop", ["times", "", "first"], ["z"], "rounds", body=body),
+        helper.make_node("Transpose", ["z"], ["y"], perm=[1, 0, 2]),
+    ]
+    write(folder, "loop", nodes, [helper.make_tensor_value_info("x", FLOAT, ["n", 6, 10])],
+          [helper.make_tensor_value_info("y", FLOAT, None)],
+          [weight("w", 10, 12), numpy_helper.from_array(np.array(3), "times")],
+          {"x": rng.standard_normal((24, 6, 10)).astype(np.float32)})
+
+
+def nbits(folder):
+    """4-bit weights, and (mixed) a float matrix behind them."""
+    packed = numpy_helper.from_array(rng.integers(0, 255, (16, 1, 16)).astype(np.uint8), "packed")
+    first = helper.make_node("MatMulNBits", ["x", "packed", "scales"], ["h"], "packed", domain="com.microsoft", K=32, N=16,
+                             bits=4, block_size=32)
+    data = {"x": rng.standard_normal((24, 32)).astype(np.float32)}
+    x = helper.make_tensor_value_info("x", FLOAT, ["n", 32])
+    write(folder, "nbits", [first], [x], [helper.make_tensor_value_info("h", FLOAT, ["n", 16])],
+          [packed, weight("scales", 16)], data, microsoft=True)
+    write(folder, "nbits_mixed", [first, helper.make_node("MatMul", ["h", "w"], ["y"], "float")], [x],
+          [helper.make_tensor_value_info("y", FLOAT, ["n", 4])], [packed, weight("scales", 16), weight("w", 16, 4)], data,
+          microsoft=True)
+
+
 if __name__ == "__main__":
-    for make in (embedding, residual, mlp):
+    for make in (embedding, residual, mlp, init_inputs, halves, voice, voice_stem, loop, nbits):
         make(sys.argv[1])
