@@ -130,7 +130,7 @@ struct fettle_options {
 	size_t batch;         /* 0: 8 for calibration, 32 for evaluation, 1 for timing */
 	uint64_t seed;        /* of the choice of calibration samples; 0: the first ones */
 
-	const char *metric;    /* top1, top5, topk:K, f1, mse, …; NULL: top1 with labels, else cosine */
+	const char *metric;    /* top1, top5, topk:K, f1, mse, …; NULL: by the labels, else cosine */
 	const char *eval_cmd;  /* any program instead: "cmd {model}" prints one number, or JSON */
 	const char *reference; /* model whose outputs stand in for labels */
 
@@ -177,9 +177,9 @@ struct fettle_options {
 	const char *const *recipes; /* "NAME", "NAME=off", "smooth_quant=0.6"; see fettle_recipe() */
 	size_t n_recipes;
 
-	const char
-		*eval_server; /* a program that stays: a model's path per line in, its score per line out */
-	const char *cpu;      /* plan for this kind of CPU, see fettle_cpu_kind(); NULL: for this one */
+	const char *eval_server; /* stays running: a model's path per line in, its score per line out */
+	const char *cpu;         /* plan for this kind of CPU, see fettle_cpu_kind(); NULL: for this one */
+	const char *scores;      /* names of the outputs to score, with commas; NULL: as fits the labels */
 };
 #define FETTLE_OPTIONS_INIT                                                                                  \
 	{                                                                                                    \
@@ -407,6 +407,22 @@ FETTLE_API enum fettle_status fettle_workspaces(struct fettle *f, const char *fo
  * model is. */
 FETTLE_API enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options *o,
 					     const char *workspace, size_t trial);
+/* What the last call fed to the model: which array to which input. False past the end. */
+struct fettle_fed {
+	const char *purpose;              /* calibration, evaluation, holdout */
+	const char *data, *array, *input; /* the file, and the names in it and in the model */
+	const char *stored, *dtype;       /* as it comes out of the data, as the input takes it */
+	double min, max;                  /* of some samples, spread over all of them; as they are fed */
+	size_t samples;
+};
+FETTLE_API bool fettle_fed(const struct fettle *f, size_t i, struct fettle_fed *out);
+/* What of the outputs it scored, and by what. False: nothing, or not by fettle's own metrics. */
+struct fettle_scoring {
+	const char *metric;
+	const char *outputs;                  /* names, with commas */
+	const char *why_metric, *why_outputs; /* NULL: they were named, or there is no other */
+};
+FETTLE_API bool fettle_scoring(const struct fettle *f, struct fettle_scoring *out);
 /* Remarks on the last call: settings without effect and the like. NULL past the end. */
 FETTLE_API const char *fettle_note(const struct fettle *f, size_t i);
 /* What casts doubt on its result. NULL past the end. */

@@ -18,6 +18,9 @@ static void clear_answers(struct fettle *f)
 		free(f->notes.v[--f->notes.n]);
 	while (f->warnings.n)
 		free(f->warnings.v[--f->warnings.n]);
+	f->fed.n = 0;
+	f->scoring = (struct fettle_scoring){ .metric = NULL };
+	arena_release(&f->told);
 	while (f->finetuned.n)
 		free((char *)f->finetuned.v[--f->finetuned.n].name);
 	while (f->fp32_ops.n) {
@@ -42,6 +45,20 @@ const char *fettle_note(const struct fettle *f, size_t i)
 	return i < f->notes.n ? f->notes.v[i] : NULL;
 }
 
+bool fettle_fed(const struct fettle *f, size_t i, struct fettle_fed *out)
+{
+	if (i >= f->fed.n)
+		return false;
+	*out = f->fed.v[i];
+	return true;
+}
+
+bool fettle_scoring(const struct fettle *f, struct fettle_scoring *out)
+{
+	*out = f->scoring;
+	return out->metric != NULL;
+}
+
 const char *fettle_warning(const struct fettle *f, size_t i)
 {
 	return i < f->warnings.n ? f->warnings.v[i] : NULL;
@@ -60,13 +77,18 @@ void api_note(struct fettle *f, const char *text)
 enum fettle_status api_subject(struct fettle *f, const char *path, struct subject **out)
 {
 	enum fettle_status st = subject_open(out, f->rt, path, &f->err);
-	size_t i;
+	size_t i, n = 0;
 
 	if (!st)
 		(*out)->cpu = f->cpu;
 	for (i = 0; !st && i < ARRAY_LEN((*out)->m->notes); i++)
 		if ((*out)->m->notes[i])
 			api_note(f, (*out)->m->notes[i]);
+	for (i = 0; !st && i < (*out)->m->nodes.n; i++)
+		n += op_is_quantized((*out)->m->nodes.v[i]);
+	if (n)
+		api_warn(f, "%s is quantized already (%zu of its ops are): begin with the fp32 model", path,
+			 n);
 	return st;
 }
 
@@ -121,6 +143,7 @@ void fettle_free(struct fettle *f)
 	clear_answers(f);
 	free(f->notes.v);
 	free(f->warnings.v);
+	free(f->fed.v);
 	free(f->finetuned.v);
 	free(f->fp32_ops.v);
 	own_release(f);

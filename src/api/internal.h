@@ -20,6 +20,9 @@ struct fettle {
 	fettle_on_trial_fn on_trial;
 	void *on_trial_self;
 	VEC(char *) notes, warnings;
+	VEC(struct fettle_fed) fed;
+	struct fettle_scoring scoring;          /* .metric is NULL: nothing was scored */
+	struct arena told;                      /* what these two point to */
 	VEC(struct fettle_finetuned) finetuned; /* names are its own */
 	VEC(struct fettle_fp32_op) fp32_ops;    /* likewise */
 	VEC(struct own_strategy *) strategies; /* registered by the caller or a plug-in, as are those below */

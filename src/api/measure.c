@@ -1,10 +1,9 @@
 /* eval, bench, footprint */
-#include "api/request.h"
+#include "api/fed.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/own.h"
 #include "base/file.h"
 #include "runtime/probe.h"
 
@@ -50,12 +49,6 @@ static enum fettle_status eval_by_program(struct fettle *f, const struct request
 	return st;
 }
 
-/* with labels top1 is what people mean; without, how far the outputs are from the reference's */
-const char *default_metric(const struct feed *feed)
-{
-	return feed_has_labels(feed) ? "top1" : "cosine";
-}
-
 /* samples to evaluate: all, unless the options or the configuration say how many */
 struct feed_options request_eval_options(const struct request *r)
 {
@@ -90,7 +83,8 @@ static enum fettle_status eval_on_data(struct fettle *f, const struct request *r
 	struct session *s = NULL, *reference = NULL;
 	struct source data = { NULL, NULL };
 	struct feed_options fo = request_eval_options(r);
-	struct metric *metric = NULL;
+	struct scores scores = { .metric = NULL };
+	struct looked looked;
 	struct accuracy a;
 	enum fettle_status st;
 
@@ -102,16 +96,16 @@ static enum fettle_status eval_on_data(struct fettle *f, const struct request *r
 	if (!st)
 		st = request_source(&data, r, &r->c->evaluation.dataloader, "evaluation", s, &fo, &f->err);
 	if (!st)
-		st = own_metric_open(
-			f, r->c->evaluation.metric ? r->c->evaluation.metric : default_metric(data.feed),
-			&metric, &f->err);
+		st = fed_tell(f, "evaluation", &data, &looked);
+	if (!st)
+		st = scores_open(&scores, f, r, s, &data, &looked);
 	if (!st)
 		st = api_phase(f, "evaluate");
 	if (!st)
 		st = evaluate_accuracy(&(struct evaluation){ .net = network_of(s),
 							     .reference = network_of(reference),
 							     .feed = data.feed,
-							     .metric = metric,
+							     .metric = scores.metric,
 							     .progress = api_progress,
 							     .self = f },
 				       &a, &f->err);
@@ -119,10 +113,11 @@ static enum fettle_status eval_on_data(struct fettle *f, const struct request *r
 		out->value = a.value;
 		out->samples = a.samples;
 		out->seconds = a.seconds;
-		out->higher_is_better = metric_higher_is_better(metric);
-		snprintf(out->metric, sizeof(out->metric), "%s", metric_name(metric));
+		out->higher_is_better = metric_higher_is_better(scores.metric);
+		snprintf(out->metric, sizeof(out->metric), "%s", metric_name(scores.metric));
+		scores_judge(&scores, f, "the model", a.value);
 	}
-	metric_free(metric);
+	metric_free(scores.metric);
 	source_release(&data);
 	session_free(reference);
 	session_free(s);

@@ -1,4 +1,4 @@
-#include "api/request.h"
+#include "api/fed.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -52,6 +52,8 @@ static enum fettle_status open_calibration(struct fettle *f, const struct reques
 	if (!st)
 		st = request_source(data, r, &r->c->calibration.dataloader, "calibration", shape, &fo,
 				    &f->err);
+	if (!st)
+		st = fed_tell(f, "calibration", data, NULL);
 	session_free(shape);
 	l->calib = data->feed;
 	return st;

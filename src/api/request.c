@@ -25,6 +25,7 @@ static const struct {
 	TEXT(calib, "quantization.calibration.dataloader.dataset", "--calib"),
 	TEXT(eval, "evaluation.accuracy.dataloader.dataset", "--eval"),
 	TEXT(metric, "evaluation.accuracy.metric", "--metric"),
+	TEXT(scores, "model.outputs", "--scores"),
 	TEXT(eval_cmd, "evaluation.accuracy.eval_cmd", "--eval-cmd"),
 	TEXT(eval_server, "evaluation.accuracy.eval_server", "--eval-server"),
 	TEXT(approach, "quantization.approach", "--approach"),
@@ -398,21 +399,40 @@ static int image_channels(const struct input_spec *specs, size_t n)
 }
 
 static enum fettle_status open_data(struct dataset **out, const struct request *r,
-				    const struct config_dataloader *d, const char *what, int channels,
-				    struct err *err)
+				    const struct config_dataloader *d, const char *what,
+				    const struct input_spec *specs, size_t n, struct err *err)
 {
 	struct dataset_options opt = { .transforms = d->transforms.v,
 				       .n_transforms = d->transforms.n,
-				       .channels = channels };
+				       .channels = n ? image_channels(specs, n) : 0,
+				       .n_wanted = n };
+	const char **names = xcalloc(n + 1, sizeof(*names));
 	const struct fettle_data_source *source = source_of(r, d);
 	enum fettle_status st;
 
-	if (source)
-		return dataset_open_source(out, source, &opt, err);
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		names[i] = specs[i].name;
+	opt.wanted = names;
+	if (source) {
+		st = dataset_open_source(out, source, &opt, err);
+		goto out;
+	}
 	st = check_kind(&d->dataset, what, err);
 	if (!st && !d->dataset.root)
 		st = fail(err, FETTLE_INVALID, "cannot read the %s data: no path is given", what);
-	return st ? st : dataset_open(out, d->dataset.root, &opt, err);
+	if (!st)
+		st = dataset_open(out, d->dataset.root, &opt, err);
+	if (!st && (*out)->ignored) {
+		char *text = xstrfmt("%s: no input takes %s, ignored", d->dataset.root, (*out)->ignored);
+
+		api_note(r->f, text);
+		free(text);
+	}
+out:
+	free(names);
+	return st;
 }
 
 enum fettle_status request_fingerprint(const struct request *r, const struct config_dataloader *d,
@@ -424,7 +444,7 @@ enum fettle_status request_fingerprint(const struct request *r, const struct con
 	out[0] = '\0';
 	if (!source_of(r, d))
 		return d->dataset.root ? fingerprint_file(d->dataset.root, out, err) : FETTLE_OK;
-	st = open_data(&data, r, d, "", 0, err);
+	st = open_data(&data, r, d, "", NULL, 0, err);
 	if (!st)
 		st = dataset_fingerprint(data, out, err);
 	dataset_free(data);
@@ -472,7 +492,7 @@ enum fettle_status request_source(struct source *s, const struct request *r,
 	session_specs(session, specs);
 	st = check_inputs(r->c, specs, n, err);
 	if (!st && !s->data)
-		st = open_data(&s->data, r, d, what, image_channels(specs, n), err);
+		st = open_data(&s->data, r, d, what, specs, n, err);
 	if (!st)
 		st = feed_open(&s->feed, s->data, specs, n, o, err);
 	free(specs);

@@ -13,9 +13,10 @@ struct request {
 	struct fettle *f;
 	struct fettle_options o;
 	struct config *c;
-	bool is_search; /* of fettle_auto_search(): plans are settings */
-	int threads;    /* 0: all cores */
-	size_t samples; /* to calibrate on, by the plan that was read; 0: by the configuration */
+	bool is_search;     /* of fettle_auto_search(): plans are settings */
+	bool eval_is_calib; /* there is no evaluation data, so that calibration's serves */
+	int threads;        /* 0: all cores */
+	size_t samples;     /* to calibrate on, by the plan that was read; 0: by the configuration */
 	struct config_strings metrics; /* names of those that are registered */
 	struct scratch scratch;
 	char *temp; /* in it, the model that was given in memory */
@@ -40,7 +41,6 @@ enum fettle_status request_fingerprint(const struct request *r, const struct con
 /* How the evaluation data is read; and the calibration data. */
 struct feed_options request_eval_options(const struct request *r);
 struct feed_options request_calib_options(const struct request *r, size_t batch, size_t limit);
-const char *default_metric(const struct feed *feed);
 /* Is there any? */
 bool request_has_data(const struct request *r, const struct config_dataloader *d);
 /* What measures the accuracy instead of data and metric: "eval-cmd", "eval-server", "evaluator" (a function); or NULL. */

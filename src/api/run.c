@@ -54,6 +54,16 @@ static enum fettle_status open_data(struct run *u, bool need_eval)
 	return st;
 }
 
+static enum fettle_status tell_data(struct run *u)
+{
+	const bool judges = !u->r.eval_is_calib && !request_evaluator(&u->r);
+	enum fettle_status st = fed_tell(u->f, "calibration", &u->calib, NULL);
+
+	if (!st)
+		st = fed_tell(u->f, "evaluation", &u->eval, &u->looked);
+	return st || !judges ? st : fed_compare(u->f, "evaluation", &u->eval, "calibration", &u->calib);
+}
+
 static enum fettle_status open_metric(struct run *u)
 {
 	const struct config *c = u->r.c;
@@ -73,10 +83,10 @@ static enum fettle_status open_metric(struct run *u)
 	}
 	if (!u->eval.feed)
 		return FETTLE_OK;
-	st = own_metric_open(u->f, c->evaluation.metric ? c->evaluation.metric : default_metric(u->eval.feed),
-			     &u->lab.metric, &u->f->err);
+	st = scores_open(&u->scores, u->f, &u->r, u->shape, &u->eval, &u->looked);
 	if (st)
 		return st;
+	u->lab.metric = u->scores.metric;
 	/* the metric knows which way is up, unless the user says otherwise */
 	if (!given)
 		u->higher_is_better = metric_higher_is_better(u->lab.metric);
@@ -131,6 +141,7 @@ enum fettle_status run_open(struct run *u, bool need_eval)
 	if (!st)
 		api_note_kind(u->f, u->lab.s);
 	st = st ? st : open_data(u, need_eval);
+	st = st ? st : tell_data(u);
 	st = st ? st : open_metric(u);
 	if (!st)
 		effort_restrict(u);

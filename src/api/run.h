@@ -2,7 +2,7 @@
 #ifndef API_RUN_H
 #define API_RUN_H
 
-#include "api/request.h"
+#include "api/fed.h"
 #include "tune/lab.h"
 
 struct run {
@@ -10,6 +10,8 @@ struct run {
 	struct request r;
 	struct lab lab;
 	struct source calib, eval, one;
+	struct scores scores;  /* its metric is the lab's */
+	struct looked looked;  /* at the evaluation data */
 	struct session *shape; /* tells what the inputs are */
 	char metric[32];
 	bool higher_is_better;

@@ -64,6 +64,7 @@ const struct option_row option_rows[] = {
 	ROW(n_recipes, GONE, FREE),
 	ROW(eval_server, TEXT, FREE),
 	ROW(cpu, TEXT, FREE), /* also a setting */
+	ROW(scores, TEXT, FREE),
 };
 const size_t n_option_rows = ARRAY_LEN(option_rows);
 

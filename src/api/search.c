@@ -377,6 +377,7 @@ static void set_data(struct tune_run *u)
 		return;
 	r->c->evaluation.dataloader = r->c->calibration.dataloader;
 	r->o.eval_source = r->o.calib_source;
+	r->eval_is_calib = true;
 }
 
 static enum fettle_status check_config(struct tune_run *u)

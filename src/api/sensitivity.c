@@ -65,13 +65,16 @@ enum fettle_status fettle_sensitivity(struct fettle *f, const struct fettle_opti
 		st = api_phase(f, "baseline");
 	if (!st && u.lab.metric)
 		st = lab_baseline(&u.lab, &a, &f->err);
+	if (!st && u.lab.metric)
+		scores_judge(&u.scores, f, "the fp32 model", a.value);
 	if (!st)
 		st = api_phase(f, "rate ops");
 	if (!st)
 		st = sensitivity(&u.lab, api_progress, f, &rows, &n, &f->err);
 	if (!st) {
 		fill(c, &u, rows, n);
-		snprintf(c->pub.metric, sizeof(c->pub.metric), "%s", u.metric);
+		if (u.lab.metric) /* a program is not asked about each op */
+			snprintf(c->pub.metric, sizeof(c->pub.metric), "%s", u.metric);
 		c->pub.baseline = a.value;
 		c->pub.cpu = f->cpu.name;
 		*out = &c->pub;

@@ -310,6 +310,21 @@ static enum fettle_status measure_noise(struct tune_run *u)
 	return FETTLE_OK;
 }
 
+/* what makes meeting the target mean little */
+static void doubt(struct tune_run *u)
+{
+	const struct config *c = u->base.r.c;
+
+	scores_judge(&u->base.scores, u->base.f, "the fp32 model", u->baseline.value);
+	if (u->base.higher_is_better && u->baseline.value > 0 && target_accuracy(u) <= 0 &&
+	    !c->tuning.performance_only && isfinite(c->tuning.tolerable_loss))
+		api_warn(u->base.f,
+			 "a tolerance of %g lets any model meet the target: %s at least %.4g, and fp32 has "
+			 "%.4g "
+			 "(0.01 is one percent)",
+			 c->tuning.tolerable_loss, u->base.metric, target_accuracy(u), u->baseline.value);
+}
+
 static enum fettle_status measure_baseline(struct tune_run *u)
 {
 	struct history_baseline b = { 0 };
@@ -331,6 +346,7 @@ static enum fettle_status measure_baseline(struct tune_run *u)
 		return fail(&u->base.f->err, FETTLE_INVALID,
 			    "cannot tune %s: the fp32 model's %s is not a number", u->base.r.o.model,
 			    u->base.metric);
+	doubt(u);
 	if (found)
 		return FETTLE_OK;
 	st = measure_noise(u);
@@ -715,12 +731,16 @@ static enum fettle_status open_holdout(struct tune_run *u)
 	struct run *b = &u->base;
 	struct config_dataloader d = b->r.c->evaluation.dataloader;
 	struct feed_options fo = { .batch = DEFAULT_BATCH };
+	enum fettle_status st;
 
 	if (!b->r.o.holdout || !b->lab.metric)
 		return FETTLE_OK;
 	d.dataset.root = b->r.o.holdout;
 	d.dataset.kind = NULL;
-	return request_source(&u->hold, &b->r, &d, "holdout", b->shape, &fo, &b->f->err);
+	st = request_source(&u->hold, &b->r, &d, "holdout", b->shape, &fo, &b->f->err);
+	st = st ? st : fed_tell(b->f, "holdout", &u->hold, NULL);
+	st = st ? st : fed_compare(b->f, "holdout", &u->hold, "evaluation", &b->eval);
+	return st ? st : fed_compare(b->f, "holdout", &u->hold, "calibration", &b->calib);
 }
 
 /* likewise, that the result can be written where it is to go */
@@ -746,6 +766,8 @@ static void note_unused(struct tune_run *u)
 
 	if (!request_evaluator(&b->r))
 		return;
+	if (b->r.c->model.outputs.n)
+		api_note(b->f, "model.outputs has no effect: the evaluator measures the accuracy");
 	if (b->r.c->evaluation.metric)
 		api_note(b->f, "the metric has no effect: the evaluator measures the accuracy");
 	if (b->r.o.holdout)

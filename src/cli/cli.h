@@ -53,7 +53,7 @@ const char *nearest_word(const char *word, const char *const *words, size_t n); 
 
 /* How much goes to stderr, by the environment variable LOGLEVEL; --quiet is LOG_ERROR. */
 enum log_level {
-	LOG_ERROR,   /* errors only */
+	LOG_ERROR,   /* errors, and warnings that cast doubt on a result */
 	LOG_WARNING, /* notes, too */
 	LOG_INFO,    /* and progress */
 	LOG_DEBUG,   /* and each phase and trial in detail, in plain lines */
@@ -66,10 +66,11 @@ struct progress {
 	bool live;
 	char phase[32];
 	double begun, phase_start, last_shown;
-	size_t done, total;         /* samples of the pass over data that is in progress */
-	char trial[512];            /* the last one, when tuning */
-	size_t n_notes, n_warnings; /* that have been shown */
-	bool shown;                 /* something is on the live line */
+	size_t done, total;                /* samples of the pass over data that is in progress */
+	char trial[512];                   /* the last one, when tuning */
+	size_t n_notes, n_warnings, n_fed; /* that have been shown */
+	bool scoring_shown;
+	bool shown; /* something is on the live line */
 };
 void progress_begin(struct progress *p, struct fettle *f, bool quiet);
 /* A line of its own, or on a terminal the one line, cut to fit. */
@@ -103,7 +104,7 @@ char *trial_score(const struct fettle_trial *t, char *buf, size_t n);
 char *human_score(double x, char *buf, size_t n);    /* 0.9433; 1.2e-05 rather than 0.0000; - for none */
 int print_json(json_t *j);                           /* and frees it */
 json_t *names_json(const char *list);                /* "a, b" as an array */
-void add_remarks(json_t *j, const struct fettle *f); /* "warnings" */
+void add_remarks(json_t *j, const struct fettle *f); /* "fed", "scoring", "warnings" */
 
 /* fp32.c: the ops that the model just written computes in fp32 */
 void show_fp32(const struct fettle *f);

@@ -38,8 +38,9 @@ static int run(int argc, char **argv)
 	bool json = false, quiet = false;
 	const struct option options[] = {
 		{ "data", "DATA", "samples, with labels unless --reference is given", .text = &o.eval },
-		{ "metric", "METRIC", "top1 when the data has labels, else cosine; see below",
-		  .text = &o.metric },
+		{ "metric", "METRIC", "as suits the labels, else cosine; see below", .text = &o.metric },
+		{ "scores", "NAMES", "outputs that are scored (the one that fits the labels)",
+		  .text = &o.scores },
 		{ "reference", "MODEL", "compare with this model's outputs instead of labels",
 		  .text = &o.reference },
 		{ "eval-cmd", "CMD", "any program as evaluator: 'cmd {model}' prints one number",

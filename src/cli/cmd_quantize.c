@@ -139,8 +139,8 @@ static int report(const struct fettle *f, const struct fettle_options *o, const 
 	struct fettle_finetuned op;
 	const bool tuned = fettle_finetuned(f, 0, &op);
 
-	if (json)
-		return print_json(json_pack(
+	if (json) {
+		json_t *j = json_pack(
 			"{s:s, s:s, s:o, s:{s:I, s:I, s:I, s:I}, s:f, s:I, s:I, s:I, s:{s:f, s:f, s:f, s:f}, "
 			"s:o, s:o*}",
 			"output", o->output, "cpu", q->cpu, "saturates_on", names_json(q->saturates_on),
@@ -150,7 +150,11 @@ static int report(const struct fettle *f, const struct fettle_options *o, const 
 			(json_int_t)q->size_before, "size_bytes", (json_int_t)q->size_after, "seconds",
 			"total", total, "prepare", q->seconds_prepare, "calibrate", q->seconds_calibrate,
 			"quantize", q->seconds_quantize, "fp32_ops", fp32_json(f), "finetune",
-			tuned ? tuned_as_json(f) : NULL));
+			tuned ? tuned_as_json(f) : NULL);
+
+		add_remarks(j, f);
+		return print_json(j);
+	}
 	printf("wrote %s: %s, was %s\n", o->output, human_bytes((double)q->size_after, after, sizeof(after)),
 	       human_bytes((double)q->size_before, before, sizeof(before)));
 	printf("%zu ops in int8", q->ops_int8);

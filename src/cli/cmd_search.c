@@ -116,6 +116,8 @@ static int run(int argc, char **argv)
 		  "l1, l2, cosine, psnr, ssim: against the fp32 model's outputs; or any of 'fettle eval "
 		  "--help' (l2)",
 		  .text = &flags[0].value },
+		{ "scores", "NAMES", "outputs that are scored (the one that fits the labels)",
+		  .text = &o.scores },
 		{ "eval-cmd", "CMD", "any program as evaluator: 'cmd {model}' prints one number",
 		  .text = &o.eval_cmd },
 		{ "eval-server", "CMD", "one that stays: a path per line in, a number per line out",

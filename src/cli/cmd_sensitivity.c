@@ -18,9 +18,9 @@ static const char details[] = "Worst first, by the error of the model's output. 
 			      "the rest is rounding. With --eval also the metric when only this op is "
 			      "quantized (one evaluation per op).\n";
 
-static json_t *as_json(const struct fettle_sensitivity *s)
+static json_t *as_json(const struct fettle *f, const struct fettle_sensitivity *s)
 {
-	json_t *list = json_array();
+	json_t *list = json_array(), *j;
 	size_t i;
 
 	for (i = 0; i < s->n; i++) {
@@ -33,8 +33,10 @@ static json_t *as_json(const struct fettle_sensitivity *s)
 					"metric", isfinite(o->metric) ? json_real(o->metric) : json_null(),
 					"macs_share", o->macs_share));
 	}
-	return json_pack("{s:s, s:s, s:o, s:o}", "cpu", s->cpu, "metric", s->metric, "baseline",
-			 isfinite(s->baseline) ? json_real(s->baseline) : json_null(), "ops", list);
+	j = json_pack("{s:s, s:s, s:o, s:o}", "cpu", s->cpu, "metric", s->metric, "baseline",
+		      isfinite(s->baseline) ? json_real(s->baseline) : json_null(), "ops", list);
+	add_remarks(j, f);
+	return j;
 }
 
 static void as_table(const struct fettle_sensitivity *s)
@@ -70,7 +72,9 @@ static int run(int argc, char **argv)
 	const struct option options[] = {
 		{ "calib", "DATA", "samples to calibrate on", .text = &o.calib },
 		{ "eval", "DATA", "labelled samples, for the effect on the metric", .text = &o.eval },
-		{ "metric", "METRIC", "top1 with labels, else cosine", .text = &o.metric },
+		{ "metric", "METRIC", "as suits the labels, else cosine", .text = &o.metric },
+		{ "scores", "NAMES", "outputs that are scored (the one that fits the labels)",
+		  .text = &o.scores },
 		{ "config", "YAML", "configuration; options override it", .text = &o.config, .letter = 'c' },
 		{ "samples", "N", "calibration samples (100)", .number = &o.calib_samples },
 		{ "eval-samples", "N", "only the first N evaluation samples", .number = &o.eval_samples },
@@ -103,7 +107,7 @@ static int run(int argc, char **argv)
 	if (st)
 		code = library_error(f, st);
 	else if (json)
-		print_json(as_json(s));
+		print_json(as_json(f, s));
 	else
 		as_table(s);
 	fettle_sensitivity_free(s);

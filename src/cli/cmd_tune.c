@@ -106,8 +106,10 @@ static int run(int argc, char **argv)
 	const struct option options[] = {
 		{ "calib", "DATA", "samples to calibrate on", .text = &o.calib },
 		{ "eval", "DATA", "labelled samples to evaluate on", .text = &o.eval },
-		{ "metric", "METRIC", "top1 with labels, else cosine; 'fettle eval --help' lists them",
+		{ "metric", "METRIC", "as suits the labels, else cosine; 'fettle eval --help' lists them",
 		  .text = &o.metric },
+		{ "scores", "NAMES", "outputs that are scored (the one that fits the labels)",
+		  .text = &o.scores },
 		{ "eval-cmd", "CMD", "any program as evaluator: 'cmd {model}' prints one number",
 		  .text = &o.eval_cmd },
 		{ "eval-server", "CMD", "one that stays: a path per line in, a number per line out",

@@ -34,11 +34,41 @@ static void clear_line(struct progress *p)
 	p->shown = false;
 }
 
+/* what is fed to the model, and what of its outputs is scored */
+static void show_data(struct progress *p)
+{
+	struct fettle_scoring s;
+	struct fettle_fed d;
+	const char *lead = ": ";
+
+	while (fettle_fed(p->f, p->n_fed, &d)) {
+		const bool same = strcmp(d.stored, d.dtype) == 0;
+
+		p->n_fed++;
+		clear_line(p);
+		print_wrapped(stderr,
+			      "%s data: '%s' of %s (%s%s%s, %.4g to %.4g) feeds input '%s', %zu sample%s",
+			      d.purpose, d.array, d.data, d.stored, same ? "" : " as ", same ? "" : d.dtype,
+			      d.min, d.max, d.input, d.samples, d.samples == 1 ? "" : "s");
+	}
+	if (p->scoring_shown || !fettle_scoring(p->f, &s))
+		return;
+	p->scoring_shown = true;
+	clear_line(p);
+	if (!s.why_metric && !s.why_outputs)
+		lead = "";
+	print_wrapped(stderr, "scoring: %s of output %s%s%s%s%s", s.metric, s.outputs, lead,
+		      s.why_outputs ? s.why_outputs : "", s.why_outputs && s.why_metric ? "; " : "",
+		      s.why_metric ? s.why_metric : "");
+}
+
 /* as soon as they are there: a setting without effect is better known before a long run than after it */
 static void show_notes(struct progress *p)
 {
 	const char *text;
 
+	if (p->level >= LOG_INFO)
+		show_data(p);
 	while ((text = fettle_note(p->f, p->n_notes))) {
 		p->n_notes++;
 		if (p->level < LOG_WARNING)

@@ -82,13 +82,27 @@ char *trial_score(const struct fettle_trial *t, char *buf, size_t n)
 
 void add_remarks(json_t *j, const struct fettle *f)
 {
-	json_t *list = json_array();
+	json_t *warnings = json_array(), *fed = json_array();
+	struct fettle_scoring s;
+	struct fettle_fed d;
 	const char *text;
 	size_t i;
 
+	for (i = 0; fettle_fed(f, i, &d); i++)
+		json_array_append_new(fed,
+				      json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:I}", "purpose",
+						d.purpose, "data", d.data, "array", d.array, "input", d.input,
+						"stored", d.stored, "dtype", d.dtype, "min", d.min, "max",
+						d.max, "samples", (json_int_t)d.samples));
 	for (i = 0; (text = fettle_warning(f, i)); i++)
-		json_array_append_new(list, json_string(text));
-	json_object_set_new(j, "warnings", list);
+		json_array_append_new(warnings, json_string(text));
+	json_object_set_new(j, "fed", fed);
+	if (fettle_scoring(f, &s))
+		json_object_set_new(j, "scoring",
+				    json_pack("{s:s, s:s, s:s?, s:s?}", "metric", s.metric, "outputs",
+					      s.outputs, "why_metric", s.why_metric, "why_outputs",
+					      s.why_outputs));
+	json_object_set_new(j, "warnings", warnings);
 }
 
 json_t *names_json(const char *list)

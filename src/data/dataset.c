@@ -58,14 +58,15 @@ const struct field *dataset_field(const struct dataset *d, const char *name)
 	return NULL;
 }
 
+const char *const dataset_label_names[] = { "y", "label", "labels", NULL };
+
 void dataset_find_labels(struct dataset *d)
 {
-	static const char *const names[] = { "y", "label", "labels" };
 	const struct field *f = NULL;
 	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(names) && !f; i++)
-		f = dataset_field(d, names[i]);
+	for (i = 0; dataset_label_names[i] && !f; i++)
+		f = dataset_field(d, dataset_label_names[i]);
 	if (f)
 		d->fields[f - d->fields].role = FIELD_LABEL;
 }
@@ -138,7 +139,10 @@ static enum fettle_status open_as(struct dataset **out, const struct dataset_kin
 	d->state = state;
 	d->channels = opt->channels ? opt->channels : 3;
 	d->memory_max = opt->memory_max ? opt->memory_max : MEMORY_MAX;
+	d->wanted = opt->wanted;
+	d->n_wanted = opt->n_wanted;
 	st = kind->open(d, err);
+	d->wanted = NULL; /* the caller's */
 	if (st)
 		goto out;
 	st = add_transforms(d, opt, err);
@@ -187,6 +191,7 @@ void dataset_free(struct dataset *d)
 		free(d->fields[i].name);
 	free(d->fields);
 	free(d->transforms);
+	free(d->ignored);
 	free(d->path);
 	free(d);
 }

@@ -53,6 +53,9 @@ struct dataset {
 	bool positional; /* fields feed the model's inputs by position: their names say nothing */
 	bool whole;      /* a sample is a whole batch: it is read alone, and gets no leading dimension */
 
+	const char *const *wanted; /* as in dataset_options; while it is opened */
+	size_t n_wanted;
+	char *ignored;                /* names of arrays, with commas; NULL: none */
 	struct transform *transforms; /* applied to the field `transformed` */
 	size_t n_transforms, transformed;
 	int channels;
@@ -63,7 +66,11 @@ struct dataset {
 struct dataset_options {
 	const struct transform *transforms; /* copied; applied to the array `x`, or the only input */
 	size_t n_transforms;
-	int channels;      /* of images: 1 or 3; 0: 3 */
+	int channels; /* of images: 1 or 3; 0: 3 */
+	/* What is wanted of a .npz: these arrays, or `x` (n = 1), and labels. If it has one of them, arrays of other names are
+	 * ignored, whatever they hold. NULL: all are wanted. */
+	const char *const *wanted;
+	size_t n_wanted;
 	size_t memory_max; /* inflate into memory up to this many bytes; 0: 256 MB */
 };
 

@@ -40,6 +40,8 @@ static enum fettle_status no_field(const struct feed *f, const struct input_spec
 
 	for (i = 0; i < f->d->n_fields; i++)
 		str_addf(&names, "%s%s", i ? ", " : "", f->d->fields[i].name);
+	if (f->d->ignored)
+		str_addf(&names, ", %s", f->d->ignored);
 	fail(err, FETTLE_INVALID, "cannot feed input '%s' from %s: no array of that name, there are: %.500s",
 	     spec->name, f->d->path, names.s);
 	str_release(&names);
@@ -286,6 +288,26 @@ void feed_free(struct feed *f)
 	free(f->bound);
 	free(f->order);
 	free(f);
+}
+
+size_t feed_n_inputs(const struct feed *f)
+{
+	return f->n_inputs;
+}
+
+const struct input_spec *feed_input(const struct feed *f, size_t i)
+{
+	return &f->specs[i];
+}
+
+const struct field *feed_field(const struct feed *f, size_t i)
+{
+	return &f->d->fields[f->bound[i]];
+}
+
+const struct dataset *feed_data(const struct feed *f)
+{
+	return f->d;
 }
 
 size_t feed_samples(const struct feed *f)

@@ -69,6 +69,12 @@ enum fettle_status feed_open(struct feed **out, const struct dataset *d, const s
 struct feed *feed_twin(const struct feed *f);
 void feed_free(struct feed *f);
 
+/* Which array feeds which of the model's inputs. */
+size_t feed_n_inputs(const struct feed *f);
+const struct input_spec *feed_input(const struct feed *f, size_t i);
+const struct field *feed_field(const struct feed *f, size_t i);
+const struct dataset *feed_data(const struct feed *f);
+
 size_t feed_samples(const struct feed *f); /* in one round */
 size_t feed_batches(const struct feed *f);
 size_t feed_sample(const struct feed *f, size_t i); /* the number of the i-th that is visited */

@@ -25,6 +25,7 @@ extern const struct dataset_kind dataset_callback;
 
 /* The field called `y`, `label` or `labels` (the first of these that exists) holds the labels. */
 void dataset_find_labels(struct dataset *d);
+extern const char *const dataset_label_names[]; /* these; ends with NULL */
 /* Appends a field, its name copied; the pointer holds until the next one is added. */
 struct field *dataset_add_field(struct dataset *d, const char *name, enum field_role role, enum dtype dtype,
 				int rank, const int64_t *dims);

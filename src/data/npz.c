@@ -177,18 +177,67 @@ static enum fettle_status add_array(struct dataset *d, const char *name, struct 
 	return FETTLE_OK;
 }
 
+/* "x" of "x.npy", or NULL; free() it */
+static char *array_name(const struct zip_member *m)
+{
+	size_t n = strlen(m->name);
+
+	return str_ends(m->name, ".npy") && n > 4 ? xstrfmt("%.*s", (int)(n - 4), m->name) : NULL;
+}
+
+/* Marks the member that holds the array of that name, if there is one. */
+static bool want(const struct zip *zip, const char *array, bool *wanted)
+{
+	size_t i;
+
+	for (i = 0; i < zip->members.n; i++) {
+		char *name = array_name(&zip->members.v[i]);
+		bool is = name && strcmp(name, array) == 0;
+
+		free(name);
+		wanted[i] = wanted[i] || is;
+		if (is)
+			return true;
+	}
+	return false;
+}
+
+/* Which members are wanted: where none feeds an input by its name, any of them may be the only one that does. */
+static void choose_members(const struct dataset *d, const struct zip *zip, bool *wanted)
+{
+	bool found = false;
+	size_t i;
+
+	for (i = 0; i < d->n_wanted; i++)
+		found = want(zip, d->wanted[i], wanted) || found;
+	if (d->n_wanted == 1 && !found)
+		found = want(zip, "x", wanted);
+	for (i = 0; dataset_label_names[i] && !want(zip, dataset_label_names[i], wanted); i++)
+		;
+	for (i = 0; i < zip->members.n && !found; i++)
+		wanted[i] = true;
+}
+
+static void ignore(struct dataset *d, const struct zip_member *m)
+{
+	char *name = array_name(m), *all;
+
+	all = xstrfmt("%s%s%s", d->ignored ? d->ignored : "", d->ignored ? ", " : "", name ? name : m->name);
+	free(d->ignored);
+	free(name);
+	d->ignored = all;
+}
+
 static enum fettle_status add_member(struct dataset *d, const struct zip_member *m, size_t inflated_at,
 				     struct err *err)
 {
 	struct npz *z = d->state;
 	enum fettle_status st;
-	size_t n = strlen(m->name);
-	char *name;
+	char *name = array_name(m);
 
-	if (!str_ends(m->name, ".npy") || n == 4)
+	if (!name)
 		return fail(err, FETTLE_INVALID, "cannot read %s: member '%s' is not an array, need NAME.npy",
 			    d->path, m->name);
-	name = xstrfmt("%.*s", (int)(n - 4), m->name);
 	if (m->deflated)
 		st = add_array(d, name, z->inflated, z->inflated_fd, inflated_at, m->size, err);
 	else
@@ -201,6 +250,7 @@ static enum fettle_status open_archive(struct dataset *d, struct err *err)
 {
 	struct npz *z = d->state;
 	struct zip zip = ZIP_INIT;
+	bool wanted[DATASET_FIELDS_MAX] = { false };
 	enum fettle_status st;
 	size_t inflated = 0, i;
 
@@ -211,8 +261,12 @@ static enum fettle_status open_archive(struct dataset *d, struct err *err)
 		fail_prefix(err, st, "cannot read %s", d->path);
 		goto out;
 	}
+	choose_members(d, &zip, wanted);
 	for (i = 0; i < zip.members.n && !st; i++) {
-		st = add_member(d, &zip.members.v[i], inflated, err);
+		if (wanted[i])
+			st = add_member(d, &zip.members.v[i], inflated, err);
+		else
+			ignore(d, &zip.members.v[i]);
 		if (zip.members.v[i].deflated)
 			inflated += zip.members.v[i].size;
 	}

@@ -123,6 +123,7 @@ void metric_free(struct metric *m)
 		return;
 	metric_reset(m);
 	VEC_RELEASE(&m->scores);
+	VEC_RELEASE(&m->selected);
 	free(m->state);
 	free(m);
 }
@@ -152,36 +153,97 @@ size_t metric_samples(const struct metric *m)
 	return m->n;
 }
 
-bool metric_uses_reference(const struct metric *m, const struct tensor *outputs, const struct tensor *labels)
+void metric_select(struct metric *m, const size_t *outputs, size_t n)
+{
+	size_t i;
+
+	m->selected.n = 0;
+	for (i = 0; i < n; i++)
+		VEC_PUSH(&m->selected, outputs[i]);
+}
+
+bool metric_looks_at(const struct metric *m, size_t output)
+{
+	size_t i;
+
+	for (i = 0; i < m->selected.n; i++)
+		if (m->selected.v[i] == output)
+			return true;
+	return !m->selected.n;
+}
+
+size_t metric_first_output(const struct metric *m)
+{
+	return m->selected.n ? m->selected.v[0] : 0;
+}
+
+double metric_chance(const struct metric *m, const struct tensor *output)
+{
+	return m->type->chance ? m->type->chance(m, output) : NAN;
+}
+
+/* The batch as the metric is to see it. free() *own when done with it. */
+static enum fettle_status select_outputs(const struct metric *m, struct metric_batch *b, struct tensor **own,
+					 struct err *err)
+{
+	size_t n = m->selected.n, i;
+
+	*own = NULL;
+	if (!n)
+		return FETTLE_OK;
+	for (i = 0; i < n; i++)
+		if (m->selected.v[i] >= b->n_outputs)
+			return fail(err, FETTLE_INVALID,
+				    "cannot compute %s: output number %zu, there are %zu to compare", m->name,
+				    m->selected.v[i] + 1, b->n_outputs);
+	*own = xcalloc(2 * n, sizeof(**own));
+	for (i = 0; i < n; i++) {
+		(*own)[i] = b->outputs[m->selected.v[i]];
+		if (b->reference)
+			(*own)[n + i] = b->reference[m->selected.v[i]];
+	}
+	b->outputs = *own;
+	b->n_outputs = n;
+	if (b->reference)
+		b->reference = *own + n;
+	return FETTLE_OK;
+}
+
+static bool by_reference(const struct metric *m, const struct tensor *output, const struct tensor *labels)
 {
 	if (m->type->needs != METRIC_EITHER)
 		return m->type->needs == METRIC_REFERENCE;
-	return !labels || !metric_comparable(&outputs[0], labels);
+	return !labels || !metric_comparable(output, labels);
+}
+
+bool metric_uses_reference(const struct metric *m, const struct tensor *outputs, const struct tensor *labels)
+{
+	return by_reference(m, &outputs[metric_first_output(m)], labels);
 }
 
 /* Which of labels and reference the batch is compared with, and that it has it. */
 static enum fettle_status choose_target(const struct metric *m, struct metric_batch *b, struct err *err)
 {
-	bool by_reference;
+	bool reference;
 
 	if (!b->n_outputs)
 		return fail(err, FETTLE_INVALID, "cannot compute %s: the model has no outputs", m->name);
-	by_reference = metric_uses_reference(m, b->outputs, b->labels);
-	b->target = by_reference ? METRIC_REFERENCE : METRIC_LABELS;
-	if (by_reference && !b->reference && b->labels && m->type->needs == METRIC_EITHER)
+	reference = by_reference(m, &b->outputs[0], b->labels);
+	b->target = reference ? METRIC_REFERENCE : METRIC_LABELS;
+	if (reference && !b->reference && b->labels && m->type->needs == METRIC_EITHER)
 		return metric_mismatch(m, &b->outputs[0], "labels", b->labels,
 				       "numbers of the same shape, or the fp32 model's outputs", err);
-	if (by_reference && !b->reference)
+	if (reference && !b->reference)
 		return fail(err, FETTLE_INVALID, "cannot compute %s: no %sfp32 outputs to compare with",
 			    m->name, m->type->needs == METRIC_EITHER ? "labels and no " : "");
-	if (!by_reference && !b->labels && m->type->needs != METRIC_NOTHING)
+	if (!reference && !b->labels && m->type->needs != METRIC_NOTHING)
 		return fail(err, FETTLE_INVALID,
 			    "cannot compute %s: the data has no labels; agreement or mse need none", m->name);
 	if (m->target && m->target != b->target)
 		return fail(
 			err, FETTLE_INVALID,
 			"cannot compute %s: from sample %zu on, labels %s the outputs' shape, unlike before",
-			m->name, m->n, by_reference ? "do not have" : "have");
+			m->name, m->n, reference ? "do not have" : "have");
 	return FETTLE_OK;
 }
 
@@ -207,14 +269,17 @@ enum fettle_status metric_add(struct metric *m, const struct tensor *outputs, si
 			      struct err *err)
 {
 	struct metric_batch b = { outputs, n_outputs, labels, reference, n_valid, 0 };
+	struct tensor *own;
 	enum fettle_status st;
 
 	if (!n_valid)
 		return FETTLE_OK;
-	st = choose_target(m, &b, err);
-	if (st)
-		return st;
-	st = m->type->is_mean ? add_scores(m, &b, err) : m->type->add(m, &b, err);
+	st = select_outputs(m, &b, &own, err);
+	if (!st)
+		st = choose_target(m, &b, err);
+	if (!st)
+		st = m->type->is_mean ? add_scores(m, &b, err) : m->type->add(m, &b, err);
+	free(own);
 	if (st)
 		return st;
 	m->n += n_valid;
@@ -228,6 +293,7 @@ enum fettle_status metric_sample_scores(const struct metric *m, const struct ten
 					struct err *err)
 {
 	struct metric_batch b = { outputs, n_outputs, labels, reference, n_valid, 0 };
+	struct tensor *own;
 	enum fettle_status st;
 
 	if (!m->type->is_mean)
@@ -235,8 +301,13 @@ enum fettle_status metric_sample_scores(const struct metric *m, const struct ten
 			    "cannot score single samples by %s: it is not a mean of their scores", m->name);
 	if (!n_valid)
 		return FETTLE_OK;
-	st = choose_target(m, &b, err);
-	return st ? st : m->type->scores(m, &b, scores, err);
+	st = select_outputs(m, &b, &own, err);
+	if (!st)
+		st = choose_target(m, &b, err);
+	if (!st)
+		st = m->type->scores(m, &b, scores, err);
+	free(own);
+	return st;
 }
 
 enum fettle_status metric_value(struct metric *m, double *value, struct err *err)
@@ -255,6 +326,7 @@ struct metric *metric_twin(const struct metric *m)
 
 	twin->param = m->param;
 	memcpy(twin->name, m->name, sizeof(twin->name));
+	metric_select(twin, m->selected.v, m->selected.n);
 	return twin;
 }
 
@@ -299,12 +371,16 @@ void metric_margins(const struct metric *m, const struct tensor *outputs, size_t
 {
 	struct metric_batch b = { outputs, n_outputs, labels, reference, n_valid, 0 };
 	struct err ignored = ERR_INIT;
+	struct tensor *own;
 	size_t i;
 
 	for (i = 0; i < n_valid; i++)
 		margins[i] = NAN;
-	if (m->type->margins && n_valid && !choose_target(m, &b, &ignored))
-		m->type->margins(m, &b, margins);
+	if (m->type->margins && n_valid && !select_outputs(m, &b, &own, &ignored)) {
+		if (!choose_target(m, &b, &ignored))
+			m->type->margins(m, &b, margins);
+		free(own);
+	}
 }
 
 enum fettle_status metric_check(const struct metric *m, const char *what, const struct tensor *t,

@@ -22,9 +22,11 @@
  *	ssim          mean over samples of the structural similarity of a and b, see metric_ssim.c
  *
  * Classes. top-k, f1 and agreement read outputs[0], shaped [N,C], or [N,T,C] for token classifiers, where
- * each sample's score is the mean over its T tokens. Labels are class numbers [N] or [N,1] (tokens: [N,T] or
- * [N,T,1]) of any integral value, or one-hot or probabilities shaped like the outputs. A token labelled
- * -100 does not count; agreement knows no labels and counts every token. f1 also takes a score per sample,
+ * each sample's score is the mean over its T tokens, or [N,C,H,W] for segmentation (any number of dimensions
+ * from 4 on), where pixels are the tokens. Labels are class numbers [N] or [N,1] (tokens: [N,T] or
+ * [N,T,1], pixels: [N,H,W] or [N,1,H,W]) of any integral value, or, but for pixels, one-hot or probabilities
+ * shaped like the outputs. A token labelled -100 does not count, nor a pixel labelled so or 255 where there is no such
+ * class; agreement knows no labels and counts every token. f1 also takes a score per sample,
  * [N] or [N,1]: above 0.5 is class 1. auc takes scores [N] or [N,1], or [N,2] whose score is the second
  * column minus the first. The lowest of equally high classes is the highest. A NaN is never among the
  * highest: the sample is a miss, or for f1 a prediction of no class.
@@ -88,6 +90,8 @@ struct metric_type {
 	void (*release)(void *state);
 	/* May be NULL: bounds of the value when `rest` more samples come, for types that are no mean. */
 	void (*bounds)(const struct metric *m, size_t rest, double *low, double *high);
+	/* May be NULL: what guessing would score on such outputs; NaN: not known. */
+	double (*chance)(const struct metric *m, const struct tensor *output);
 	/* May be NULL: how far each sample is from the other verdict, in whatever unit; below 0: it is wrong. */
 	void (*margins)(const struct metric *m, const struct metric_batch *b, double *margins);
 };
@@ -134,7 +138,15 @@ enum fettle_status metric_sample_scores(const struct metric *m, const struct ten
 
 enum fettle_status metric_value(struct metric *m, double *value, struct err *err);
 
-/* A metric of the same kind that has seen nothing. */
+/* From now on it looks only at these outputs (and the same of the reference's), in this order; n = 0: at all. */
+void metric_select(struct metric *m, const size_t *outputs, size_t n);
+bool metric_looks_at(const struct metric *m, size_t output);
+size_t metric_first_output(const struct metric *m); /* the one that the above calls outputs[0] */
+
+/* What guessing would score on such an output; NaN: not known. */
+double metric_chance(const struct metric *m, const struct tensor *output);
+
+/* A metric of the same kind, looking at the same outputs, that has seen nothing. */
 struct metric *metric_twin(const struct metric *m);
 
 /* What the value can be once `rest` more samples are added: certain, not likely. Infinite where nothing is known;

@@ -139,6 +139,13 @@ static void auc_release(void *state)
 	VEC_RELEASE(&((struct auc *)state)->cells);
 }
 
+static double auc_chance(const struct metric *m, const struct tensor *output)
+{
+	(void)m;
+	(void)output;
+	return 0.5;
+}
+
 const struct metric_type metric_type_auc = {
 	.name = "auc",
 	.summary = "area under the ROC curve of a two-class model",
@@ -147,5 +154,6 @@ const struct metric_type metric_type_auc = {
 	.state_size = sizeof(struct auc),
 	.add = auc_add,
 	.value = auc_value,
+	.chance = auc_chance,
 	.release = auc_release,
 };

@@ -20,6 +20,7 @@ struct metric {
 	enum metric_needs target; /* what they were compared with; 0 before the first */
 	double sum;               /* of scores */
 	VEC(double) scores;       /* of one batch */
+	VEC(size_t) selected;     /* outputs to look at; none: all */
 	void *state;
 };
 
@@ -54,15 +55,20 @@ size_t metric_read(const struct tensor *t, size_t at, size_t n, double v[METRIC_
 /* Class scores: N samples x `tokens` x `columns`. */
 struct metric_classes {
 	const struct tensor *t;
-	int lead;       /* dimensions before the columns */
-	size_t tokens;  /* per sample; 1 unless the outputs are [N,T,C] */
+	int lead;       /* dimensions of labels that are class numbers */
+	size_t tokens;  /* per sample; 1 unless the outputs are [N,T,C] or [N,C,H,W] */
 	size_t columns; /* 1: one score per sample, for two classes */
 	size_t classes;
+	bool pixels; /* [N,C,H,W]: a token's scores lie `tokens` apart */
 };
 
-/* Views t as [N,C] or [N,T,C] with two classes or more; with `single`, also as [N] or [N,1]. */
+/* Views t as [N,C], [N,T,C] or [N,C,H,W] with two classes or more; with `single`, also as [N] or [N,1]. */
 enum fettle_status metric_classes(const struct metric *m, const char *what, const struct tensor *t,
 				  size_t n_valid, bool single, struct metric_classes *c, struct err *err);
+
+/* Fills v with the scores of token i (counted over all samples) from class `at` on; returns how many. */
+size_t metric_class_scores(const struct metric_classes *c, size_t i, size_t at, double v[METRIC_PIECE]);
+double metric_class_score(const struct metric_classes *c, size_t i, size_t k);
 
 /* The class with the highest of the scores of token i (counted over all samples), -1 if all are NaN. */
 int64_t metric_highest(const struct metric_classes *c, size_t i);
@@ -78,7 +84,7 @@ enum fettle_status metric_labels(const struct metric *m, const struct metric_bat
 				 const struct metric_classes *c, struct err *err);
 
 /* The label of token i, 0 .. classes-1, or METRIC_IGNORED. */
-enum { METRIC_IGNORED = -100 };
+enum { METRIC_IGNORED = -100, METRIC_VOID = 255 /* pixels only */ };
 enum fettle_status metric_label(const struct metric *m, const struct metric_batch *b,
 				const struct metric_classes *c, size_t i, int64_t *label, struct err *err);
 

@@ -22,13 +22,13 @@ static enum fettle_status parse_k(struct metric *m, const char *param, struct er
 /* Fewer than k classes come before the label: those with a higher score, and equals with a lower index. */
 static bool among_highest(const struct metric_classes *c, size_t token, size_t label, size_t k)
 {
-	size_t at = token * c->columns, before = 0, i, j, got;
-	double v[METRIC_PIECE], own = tensor_get(c->t, at + label);
+	size_t before = 0, i, j, got;
+	double v[METRIC_PIECE], own = metric_class_score(c, token, label);
 
 	if (isnan(own))
 		return false;
 	for (i = 0; i < c->columns; i += got) {
-		got = metric_read(c->t, at + i, c->columns - i, v);
+		got = metric_class_scores(c, token, i, v);
 		for (j = 0; j < got; j++)
 			before += v[j] > own || (v[j] == own && i + j < label);
 	}
@@ -78,6 +78,16 @@ static enum fettle_status topk_scores(const struct metric *m, const struct metri
 	for (i = 0; !st && i < b->n_valid; i++)
 		st = score_sample(m, b, &c, i, &scores[i], err);
 	return st;
+}
+
+static double topk_chance(const struct metric *m, const struct tensor *output)
+{
+	struct metric_classes c;
+	struct err ignored = ERR_INIT;
+
+	return metric_classes(m, "outputs", output, 0, false, &c, &ignored)
+		       ? NAN
+		       : fmin((double)m->param / (double)c.classes, 1);
 }
 
 static void topk_margins(const struct metric *m, const struct metric_batch *b, double *margins)
@@ -139,6 +149,7 @@ const struct metric_type metric_type_top1 = {
 	SHARE,
 	.param = 1,
 	.scores = topk_scores,
+	.chance = topk_chance,
 	.margins = topk_margins,
 };
 
@@ -149,6 +160,7 @@ const struct metric_type metric_type_top5 = {
 	SHARE,
 	.param = 5,
 	.scores = topk_scores,
+	.chance = topk_chance,
 	.margins = topk_margins,
 };
 
@@ -160,6 +172,7 @@ const struct metric_type metric_type_topk = {
 	.default_param = "1",
 	.parse = parse_k,
 	.scores = topk_scores,
+	.chance = topk_chance,
 	.margins = topk_margins,
 };
 

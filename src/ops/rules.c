@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/str.h"
+
 /*
  * From ONNX Runtime's QDQ selectors (core/optimizer/qdq_transformer), checked by test/unit/quantize_fusion.c
  * against the graph the runtime really builds. Element-wise ops that gain no speed, or that a single
@@ -196,6 +198,19 @@ const struct op_rule op_rules[] = {
 	  .on = true },
 };
 const size_t n_op_rules = sizeof(op_rules) / sizeof(op_rules[0]);
+
+bool op_is_quantized(const struct node *n)
+{
+	static const char *const ops[] = { "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear",
+					   "MatMulInteger",  "ConvInteger",      "MatMulNBits",
+					   "QGemm",          "QAttention" };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(ops); i++)
+		if (strcmp(n->op, ops[i]) == 0)
+			return true;
+	return str_starts(n->op, "QLinear");
+}
 
 const struct op_rule *op_rule_find(const struct node *n)
 {

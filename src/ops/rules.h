@@ -45,6 +45,7 @@ extern const struct op_rule op_rules[];
 extern const size_t n_op_rules;
 
 const struct op_rule *op_rule_find(const struct node *n); /* NULL: no integer kernel */
+bool op_is_quantized(const struct node *n); /* works on integers that stand for reals, or makes them */
 
 /* An op of the model that a plan speaks about. */
 struct op {

@@ -13,6 +13,7 @@ enum { HUTCHINSON_VECTORS = 3 };
 struct loss {
 	double sum;
 	bool squared;                /* even where there are labels */
+	size_t scores;               /* the output that the labels are of */
 	const struct reference *ref; /* without labels: squared error against the fp32 outputs */
 };
 
@@ -40,9 +41,9 @@ static void add_loss(void *self, size_t batch, const struct feed_batch *b, const
 	struct loss *loss = self;
 	size_t k, i;
 
-	if (!loss->squared && b->labels.data && out[0].rank == 2 && out[0].dtype == DT_F32 &&
-	    tensor_count(&b->labels) == (int64_t)b->valid) {
-		loss->sum += cross_entropy(&out[0], &b->labels, b->valid);
+	if (!loss->squared && b->labels.data && out[loss->scores].rank == 2 &&
+	    out[loss->scores].dtype == DT_F32 && tensor_count(&b->labels) == (int64_t)b->valid) {
+		loss->sum += cross_entropy(&out[loss->scores], &b->labels, b->valid);
 		return;
 	}
 	for (i = 0; i < n && i < loss->ref->per_batch; i++) {
@@ -105,7 +106,8 @@ static enum fettle_status loss_at(struct lab *l, struct probe *p, size_t which, 
 	struct tensor *results = xcalloc(session_n_outputs(p->s), sizeof(*results));
 	struct feed *feed = scoring_feed(l);
 	struct feed_batch b = FEED_BATCH_INIT;
-	struct loss loss = { 0, l->o.hawq_loss && strcmp(l->o.hawq_loss, "mse") == 0, ref };
+	struct loss loss = { 0, l->o.hawq_loss && strcmp(l->o.hawq_loss, "mse") == 0,
+			     l->metric ? metric_first_output(l->metric) : 0, ref };
 	enum fettle_status st = FETTLE_OK;
 	size_t i, k;
 

@@ -149,6 +149,7 @@ void lab_release(struct lab *l); /* what is kept between trials; the rest is the
 
 /* trial.c: trials, one or several side by side */
 bool has_evaluator(const struct lab *l);
+bool lab_output_counts(const struct lab *l, size_t i); /* is it one that the metric looks at? */
 int lab_threads(const struct lab *l); /* of a trial's session: one when trials run side by side */
 /* By the user's program or function; `worker` says which of those side by side asks. */
 enum fettle_status lab_evaluate_file(struct lab *l, size_t worker, const char *path, progress_fn go_on,

@@ -133,6 +133,8 @@ static enum fettle_status output_error(struct lab *l, const struct plan *p, cons
 	if (!st)
 		st = run_batches(l, s, batches, compare_outputs, &c, err);
 	for (i = 0; i < ref->per_batch; i++) {
+		if (!lab_output_counts(l, i))
+			continue;
 		noise += c.noise[i];
 		signal += c.signal[i];
 	}

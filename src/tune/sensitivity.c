@@ -45,7 +45,8 @@ static enum fettle_status measure(struct lab *l, const char *value, const struct
 	*own = c.signal[n] > 0 ? c.noise[n] / c.signal[n] : 0;
 	*model = 0;
 	for (i = 0; i < n; i++)
-		*model = fmax(*model, c.signal[i] > 0 ? c.noise[i] / c.signal[i] : 0);
+		if (lab_output_counts(l, i))
+			*model = fmax(*model, c.signal[i] > 0 ? c.noise[i] / c.signal[i] : 0);
 out:
 	model_free(m);
 	free(names);

@@ -161,6 +161,11 @@ bool has_evaluator(const struct lab *l)
 	return l->o.eval_cmd || l->o.eval_server || l->o.evaluate;
 }
 
+bool lab_output_counts(const struct lab *l, size_t i)
+{
+	return !l->metric || metric_looks_at(l->metric, i);
+}
+
 /* The thread that the search runs on asks whether to stop, and tells the others. */
 static bool trial_goes_on(void *lab, size_t done, size_t total)
 {

@@ -381,6 +381,38 @@ static void a_batch_says_what_is_wrong_with_it(void **state)
 	remove_tree(dir);
 }
 
+static void what_no_input_takes_is_ignored(void **state)
+{
+	const float four[4] = { 1, 2, 3, 4 };
+	const char *const wanted[] = { "in" }, *const both[] = { "in", "table" };
+	struct dataset_options one = { .wanted = wanted, .n_wanted = 1 },
+			       two = { .wanted = both, .n_wanted = 2 };
+	char *dir = temp_tree(), *path;
+	struct zip_out z = { 0 };
+	struct dataset *d = NULL;
+	struct err err = ERR_INIT;
+	struct str s;
+
+	(void)state;
+	zip_put(&z, "names.npy", npy_of("<U2", false, "(2,)", "a\0\0\0b\0\0\0c\0\0\0d\0\0\0", 16), false);
+	zip_put(&z, "table.npy", npy_of("<f4", false, "(4,)", four, sizeof(four)), true);
+	zip_put(&z, "in.npy", npy_of("<f4", false, "(2, 2)", four, sizeof(four)), true);
+	zip_put(&z, "y.npy", npy_of("<f4", false, "(2,)", four, 8), false);
+	zip_put(&z, "labels.npy", npy_of("<f4", false, "(1,)", four, 4), false);
+	s = zip_end(&z);
+	path = put_file(dir, "d.npz", &s);
+	assert_ok(dataset_open(&d, path, &one, &err), err);
+	assert_string_equal(d->ignored, "names, table, labels");
+	assert_true(d->n == 2 && d->n_fields == 2 && dataset_labels(d) == dataset_field(d, "y"));
+	dataset_free(d);
+	/* what is taken must agree, and nothing is ignored where nothing says what is */
+	assert_fails(dataset_open(&d, path, &two, &err), FETTLE_INVALID, err,
+		     "2 samples, but array 'table' has 4");
+	assert_fails(dataset_open(&d, path, NULL, &err), FETTLE_UNSUPPORTED, err, "array 'names'");
+	free(path);
+	remove_tree(dir);
+}
+
 static long resident_kb(void)
 {
 	long total = 0, resident = 0;
@@ -522,6 +554,7 @@ int main(void)
 		cmocka_unit_test(values_that_are_not_finite_are_found),
 		cmocka_unit_test(no_room_to_inflate_is_an_error),
 		cmocka_unit_test(a_batch_says_what_is_wrong_with_it),
+		cmocka_unit_test(what_no_input_takes_is_ignored),
 		cmocka_unit_test(memory_does_not_grow_with_samples),
 		cmocka_unit_test(a_file_cut_off_is_an_error),
 		cmocka_unit_test(threads_share_a_dataset),

@@ -750,8 +750,19 @@ static const struct edge edges[] = {
 	  "need at least 2 classes; auc or f1:binary" },
 	{ "nor without columns", "top1", F(1, 1), { 0 }, F(1, 1), { 0 }, 0,
 	  "need at least 2 classes; auc or f1:binary" },
-	{ "an image of classes", "top1", F(4, 1, 2, 2, 2), { 0 }, F(1, 1), { 0 }, 0,
-	  "outputs [1,2,2,2], need [N,C]" },
+	{ "one label for many pixels", "top1", F(4, 1, 2, 2, 2), { 0 }, F(1, 1), { 0 }, 0,
+	  "need [N,H,W] or [N,1,H,W]" },
+	/* class 1 is higher at the last two of three pixels */
+	{ "pixels are averaged", "f1:micro", F(4, 1, 2, 1, 3), { 1, 0, 0, 0, 1, 1 }, F(3, 1, 1, 3), { 0, 1, 0 },
+	  2.0 / 3, NULL },
+	{ "with a channel of their own", "top1", F(4, 1, 2, 1, 3), { 1, 0, 0, 0, 1, 1 }, F(4, 1, 1, 1, 3),
+	  { 0, 1, 0 }, 2.0 / 3, NULL },
+	{ "void ones are not", "top1", F(4, 1, 2, 1, 3), { 1, 0, 0, 0, 1, 1 }, F(3, 1, 1, 3), { 0, 255, -100 }, 1,
+	  NULL },
+	{ "nor is what is no class", "top1", F(4, 1, 2, 1, 3), { 1, 0, 0, 0, 1, 1 }, F(3, 1, 1, 3), { 0, 2, 0 }, 0,
+	  "is 2, need a class number below 2" },
+	{ "pixels of another size", "top1", F(4, 1, 2, 2, 2), { 0 }, F(3, 1, 2, 3), { 0 }, 0,
+	  "outputs [1,2,2,2], labels [1,2,3]" },
 	{ "no labels at all", "top1", F(2, 1, 3), { 0 }, { 0 }, { 0 }, 0, "no labels" },
 	{ "tokens are averaged", "top1", F(3, 1, 2, 2), { 1, 0, 1, 0 }, F(2, 1, 2), { 0, 1 }, 0.5, NULL },
 	{ "an ignored one is not", "top1", F(3, 1, 2, 2), { 1, 0, 1, 0 }, F(2, 1, 2), { 0, -100 }, 1, NULL },
@@ -1058,6 +1069,46 @@ static void the_list_is_sound(void **state)
 	assert_int_equal(i, 15);
 }
 
+/* Looking at some of the outputs is as good as having no others. */
+static void outputs_can_be_chosen(void **state)
+{
+	float wrong[] = { 0, 1, 0, 1 }, right[] = { 1, 0, 0, 1 };
+	int64_t classes[] = { 0, 1 };
+	struct tensor out[] = { T(DT_F32, 2, 2, 2), T(DT_F32, 2, 2, 2), T(DT_F32, 2, 2, 2) },
+		      labels = T(DT_S64, 1, 2);
+	struct metric *m = make("top1"), *twin, *mse = make("mse");
+	struct err err = ERR_INIT;
+	double value = 0, scores[2];
+
+	(void)state;
+	out[0].data = wrong;
+	out[1].data = right;
+	out[2].data = wrong;
+	labels.data = classes;
+	assert_ok(metric_add(m, out, 3, &labels, NULL, 2, &err), err);
+	assert_ok(metric_value(m, &value, &err), err);
+	assert_true(value == 0.5);
+	metric_select(m, (size_t[]){ 1 }, 1);
+	assert_true(metric_looks_at(m, 1) && !metric_looks_at(m, 0) && metric_first_output(m) == 1);
+	twin = metric_twin(m);
+	assert_ok(metric_add(twin, out, 3, &labels, NULL, 2, &err), err);
+	assert_ok(metric_value(twin, &value, &err), err);
+	assert_true(value == 1);
+	assert_ok(metric_sample_scores(twin, out, 3, &labels, NULL, 2, scores, &err), err);
+	assert_true(scores[0] == 1 && scores[1] == 1);
+	assert_true(metric_chance(twin, &out[1]) == 0.5);
+	assert_int_equal(metric_add(twin, out, 1, &labels, NULL, 2, &err), FETTLE_INVALID);
+	assert_non_null(strstr(err.msg, "output number 2, there are 1"));
+	/* of the reference, the same */
+	metric_select(mse, (size_t[]){ 2, 0 }, 2);
+	assert_ok(metric_add(mse, out, 3, NULL, (struct tensor[]){ out[2], out[1], out[0] }, 2, &err), err);
+	assert_ok(metric_value(mse, &value, &err), err);
+	assert_true(value == 0 && isnan(metric_chance(mse, &out[0])));
+	metric_free(m);
+	metric_free(twin);
+	metric_free(mse);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1075,6 +1126,7 @@ int main(void)
 		cmocka_unit_test(later_batches_must_fit),
 		cmocka_unit_test(names_are_found),
 		cmocka_unit_test(the_list_is_sound),
+		cmocka_unit_test(outputs_can_be_chosen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
