@@ -137,7 +137,8 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 		st = api_subject(f, r.o.model, &s);
 	if (!st)
 		st = request_plan(&r, s, &plan, &f->err);
-	if (!st && !has_work(s, &plan))
+	/* any other model without such ops is written as it is, as one is whose opset cannot be raised */
+	if (!st && (s->quantized || s->hidden) && !has_work(s, &plan))
 		st = api_nothing(f, s, "quantize", r.o.model);
 	if (!st)
 		api_note_kind(f, s);
