@@ -573,6 +573,37 @@ struct fettle_metric {
 FETTLE_API enum fettle_status fettle_register_metric(struct fettle *f, const struct fettle_metric *metric);
 
 /*
+ * A loss of one's own for strategy hawq_v2 (hawq_v2_loss: NAME): the sum of sample() over samples, whose curvature in the
+ * weights orders the ops. It gets one sample's outputs, those of the fp32 model (data NULL unless they are float32), and
+ * its label as a metric does.
+ */
+struct fettle_loss {
+	size_t size;
+	const char *name; /* not cross_entropy or mse */
+	double (*sample)(void *self, const struct fettle_tensor *outputs,
+			 const struct fettle_tensor *reference, size_t n_outputs,
+			 const struct fettle_tensor *label);
+	void *self;
+};
+FETTLE_API enum fettle_status fettle_register_loss(struct fettle *f, const struct fettle_loss *loss);
+
+/*
+ * A kind of data of one's own, beside .npz and folders: "NAME:ROOT" wherever DATA is asked for, or in a configuration
+ * `dataset: {NAME: {root: ROOT, key: value, …}}`. open() fills `out` with a source whose texts and arrays are valid
+ * until close(), which may be NULL; it returns NULL, or why it failed. `root` may be NULL. A source that cannot be read
+ * by several threads at once is fine: then trials run one at a time.
+ */
+struct fettle_dataset {
+	size_t size;
+	const char *name; /* no colon, no slash */
+	const char *(*open)(void *self, const char *root, const struct fettle_setting *params,
+			    size_t n_params, struct fettle_data_source *out);
+	void (*close)(void *self, const struct fettle_data_source *source);
+	void *self;
+};
+FETTLE_API enum fettle_status fettle_register_dataset(struct fettle *f, const struct fettle_dataset *dataset);
+
+/*
  * A plug-in is a shared library that defines fettle_plugin_entry(). Loading it registers what it brings; it stays
  * loaded until fettle_free(). Only load what you trust: it runs in this process.
  */
@@ -584,6 +615,10 @@ struct fettle_plugin {
 	size_t n_strategies;
 	const struct fettle_metric *metrics;
 	size_t n_metrics;
+	const struct fettle_loss *losses;
+	size_t n_losses;
+	const struct fettle_dataset *datasets;
+	size_t n_datasets;
 };
 FETTLE_API const struct fettle_plugin *fettle_plugin_entry(void); /* the plug-in's, not the library's */
 FETTLE_API enum fettle_status fettle_load_plugin(struct fettle *f, const char *path);

@@ -27,6 +27,8 @@ struct fettle {
 	VEC(struct fettle_fp32_op) fp32_ops;    /* likewise */
 	VEC(struct own_strategy *) strategies; /* registered by the caller or a plug-in, as are those below */
 	VEC(struct own_metric *) metrics;
+	VEC(struct fettle_loss) losses; /* names are its own, as are those below */
+	VEC(struct fettle_dataset) datasets;
 	VEC(struct plugin) plugins;
 	struct cpu cpu;                    /* that plans are made for */
 	const struct run_request *resumed; /* while fettle_resume() runs it again */

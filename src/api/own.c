@@ -7,7 +7,9 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "api/request.h"
 #include "base/file.h"
+#include "tune/lab.h"
 
 enum fettle_status own_copy(void *to, size_t size, const void *from, const char *what, struct err *err)
 {
@@ -103,6 +105,50 @@ static enum fettle_status register_metric(struct fettle *f, const struct fettle_
 	return FETTLE_OK;
 }
 
+static enum fettle_status register_loss(struct fettle *f, const struct fettle_loss *in)
+{
+	struct fettle_loss def;
+	enum fettle_status st = own_copy(&def, sizeof(def), in, "a loss", &f->err);
+
+	if (st)
+		return st;
+	if (!def.name || !*def.name)
+		return fail(&f->err, FETTLE_INVALID, "cannot register a loss: it has no name");
+	if (!def.sample)
+		return fail(&f->err, FETTLE_INVALID, "cannot register loss '%s': it has no sample()",
+			    def.name);
+	if (hawq_loss_find(def.name) || own_loss_find(f, def.name))
+		return fail(&f->err, FETTLE_INVALID,
+			    "cannot register loss '%s': the name is %s, need another", def.name,
+			    hawq_loss_find(def.name) ? "a built-in loss's" : "registered already");
+	def.name = xstrdup(def.name);
+	VEC_PUSH(&f->losses, def);
+	return FETTLE_OK;
+}
+
+static enum fettle_status register_dataset(struct fettle *f, const struct fettle_dataset *in)
+{
+	struct fettle_dataset def;
+	enum fettle_status st = own_copy(&def, sizeof(def), in, "a dataset", &f->err);
+
+	if (st)
+		return st;
+	if (!def.name || !*def.name || strpbrk(def.name, ":/"))
+		return fail(&f->err, FETTLE_INVALID,
+			    "cannot register dataset '%.80s': need a name without colon and slash",
+			    def.name ? def.name : "");
+	if (!def.open)
+		return fail(&f->err, FETTLE_INVALID, "cannot register dataset '%s': it has no open()",
+			    def.name);
+	if (request_knows_dataset(def.name) || own_dataset_find(f, def.name))
+		return fail(&f->err, FETTLE_INVALID,
+			    "cannot register dataset '%s': the name is %s, need another", def.name,
+			    request_knows_dataset(def.name) ? "a built-in dataset's" : "registered already");
+	def.name = xstrdup(def.name);
+	VEC_PUSH(&f->datasets, def);
+	return FETTLE_OK;
+}
+
 enum fettle_status fettle_register_strategy(struct fettle *f, const struct fettle_strategy *strategy)
 {
 	f->err.msg[0] = '\0';
@@ -115,19 +161,42 @@ enum fettle_status fettle_register_metric(struct fettle *f, const struct fettle_
 	return register_metric(f, metric);
 }
 
-void own_truncate(struct fettle *f, size_t strategies, size_t metrics)
+enum fettle_status fettle_register_loss(struct fettle *f, const struct fettle_loss *loss)
 {
-	while (f->strategies.n > strategies)
+	f->err.msg[0] = '\0';
+	return register_loss(f, loss);
+}
+
+enum fettle_status fettle_register_dataset(struct fettle *f, const struct fettle_dataset *dataset)
+{
+	f->err.msg[0] = '\0';
+	return register_dataset(f, dataset);
+}
+
+struct own_counts own_count(const struct fettle *f)
+{
+	return (struct own_counts){ f->strategies.n, f->metrics.n, f->losses.n, f->datasets.n };
+}
+
+void own_truncate(struct fettle *f, const struct own_counts *keep)
+{
+	while (f->strategies.n > keep->strategies)
 		own_strategy_free(f->strategies.v[--f->strategies.n]);
-	while (f->metrics.n > metrics)
+	while (f->metrics.n > keep->metrics)
 		own_metric_free(f->metrics.v[--f->metrics.n]);
+	while (f->losses.n > keep->losses)
+		free((char *)(uintptr_t)f->losses.v[--f->losses.n].name);
+	while (f->datasets.n > keep->datasets)
+		free((char *)(uintptr_t)f->datasets.v[--f->datasets.n].name);
 }
 
 void own_release(struct fettle *f)
 {
-	own_truncate(f, 0, 0);
+	own_truncate(f, &(struct own_counts){ 0 });
 	VEC_RELEASE(&f->strategies);
 	VEC_RELEASE(&f->metrics);
+	VEC_RELEASE(&f->losses);
+	VEC_RELEASE(&f->datasets);
 	while (f->plugins.n) {
 		f->plugins.n--;
 		dlclose(f->plugins.v[f->plugins.n].library);
@@ -192,24 +261,24 @@ static enum fettle_status read_entry(void *library, const char *path, struct fet
 
 static enum fettle_status register_all(struct fettle *f, const struct fettle_plugin *p)
 {
-	const char *at = (const char *)p->strategies;
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
-	/* elements are as far apart as they were when the plug-in was compiled */
-	for (i = 0; i < p->n_strategies && !st; i++)
-		st = register_strategy(
-			f, (const struct fettle_strategy *)(const void *)(at + i * p->strategies->size));
-	at = (const char *)p->metrics;
-	for (i = 0; i < p->n_metrics && !st; i++)
-		st = register_metric(f,
-				     (const struct fettle_metric *)(const void *)(at + i * p->metrics->size));
+/* elements are as far apart as they were when the plug-in was compiled */
+#define REGISTER(kind, list)                                                                                 \
+	for (i = 0; i < p->n_##list && !st; i++)                                                             \
+	st = register_##kind(f, (const void *)((const char *)p->list + i * p->list->size))
+	REGISTER(strategy, strategies);
+	REGISTER(metric, metrics);
+	REGISTER(loss, losses);
+	REGISTER(dataset, datasets);
+#undef REGISTER
 	return st;
 }
 
 enum fettle_status fettle_load_plugin(struct fettle *f, const char *path)
 {
-	size_t strategies = f->strategies.n, metrics = f->metrics.n;
+	const struct own_counts before = own_count(f);
 	struct fettle_plugin p;
 	void *library = NULL;
 	enum fettle_status st;
@@ -227,7 +296,7 @@ enum fettle_status fettle_load_plugin(struct fettle *f, const char *path)
 			fail_prefix(&f->err, st, "cannot load plug-in %s", path);
 	}
 	if (st) {
-		own_truncate(f, strategies, metrics);
+		own_truncate(f, &before);
 		dlclose(library);
 		return st;
 	}

@@ -1,8 +1,10 @@
-/* What a caller has registered with a handle: strategies and metrics of its own, and plug-ins that brought some. */
+/* What a caller has registered with a handle: strategies, metrics, losses and datasets, and plug-ins that brought some. */
 #ifndef API_OWN_H
 #define API_OWN_H
 
 #include "api/internal.h"
+#include "config/config.h"
+#include "data/dataset.h"
 #include "strategy/strategy.h"
 
 struct own_strategy {
@@ -23,8 +25,26 @@ struct own_strategy *own_strategy_find(const struct fettle *f, const char *name)
 /* Registered or built in. */
 enum fettle_status own_metric_open(const struct fettle *f, const char *name, struct metric **out,
 				   struct err *err);
-/* Forgets all but the first so many. */
-void own_truncate(struct fettle *f, size_t strategies, size_t metrics);
+/* One row of a batch's tensor, as those who register functions see it. */
+struct fettle_tensor own_sample(const struct tensor *t, size_t i);
+
+const struct fettle_loss *own_loss_find(const struct fettle *f, const char *name);
+/* A hawq loss as the lab calls it; self is the struct fettle_loss. */
+double own_loss(void *self, const struct tensor *outputs, const struct tensor *reference, size_t n_outputs,
+		const struct tensor *labels, size_t valid);
+
+const struct fettle_dataset *own_dataset_find(const struct fettle *f, const char *name);
+/* Of "NAME:ROOT"; *root is what follows the colon. NULL: it begins with no such name. */
+const struct fettle_dataset *own_dataset_named(const struct fettle *f, const char *data, const char **root);
+enum fettle_status own_dataset_open(const struct fettle_dataset *def, const struct config_dataset *d,
+				    const struct dataset_options *o, struct dataset **out, struct err *err);
+
+/* How many there are of each; own_truncate() forgets those registered since. */
+struct own_counts {
+	size_t strategies, metrics, losses, datasets;
+};
+struct own_counts own_count(const struct fettle *f);
+void own_truncate(struct fettle *f, const struct own_counts *keep);
 void own_release(struct fettle *f);
 
 /* Copies what the caller's version of a struct has, which begins with its size. */

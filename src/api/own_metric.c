@@ -6,13 +6,13 @@
 
 #include "evaluate/metric_impl.h"
 
-static struct fettle_tensor sample_of(const struct tensor *t, size_t i)
+struct fettle_tensor own_sample(const struct tensor *t, size_t i)
 {
 	struct tensor one = *t;
 
 	one.dims[0] = 1;
 	return (struct fettle_tensor){ (enum fettle_dtype)t->dtype, t->rank - 1, t->dims + 1,
-				       (const char *)t->data + i * tensor_bytes(&one) };
+				       t->data ? (const char *)t->data + i * tensor_bytes(&one) : NULL };
 }
 
 static enum fettle_status scores(const struct metric *m, const struct metric_batch *b, double *out,
@@ -29,9 +29,9 @@ static enum fettle_status scores(const struct metric *m, const struct metric_bat
 		st = metric_check(m, "labels", b->labels, b->n_valid, err);
 	for (i = 0; i < b->n_valid && !st; i++) {
 		for (k = 0; k < b->n_outputs; k++)
-			outputs[k] = sample_of(&b->outputs[k], i);
+			outputs[k] = own_sample(&b->outputs[k], i);
 		if (b->labels)
-			label = sample_of(b->labels, i);
+			label = own_sample(b->labels, i);
 		out[i] = def->sample(def->self, outputs, b->n_outputs, b->labels ? &label : NULL);
 	}
 	free(outputs);

@@ -11,6 +11,7 @@
 #include "api/own.h"
 #include "api/resume.h"
 #include "base/file.h"
+#include "config/yaml.h"
 #include "base/str.h"
 
 /* options that are settings of the configuration too */
@@ -146,6 +147,29 @@ static enum fettle_status set_recipe(struct request *r, const char *text, struct
 	return st;
 }
 
+static bool is_data(size_t option)
+{
+	return option == offsetof(struct fettle_options, calib) ||
+	       option == offsetof(struct fettle_options, eval);
+}
+
+/* DATA of a registered kind, "NAME:ROOT", as the configuration has it */
+static enum fettle_status set_data(struct request *r, const char *key, const struct fettle_dataset *def,
+				   const char *root, const char *origin, struct err *err)
+{
+	struct str text = STR_INIT;
+	enum fettle_status st;
+
+	str_addf(&text, "{");
+	yaml_print_text(def->name, &text);
+	str_addf(&text, ": {root: ");
+	yaml_print_text(root, &text);
+	str_addf(&text, "}}");
+	st = config_set(r->c, key, text.s, origin, err);
+	str_release(&text);
+	return st;
+}
+
 static enum fettle_status set_texts(struct request *r, struct err *err)
 {
 	enum fettle_status st = FETTLE_OK;
@@ -154,7 +178,13 @@ static enum fettle_status set_texts(struct request *r, struct err *err)
 	for (i = 0; i < ARRAY_LEN(texts) && !st; i++) {
 		const char *value = *(const char *const *)((const char *)&r->o + texts[i].offset);
 
-		if (value)
+		const char *root;
+		const struct fettle_dataset *own =
+			value && is_data(texts[i].offset) ? own_dataset_named(r->f, value, &root) : NULL;
+
+		if (own)
+			st = set_data(r, texts[i].key, own, root, texts[i].origin, err);
+		else if (value)
 			st = config_set(r->c, texts[i].key, value, texts[i].origin, err);
 	}
 	for (i = 0; i < r->o.n_recipes && !st; i++)
@@ -358,27 +388,44 @@ static const struct fettle_data_source *source_of(const struct request *r, const
 						   : NULL;
 }
 
+static const struct fettle_dataset *registered_kind(const struct request *r,
+						    const struct config_dataloader *d)
+{
+	return d->dataset.kind ? own_dataset_find(r->f, d->dataset.kind) : NULL;
+}
+
+bool request_data_is_own(const struct request *r, const struct config_dataloader *d)
+{
+	return source_of(r, d) || registered_kind(r, d);
+}
+
 bool request_has_data(const struct request *r, const struct config_dataloader *d)
 {
-	return source_of(r, d) || d->dataset.root != NULL;
+	return source_of(r, d) || d->dataset.root != NULL || registered_kind(r, d);
+}
+
+static const char *const kinds[] = { "ImageFolder", "Npz", "TestDataSet" };
+
+bool request_knows_dataset(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(kinds); i++)
+		if (strcasecmp(name, kinds[i]) == 0)
+			return true;
+	return false;
 }
 
 static enum fettle_status check_kind(const struct config_dataset *d, const char *what, struct err *err)
 {
-	static const char *const kinds[] = { "ImageFolder", "Npz", "TestDataSet" };
 	const char *near;
-	size_t i;
 
-	for (i = 0; d->kind && i < ARRAY_LEN(kinds); i++)
-		if (strcasecmp(d->kind, kinds[i]) == 0) {
-			if (!d->params.n)
-				return FETTLE_OK;
-			return config_fail(&d->params.v[0].at, FETTLE_INVALID, err,
-					   "unknown key '%s' of dataset %s, need only root",
-					   d->params.v[0].key, d->kind);
-		}
-	if (!d->kind)
+	if (!d->kind || (request_knows_dataset(d->kind) && !d->params.n))
 		return FETTLE_OK;
+	if (request_knows_dataset(d->kind))
+		return config_fail(&d->params.v[0].at, FETTLE_INVALID, err,
+				   "unknown key '%s' of dataset %s, need only root", d->params.v[0].key,
+				   d->kind);
 	near = str_nearest(d->kind, kinds, ARRAY_LEN(kinds));
 	return fail(err, FETTLE_UNSUPPORTED,
 		    "cannot read the %s data: dataset '%s', need ImageFolder, Npz or TestDataSet%s%s%s", what,
@@ -419,6 +466,10 @@ static enum fettle_status open_data(struct dataset **out, const struct request *
 		st = dataset_open_source(out, source, &opt, err);
 		goto out;
 	}
+	if (registered_kind(r, d)) {
+		st = own_dataset_open(registered_kind(r, d), &d->dataset, &opt, out, err);
+		goto out;
+	}
 	st = check_kind(&d->dataset, what, err);
 	if (!st && !d->dataset.root)
 		st = fail(err, FETTLE_INVALID, "cannot read the %s data: no path is given", what);
@@ -442,7 +493,7 @@ enum fettle_status request_fingerprint(const struct request *r, const struct con
 	enum fettle_status st;
 
 	out[0] = '\0';
-	if (!source_of(r, d))
+	if (!request_data_is_own(r, d))
 		return d->dataset.root ? fingerprint_file(d->dataset.root, out, err) : FETTLE_OK;
 	st = open_data(&data, r, d, "", NULL, 0, err);
 	if (!st)

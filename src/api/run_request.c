@@ -6,6 +6,7 @@
 
 #include <jansson.h>
 
+#include "api/own.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
 
@@ -138,14 +139,28 @@ enum fettle_status run_request_identity(const struct request *r, const struct fe
 
 /* ---- keeping it ---- */
 
-static json_t *option_json(const struct option_row *row, const void *field)
+/* a path, or DATA of a registered kind: "NAME:ROOT" */
+static char *absolute_data(const struct fettle *f, const char *data)
+{
+	const char *root = data;
+	const struct fettle_dataset *own = own_dataset_named(f, data, &root);
+	char *path = path_absolute(root), *out;
+
+	if (!own)
+		return path;
+	out = xstrfmt("%s:%s", own->name, path);
+	free(path);
+	return out;
+}
+
+static json_t *option_json(const struct fettle *f, const struct option_row *row, const void *field)
 {
 	json_t *j;
 	char *path;
 
 	switch (row->kind) {
 	case OPTION_PATH:
-		path = path_absolute(*(const char *const *)field);
+		path = absolute_data(f, *(const char *const *)field);
 		j = json_string_nocheck(path);
 		free(path);
 		return j;
@@ -164,15 +179,16 @@ static json_t *option_json(const struct option_row *row, const void *field)
 	}
 }
 
-static json_t *options_json(const struct request *r)
+static json_t *options_json(const struct request *r, const struct fettle *f)
 {
 	json_t *j = json_object();
 	size_t i;
 
 	for (i = 0; i < n_option_rows; i++)
 		if (is_given(&r->o, &option_rows[i]))
-			json_object_set_new(j, option_rows[i].name,
-					    option_json(&option_rows[i], field_of(&r->o, &option_rows[i])));
+			json_object_set_new(
+				j, option_rows[i].name,
+				option_json(f, &option_rows[i], field_of(&r->o, &option_rows[i])));
 	if (r->temp)
 		json_object_del(j, "model");
 	return j;
@@ -229,9 +245,9 @@ enum fettle_status run_request_save(const struct request *r, const struct fettle
 	for (i = 0; i < f->plugins.n; i++)
 		json_array_append_new(plugins, json_string_nocheck(f->plugins.v[i].path));
 	j = json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s?, s:b}", "job", job, "folder",
-		      json_string_nocheck(folder), "options", options_json(r), "config", config, "settings",
-		      settings_json(r), "recipes", recipes, "plugins", plugins, "own", own, "model_kept",
-		      r->temp != NULL);
+		      json_string_nocheck(folder), "options", options_json(r, f), "config", config,
+		      "settings", settings_json(r), "recipes", recipes, "plugins", plugins, "own", own,
+		      "model_kept", r->temp != NULL);
 	*out = st ? NULL : json_dumps(j, JSON_COMPACT | JSON_REAL_PRECISION(17));
 	json_decref(j);
 	free(folder);

@@ -669,23 +669,25 @@ out:
 
 static enum fettle_status check_loss(struct tune_run *u)
 {
-	static const char *const losses[] = { "cross_entropy", "mse" };
 	const struct config *c = u->base.r.c;
 	const char *name = c->tuning.hawq_v2_loss;
-	size_t i;
+	const struct fettle_loss *own = name ? own_loss_find(u->base.f, name) : NULL;
 
-	for (i = 0; name && i < ARRAY_LEN(losses); i++)
-		if (strcasecmp(name, losses[i]) == 0)
-			u->base.lab.o.hawq_loss = losses[i];
+	u->base.lab.o.hawq_loss = name ? hawq_loss_find(name) : NULL;
+	if (own) {
+		u->base.lab.o.own_loss = own_loss;
+		u->base.lab.o.own_loss_self = (void *)(uintptr_t)own;
+	}
 	if (name && strcasecmp(name, "cross_entropy") == 0 && u->base.eval.feed &&
 	    !feed_has_labels(u->base.eval.feed))
 		return config_fail(config_origin(c, &c->tuning.hawq_v2_loss), FETTLE_INVALID, &u->base.f->err,
 				   "cannot set hawq_v2_loss: cross_entropy, but the evaluation data has no "
 				   "labels; need mse");
-	if (!name || u->base.lab.o.hawq_loss)
+	if (!name || u->base.lab.o.hawq_loss || own)
 		return FETTLE_OK;
 	return config_fail(config_origin(c, &c->tuning.hawq_v2_loss), FETTLE_INVALID, &u->base.f->err,
-			   "unknown hawq_v2_loss '%s', need cross_entropy or mse", name);
+			   "unknown hawq_v2_loss '%s', need cross_entropy, mse or one that a plug-in brings",
+			   name);
 }
 
 /* tuning.workspace.resume: the workspace to go on with, or a file in it */
@@ -730,13 +732,15 @@ static enum fettle_status open_holdout(struct tune_run *u)
 {
 	struct run *b = &u->base;
 	struct config_dataloader d = b->r.c->evaluation.dataloader;
+	const struct fettle_dataset *own;
 	struct feed_options fo = { .batch = DEFAULT_BATCH };
 	enum fettle_status st;
 
 	if (!b->r.o.holdout || !b->lab.metric)
 		return FETTLE_OK;
-	d.dataset.root = b->r.o.holdout;
-	d.dataset.kind = NULL;
+	d.dataset = (struct config_dataset){ .root = b->r.o.holdout };
+	own = own_dataset_named(b->f, b->r.o.holdout, &d.dataset.root);
+	d.dataset.kind = own ? own->name : NULL;
 	st = request_source(&u->hold, &b->r, &d, "holdout", b->shape, &fo, &b->f->err);
 	st = st ? st : fed_tell(b->f, "holdout", &u->hold, NULL);
 	st = st ? st : fed_compare(b->f, "holdout", &u->hold, "evaluation", &b->eval);

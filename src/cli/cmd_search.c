@@ -124,7 +124,7 @@ static int run(int argc, char **argv)
 		  .text = &o.eval_server },
 		{ "lower-is-better", NULL, "what the evaluator or metric gives is an error",
 		  .flag = &u.lower_is_better },
-		{ "plugin", "FILE", "shared library with further metrics", .text = &u.plugin },
+		{ "plugin", "FILE", "shared library with further metrics and data", .text = &u.plugin },
 		{ "output", "FILE", "where to write the best model (WORKSPACE/best_model.onnx)",
 		  .text = &o.output, .letter = 'o' },
 		{ "algo", "grid|random|tpe|gp|cmaes|nsga2|qmc",

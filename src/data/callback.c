@@ -76,7 +76,15 @@ static enum fettle_status callback_read(const struct dataset *d, size_t field, s
 
 static void callback_close(struct dataset *d)
 {
+	if (d->closed)
+		d->closed(d->closed_self);
 	free(d->state);
+}
+
+void dataset_on_close(struct dataset *d, void (*call)(void *self), void *self)
+{
+	d->closed = call;
+	d->closed_self = self;
 }
 
 const struct dataset_kind dataset_callback = {

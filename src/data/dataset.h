@@ -60,7 +60,9 @@ struct dataset {
 	size_t n_transforms, transformed;
 	int channels;
 	size_t memory_max;
-	void *state; /* the kind's */
+	void *state;                /* the kind's */
+	void (*closed)(void *self); /* of dataset_on_close() */
+	void *closed_self;
 };
 
 struct dataset_options {
@@ -80,6 +82,8 @@ enum fettle_status dataset_open(struct dataset **out, const char *path, const st
 /* Data from callbacks; what the source points to must outlive the dataset. One thread at a time. */
 enum fettle_status dataset_open_source(struct dataset **out, const struct fettle_data_source *source,
 				       const struct dataset_options *opt, struct err *err);
+/* For one of those: called when it is freed, after the last read. */
+void dataset_on_close(struct dataset *d, void (*call)(void *self), void *self);
 void dataset_free(struct dataset *d);
 
 /* Of its description and of some samples spread over all of it: reading everything may cost too much. */

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "quantize/weights.h"
 
@@ -12,10 +13,22 @@ enum { HUTCHINSON_VECTORS = 3 };
 
 struct loss {
 	double sum;
-	bool squared;                /* even where there are labels */
+	const struct lab_options *o;
 	size_t scores;               /* the output that the labels are of */
 	const struct reference *ref; /* without labels: squared error against the fp32 outputs */
 };
+
+static const char *const losses[] = { "cross_entropy", "mse" };
+
+const char *hawq_loss_find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(losses); i++)
+		if (strcasecmp(name, losses[i]) == 0)
+			return losses[i];
+	return NULL;
+}
 
 static double cross_entropy(const struct tensor *logits, const struct tensor *labels, size_t valid)
 {
@@ -39,10 +52,18 @@ static double cross_entropy(const struct tensor *logits, const struct tensor *la
 static void add_loss(void *self, size_t batch, const struct feed_batch *b, const struct tensor *out, size_t n)
 {
 	struct loss *loss = self;
+	const bool squared = loss->o->hawq_loss && strcmp(loss->o->hawq_loss, "mse") == 0;
 	size_t k, i;
 
-	if (!loss->squared && b->labels.data && out[loss->scores].rank == 2 &&
-	    out[loss->scores].dtype == DT_F32 && tensor_count(&b->labels) == (int64_t)b->valid) {
+	if (loss->o->own_loss) {
+		loss->sum += loss->o->own_loss(loss->o->own_loss_self, out,
+					       &loss->ref->v.v[batch * loss->ref->per_batch],
+					       n < loss->ref->per_batch ? n : loss->ref->per_batch,
+					       b->labels.data ? &b->labels : NULL, b->valid);
+		return;
+	}
+	if (!squared && b->labels.data && out[loss->scores].rank == 2 && out[loss->scores].dtype == DT_F32 &&
+	    tensor_count(&b->labels) == (int64_t)b->valid) {
 		loss->sum += cross_entropy(&out[loss->scores], &b->labels, b->valid);
 		return;
 	}
@@ -106,8 +127,7 @@ static enum fettle_status loss_at(struct lab *l, struct probe *p, size_t which, 
 	struct tensor *results = xcalloc(session_n_outputs(p->s), sizeof(*results));
 	struct feed *feed = scoring_feed(l);
 	struct feed_batch b = FEED_BATCH_INIT;
-	struct loss loss = { 0, l->o.hawq_loss && strcmp(l->o.hawq_loss, "mse") == 0,
-			     l->metric ? metric_first_output(l->metric) : 0, ref };
+	struct loss loss = { 0, &l->o, l->metric ? metric_first_output(l->metric) : 0, ref };
 	enum fettle_status st = FETTLE_OK;
 	size_t i, k;
 
@@ -233,6 +253,9 @@ enum fettle_status rank_hessian(struct lab *l, const struct plan *p, size_t batc
 		st = probe_open(&probe, l, names, n_weights, err);
 	if (!st)
 		st = loss_at(l, &probe, SIZE_MAX, NULL, batches, &ref, &middle, err);
+	if (!st && !isfinite(middle))
+		st = fail(err, FETTLE_INVALID, "cannot rank ops: hawq_v2_loss of the fp32 model is %g",
+			  middle);
 	for (i = 0; i < n && !st; i++) {
 		double trace = 0, error = 0;
 

@@ -29,7 +29,11 @@ struct lab_options {
 	double weights[LAB_OBJECTIVES]; /* what a plan is judged by; all 0: latency */
 	bool higher[LAB_OBJECTIVES];    /* the user wants more of it: then what is judged is its inverse */
 	const char *hawq_loss;          /* cross_entropy, mse; NULL: the former where there are labels */
-	bool has_reference;             /* the metric compares with the fp32 model's outputs */
+	/* another loss, summed over the first `valid` rows, in place of that; labels may be NULL */
+	double (*own_loss)(void *self, const struct tensor *outputs, const struct tensor *reference,
+			   size_t n_outputs, const struct tensor *labels, size_t valid);
+	void *own_loss_self;
+	bool has_reference;                  /* the metric compares with the fp32 model's outputs */
 	double averaging[OBSERVER_AVERAGES]; /* constants of moving averages that plans may ask for */
 	bool no_early;                       /* every trial is evaluated to its end */
 	double confidence;    /* a verdict that holds with this confidence will do; 0: it must be certain */
@@ -117,6 +121,8 @@ struct lab {
 };
 
 extern const struct search_backend lab_backend;
+
+const char *hawq_loss_find(const char *name); /* whatever its case; NULL: there is none */
 
 /* The fp32 model's accuracy and latency: the baseline. */
 enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err *err);

@@ -2,7 +2,8 @@
 . test/lib.sh
 ex=examples
 m=$ex/fashion.onnx
-lib=${BUILD:-build}/test
+lib=$(realpath "${BUILD:-build}/test")
+fettle=$(realpath "$fettle")
 data="--calib $ex/fashion_calib.npz --eval $ex/fashion_eval.npz --eval-samples 500 --threads 1"
 tune() { # STRATEGY ARGS...
 	strategy=$1
@@ -54,6 +55,55 @@ with "taken_name.so: .*'basic'.*built-in" "$lib/plugin_taken_name.so"
 with "unknown strategy 'halfing', did you mean 'halving'" "$lib/strategy_plugin.so" halfing
 refuses "unknown strategy 'halving'" tune $m $data --strategy halving --workspace "$dir/none"
 refuses 'missing.so' eval $m --data $ex/fashion_eval.npz --plugin missing.so
+
+# data of a plug-in's kind: the same as from an .npz, by flag and by YAML, and for a run that is resumed elsewhere
+/usr/bin/python3 - "$dir" <<'PY'
+import os, sys, zipfile
+
+for part in "calib", "eval":
+    arrays = zipfile.ZipFile(f"examples/fashion_{part}.npz")
+    folder = os.path.join(sys.argv[1], part)
+    os.mkdir(folder)
+    for name in "x", "y":
+        b = arrays.read(name + ".npy")
+        header = int.from_bytes(b[8:10], "little")
+        with open(os.path.join(folder, name + ".raw"), "wb") as f:
+            f.write(b[10 + header:])
+    with open(os.path.join(folder, "shape.txt"), "w") as f:
+        f.write("1 28 28")
+PY
+raw="--plugin $lib/data_plugin.so"
+[ "$(value --samples 500)" = "$(value $raw --data "Raw:$dir/eval" --samples 500)" ] && ok || bad "data Raw gave '$(value $raw --data "Raw:$dir/eval")'"
+echo "evaluation: { accuracy: { dataloader: { dataset: { Raw: { root: $dir/eval, limit: 500 } } } } }" >"$dir/raw.yaml"
+with_yaml() { "$fettle" eval $m -c "$dir/raw.yaml" --json --quiet "$@" | sed -n 's/.*"\(value\|samples\)": \([0-9.]*\).*/\2/p' | head -n 2 | tr '\n' ' '; }
+[ "$(with_yaml $raw)" = "$(value --samples 500) 500 " ] && ok || bad "data Raw by YAML gave '$(with_yaml $raw)'"
+(
+	cd "$dir" && "$fettle" tune "$OLDPWD/$m" --calib Raw:calib --eval Raw:eval --eval-samples 500 --holdout Raw:calib --threads 1 \
+		--jobs 2 --plugin "$lib/data_plugin.so" --strategy random --max-trials 2 --tolerance 0 --no-early --workspace raw
+) >"$dir/out" 2>&1
+grep -q 'trials run one at a time' "$dir/out" && grep -q 'held-out samples' "$dir/out" && ok || bad "tuning on Raw: $(cat "$dir/out")"
+"$fettle" tune $m $data --strategy random --max-trials 3 --tolerance 0 --no-early --workspace "$dir/npz" --quiet >/dev/null
+"$fettle" resume "$dir/raw" --max-trials 3 --quiet >"$dir/out" 2>&1
+same() { "$fettle" history "$1" --json | grep -E '"(trial|accuracy|loss)":'; }
+[ "$(same "$dir/raw")" = "$(same "$dir/npz")" ] && ok || bad "trials on Raw differ: $(cat "$dir/out")"
+rm "$dir/calib/y.raw"
+refuses 'cannot read dataset Raw .*calib: need shape.txt' tune $m $raw --calib "Raw:$dir/calib" --eval "Raw:$dir/eval" --workspace "$dir/none"
+sed 's/limit/most/' "$dir/raw.yaml" >"$dir/most.yaml"
+refuses "the only key is limit" eval $m $raw -c "$dir/most.yaml"
+refuses "dataset 'Raw', need ImageFolder" eval $m -c "$dir/raw.yaml"
+
+# a loss of a plug-in's own orders the ops; one that is the built-in's orders them alike
+hawq() { # LOSS
+	echo "tuning: { strategy: { name: hawq_v2, hawq_v2_loss: $1 }, exit_policy: { max_trials: 4 } }" >"$dir/h.yaml"
+	"$fettle" tune $m $data $raw --recipe cle=off -c "$dir/h.yaml" --tolerance 0 --no-early --workspace "$dir/hawq-$1" --quiet \
+		>/dev/null 2>"$dir/err"
+	[ $? -le 1 ] && ok || bad "hawq_v2 with $1: $(cat "$dir/err")"
+}
+hawq mse
+hawq squared
+[ "$(same "$dir/hawq-mse")" = "$(same "$dir/hawq-squared")" ] && ok || bad "a plug-in's loss orders ops differently"
+echo 'tuning: { strategy: { name: hawq_v2, hawq_v2_loss: other } }' >"$dir/h.yaml"
+refuses "unknown hawq_v2_loss 'other', need cross_entropy, mse or one that a plug-in brings" tune $m $data -c "$dir/h.yaml" --workspace "$dir/none"
 
 # the embedding example: to the end, and cancelled after its first trial
 embed() {

@@ -19,7 +19,9 @@ static const struct fettle_strategy strategies[] = {
 	{ .size = sizeof(strategies[0]), .name = "fine", .traverse = nothing },
 	{ .size = sizeof(strategies[0]), .name = "basic", .traverse = nothing },
 };
-static const struct fettle_plugin plugin = { sizeof(plugin), ABI, strategies, 2, NULL, 0 };
+static const struct fettle_plugin plugin = {
+	.size = sizeof(plugin), .abi = ABI, .strategies = strategies, .n_strategies = 2
+};
 
 const struct fettle_plugin *fettle_plugin_entry(void)
 {

@@ -356,6 +356,101 @@ static void a_registered_metric_equals_the_built_in(void **state)
 	fettle_free(other);
 }
 
+/* ---- losses and kinds of data ---- */
+
+static double no_number(void *self, const struct fettle_tensor *outputs,
+			const struct fettle_tensor *reference, size_t n_outputs,
+			const struct fettle_tensor *label)
+{
+	assert_non_null(label);
+	assert_int_equal(n_outputs, 1);
+	assert_true(outputs[0].rank == reference[0].rank && outputs[0].data && reference[0].data);
+	++*(size_t *)self;
+	return (double)NAN;
+}
+
+static enum fettle_status by_curvature(struct fettle_search *s, void *self)
+{
+	unsigned char plan[256];
+	size_t order[256], i, n;
+
+	(void)self;
+	assert_in_range(fettle_search_n_params(s), 1, 256);
+	for (i = 0; i < fettle_search_n_params(s); i++)
+		plan[i] = (unsigned char)fettle_search_param(s, i)->first;
+	return fettle_search_rank_ops(s, plan, FETTLE_RANK_HESSIAN, order, NULL, &n);
+}
+
+static void losses_are_registered(void **state)
+{
+	static const struct fettle_setting hawq[] = { { "tuning.strategy.name", "curvature", "test" },
+						      { "tuning.strategy.hawq_v2_loss", "mine", "test" } };
+	const struct fettle_strategy curvature = { .size = sizeof(curvature),
+						   .name = "curvature",
+						   .traverse = by_curvature };
+	size_t calls = 0;
+	struct fettle_loss l = { .size = sizeof(l), .name = "mine", .sample = no_number, .self = &calls };
+	struct fettle *f = fettle_new();
+	struct fettle_options o = options();
+	struct fettle_tuned *t = NULL;
+	char *dir = temp_tree(), *workspace = path_in(dir, "w");
+
+	(void)state;
+	must(f, fettle_register_loss(f, &l));
+	assert_refused(f, fettle_register_loss(f, &l), "registered already");
+	l.name = "mse";
+	assert_refused(f, fettle_register_loss(f, &l), "built-in");
+	l.name = "";
+	assert_refused(f, fettle_register_loss(f, &l), "no name");
+	l.name = "none";
+	l.sample = NULL;
+	assert_refused(f, fettle_register_loss(f, &l), "no sample()");
+	o.calib = CALIB;
+	o.workspace = workspace;
+	o.settings = hawq;
+	o.n_settings = 2;
+	must(f, fettle_register_strategy(f, &curvature));
+	assert_refused(f, fettle_tune(f, &o, &t), "hawq_v2_loss of the fp32 model is");
+	assert_true(calls > 0);
+	fettle_free(f);
+	free(workspace);
+	remove_tree(dir);
+}
+
+static const char *fails_to_open(void *self, const char *root, const struct fettle_setting *params,
+				 size_t n_params, struct fettle_data_source *out)
+{
+	(void)self, (void)params, (void)out;
+	assert_string_equal(root, "somewhere");
+	assert_int_equal(n_params, 0);
+	return "the tape is worn out";
+}
+
+static void datasets_are_registered(void **state)
+{
+	struct fettle_dataset d = { .size = sizeof(d), .name = "Tape", .open = fails_to_open };
+	struct fettle *f = fettle_new();
+	struct fettle_options o = options();
+	struct fettle_score score;
+
+	(void)state;
+	must(f, fettle_register_dataset(f, &d));
+	assert_refused(f, fettle_register_dataset(f, &d), "registered already");
+	d.name = "Npz";
+	assert_refused(f, fettle_register_dataset(f, &d), "built-in");
+	d.name = "a:b";
+	assert_refused(f, fettle_register_dataset(f, &d), "without colon and slash");
+	d.name = "none";
+	d.open = NULL;
+	assert_refused(f, fettle_register_dataset(f, &d), "no open()");
+	d.size = 1;
+	assert_refused(f, fettle_register_dataset(f, &d), "size 1");
+	o.eval = "Tape:somewhere";
+	assert_refused(f, fettle_eval(f, &o, &score),
+		       "cannot read dataset Tape somewhere: the tape is worn out");
+	fettle_free(f);
+}
+
 struct probe {
 	size_t n_ops, tries;
 	bool best_agrees;
@@ -690,6 +785,8 @@ static void handles_may_be_used_at_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(losses_are_registered),
+		cmocka_unit_test(datasets_are_registered),
 		cmocka_unit_test(options_are_checked),
 		cmocka_unit_test(older_options_are_accepted),
 		cmocka_unit_test(callbacks_equal_files),
