@@ -70,6 +70,7 @@ struct lab {
 	struct subject *s;
 	struct tuning *t;
 	size_t calib_total;        /* samples there are to calibrate on */
+	size_t *calib_order;       /* which, in the order of the feed */
 	struct feed *calib, *eval; /* calib may be NULL for dynamic plans, eval with an evaluator */
 	struct feed *one;          /* single samples, to time on */
 	struct metric *metric;

@@ -44,16 +44,23 @@ char *rewrite_key(const char *variant, size_t samples)
 	return xstrfmt("rewrite\t%s\t%zu", variant, samples);
 }
 
-static enum fettle_status use_first(struct feed *feed, size_t n, struct err *err)
+/* the first of those that the feed was opened with, which may be shuffled */
+static enum fettle_status use_first(struct lab *l, size_t n, struct err *err)
 {
-	size_t *order = xcalloc(n, sizeof(*order)), i;
-	enum fettle_status st;
+	return feed_set_order(l->calib, l->calib_order, n, err);
+}
 
-	for (i = 0; i < n; i++)
-		order[i] = i;
-	st = feed_set_order(feed, order, n, err);
-	free(order);
-	return st;
+/* before the feed is cut down to fewer */
+static void keep_order(struct lab *l)
+{
+	size_t i;
+
+	if (l->calib_order)
+		return;
+	l->calib_total = feed_samples(l->calib);
+	l->calib_order = arena_alloc(&l->names, (l->calib_total + 1) * sizeof(*l->calib_order));
+	for (i = 0; i < l->calib_total; i++)
+		l->calib_order[i] = feed_sample(l->calib, i);
 }
 
 static struct calibrate_options calibrate_options(struct lab *l)
@@ -74,7 +81,7 @@ static enum fettle_status calibrate_all(struct lab_ranges *r, struct err *err)
 	enum fettle_status st;
 
 	variant_plan(r->v, &r->plan, &mapped);
-	st = use_first(l->calib, r->samples, err);
+	st = use_first(l, r->samples, err);
 	if (!st)
 		st = subject_calibrate(r->v->s, l->rt, &mapped, l->calib, &o, &r->c, err);
 	qplan_release(&mapped);
@@ -141,7 +148,7 @@ static enum fettle_status sweep_means(struct lab_ranges *r, struct err *err)
 	double start = clock_now();
 	enum fettle_status st;
 
-	st = use_first(l->calib, r->samples, err);
+	st = use_first(l, r->samples, err);
 	if (!st)
 		st = calibrate_means(&r->means, l->rt, r->v->s->m, axes, n, l->calib, &o, err);
 	free(axes);
@@ -213,7 +220,7 @@ static enum fettle_status tune_weights(struct lab_ranges *r, struct quantizer *z
 				     .cache = l->o.cache ? l->o.cache : 1,
 				     .progress = lab_go_on,
 				     .self = l };
-	enum fettle_status st = use_first(l->calib, r->samples, err);
+	enum fettle_status st = use_first(l, r->samples, err);
 
 	return st ? st : finetune(z, plan, &s, out, l->report, err);
 }
@@ -276,13 +283,12 @@ static enum fettle_status make_variant(struct lab_ranges *r, const struct qplan 
 {
 	struct lab *l = r->lab;
 	const struct calibrate_options o = calibrate_options(l);
-	size_t total = l->calib_total ? l->calib_total : feed_samples(l->calib);
 	double start = clock_now();
 	enum fettle_status st;
 
-	l->calib_total = total; /* before the feed is cut down to fewer */
-	r->samples = r->asked > 0 && (size_t)r->asked < total ? (size_t)r->asked : total;
-	st = use_first(l->calib, r->samples, err);
+	keep_order(l);
+	r->samples = r->asked > 0 && (size_t)r->asked < l->calib_total ? (size_t)r->asked : l->calib_total;
+	st = use_first(l, r->samples, err);
 	if (!st)
 		st = variant_new(&r->v, l->rt, l->s, plan, l->calib, &o, err);
 	l->times.calibrate += clock_now() - start;
