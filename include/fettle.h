@@ -302,7 +302,7 @@ struct fettle_tuned {
 	const char *stop; /* accuracy_met, max_trials, timeout, exhausted, interrupted */
 	const char *strategy;
 	char metric[32];
-	double target; /* accuracy that was to be reached */
+	double target; /* accuracy that was to be reached; NaN: none was, by performance_only */
 	bool higher_is_better;
 	struct fettle_measure baseline, best;
 	size_t trials;
@@ -334,6 +334,10 @@ struct fettle_tuned {
 	char saturates_on[64]; /* as in struct fettle_quantized */
 	const size_t *pareto;  /* numbers of the trials that no other beats in all objectives */
 	size_t n_pareto;
+	/* why less than a tenth of the multiply-adds is in low precision, even if that meets the target; NULL: more is */
+	const char *almost_nothing;
+	/* which plans were not tried, and why, when stop is "exhausted"; NULL: none, or the strategy does not say */
+	const char *untried;
 };
 FETTLE_API enum fettle_status fettle_tune(struct fettle *f, const struct fettle_options *o,
 					  struct fettle_tuned **out);

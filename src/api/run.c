@@ -116,6 +116,7 @@ enum fettle_status run_open(struct run *u, bool need_eval)
 {
 	const struct fettle_options *o = &u->r.o;
 	enum fettle_status st;
+	char note[96];
 
 	u->lab = (struct lab){ .rt = u->f->rt,
 			       .o = { .model = o->model,
@@ -141,6 +142,11 @@ enum fettle_status run_open(struct run *u, bool need_eval)
 	if (!st)
 		api_note_kind(u->f, u->lab.s);
 	st = st ? st : open_data(u, need_eval);
+	if (!st && u->lab.calib && tuning_limit_samples(u->lab.t, feed_samples(u->lab.calib))) {
+		snprintf(note, sizeof(note), "sampling sizes above the %zu samples there are count as one",
+			 feed_samples(u->lab.calib));
+		api_note(u->f, note);
+	}
 	st = st ? st : tell_data(u);
 	st = st ? st : open_metric(u);
 	if (!st)

@@ -533,23 +533,12 @@ static int better_first(const void *a, const void *b)
 	return x->t->number < y->t->number ? -1 : x->t->number > y->t->number;
 }
 
-static double int8_share(const struct tune_run *u, const struct plan *p)
-{
-	struct qplan q = QPLAN_INIT;
-	struct qplan_summary sum;
-
-	tuning_qplan(u->base.lab.t, p, &q);
-	sum = qplan_summarise(&q, &u->base.lab.s->ops);
-	qplan_release(&q);
-	return sum.int8_share;
-}
-
 /* Of the steps of one search for mixed precision, only the one with most in int8 is a candidate. */
 static void list_trial(const struct tune_run *u, struct listed *v, size_t *n, const struct trial *t)
 {
 	const struct space *space = &u->base.lab.t->space;
 	struct settings s = plan_settings(&t->plan, space), other;
-	struct listed new = { t, int8_share(u, &t->plan) };
+	struct listed new = { t, lab_summary(&u->base.lab, &t->plan).int8_share };
 	size_t i;
 
 	for (i = 0; i < *n && settings_on(&s, SET_AUTO_MP); i++) {
@@ -572,23 +561,43 @@ static double actual_share(struct tune_run *u, const struct listed *v)
 }
 
 /* those that met the target, best first; all when none has */
-const struct trial *auto_search_best(struct tune_run *u)
+static struct listed *list_candidates(const struct tune_run *u, size_t *n)
 {
 	const struct trial *best = search_best_trial(u->search);
+	size_t trials = search_n_trials(u->search), i;
+	struct listed *v = xcalloc(trials + 1, sizeof(*v));
+
+	*n = 0;
+	for (i = 1; i <= trials; i++) {
+		const struct trial *t = search_trial(u->search, i);
+
+		if (!t->score.failed && best && (t->score.met || !best->score.met))
+			list_trial(u, v, n, t);
+	}
+	qsort(v, *n, sizeof(*v), better_first);
+	return v;
+}
+
+const struct trial *auto_search_best(const struct tune_run *u)
+{
+	const struct trial *best = search_best_trial(u->search);
+	size_t n;
+	struct listed *v = list_candidates(u, &n);
+
+	if (n && u->base.lab.o.weights[LAB_ACCURACY] == 1) /* and by nothing else */
+		best = v[0].t;
+	free(v);
+	return best;
+}
+
+void auto_search_finish(struct tune_run *u)
+{
 	struct fettle_tuned *t = &u->out->pub;
-	size_t n = search_n_trials(u->search), most = (size_t)u->base.r.c->search.find_best_candidate, i,
-	       k = 0;
-	struct listed *v = xcalloc(n + 1, sizeof(*v));
+	size_t most = (size_t)u->base.r.c->search.find_best_candidate, i, n;
+	struct listed *v = list_candidates(u, &n);
 	struct fettle_candidate *out;
 
-	for (i = 1; i <= n; i++) {
-		const struct trial *trial = search_trial(u->search, i);
-
-		if (!trial->score.failed && best && (trial->score.met || !best->score.met))
-			list_trial(u, v, &k, trial);
-	}
-	qsort(v, k, sizeof(*v), better_first);
-	t->n_candidates = most && k > most ? most : k;
+	t->n_candidates = most && n > most ? most : n;
 	t->space = u->as->list.n;
 	t->candidates = out = arena_alloc(&u->out->arena, (t->n_candidates + 1) * sizeof(*out));
 	for (i = 0; i < t->n_candidates; i++) {
@@ -603,24 +612,10 @@ const struct trial *auto_search_best(struct tune_run *u)
 			.settings = arena_strdup(&u->out->arena, text),
 		};
 		free(text);
+		log_line(u->as, "place %zu: trial %zu: %s: %.10g%s", i + 1, out[i].trial, out[i].settings,
+			 out[i].accuracy, out[i].met ? "" : ", not met");
 	}
-	if (k && u->base.lab.o.weights[LAB_ACCURACY] == 1) /* and by nothing else */
-		best = v[0].t;
 	free(v);
-	return best;
-}
-
-void auto_search_finish(struct tune_run *u)
-{
-	const struct fettle_tuned *t = &u->out->pub;
-	size_t i;
-
-	for (i = 0; i < t->n_candidates; i++) {
-		const struct fettle_candidate *c = &t->candidates[i];
-
-		log_line(u->as, "place %zu: trial %zu: %s: %.10g%s", i + 1, c->trial, c->settings,
-			 c->accuracy, c->met ? "" : ", not met");
-	}
 	log_line(u->as, "ended: %s, %zu trials, %.1f s, wrote %s", t->stop, t->trials, t->seconds.total,
 		 t->output);
 }

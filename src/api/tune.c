@@ -33,13 +33,15 @@ static double target_accuracy(const struct tune_run *u)
 		      (c->tuning.criterion == CRITERION_RELATIVE ? fabs(u->baseline.value) : 1);
 	bool higher = u->base.higher_is_better;
 
+	if (c->tuning.performance_only)
+		return NAN;
 	return u->baseline.value + (higher ? -loss : loss);
 }
 
 static void on_trial(void *self, const struct trial *t)
 {
 	struct tune_run *u = self;
-	const struct trial *best = search_best_trial(u->search);
+	const struct trial *best = u->as ? auto_search_best(u) : search_best_trial(u->search);
 	char *stage = tuning_text(u->base.lab.t, &t->plan, t->stage);
 	struct fettle_trial trial = {
 		.number = t->number,
@@ -360,19 +362,6 @@ static enum fettle_status measure_baseline(struct tune_run *u)
 					 &u->base.f->err);
 }
 
-/*
- * Beyond a tenth of what the model can, or ten times what its owner can afford, which plan lost less is not worth knowing:
- * shares of right answers would have to be counted to the last sample for it.
- */
-static double broken_loss(const struct tune_run *u)
-{
-	const struct config *c = u->base.r.c;
-	const struct metric_type *type = u->base.lab.metric ? metric_type(u->base.lab.metric) : NULL;
-	double tenth = c->tuning.criterion == CRITERION_RELATIVE ? 0.1 : 0.1 * fabs(u->baseline.value);
-
-	return type && type->is_mean && type->bounded ? fmax(tenth, 10 * c->tuning.tolerable_loss) : 0;
-}
-
 /* Trials of an earlier session that this one did not ask for again. */
 static enum fettle_status adopt_known(struct tune_run *u)
 {
@@ -417,7 +406,6 @@ static enum fettle_status run_search(struct tune_run *u)
 		.higher_is_better = u->base.higher_is_better,
 		.relative = c->tuning.criterion == CRITERION_RELATIVE,
 		.tolerance = c->tuning.performance_only ? INFINITY : c->tuning.tolerable_loss,
-		.broken = broken_loss(u),
 		.accuracy_weight = c->tuning.objectives.n ? u->base.lab.o.weights[LAB_ACCURACY] : 0,
 		.objective_noise = objective_noise(u->base.lab.o.weights),
 		.max_trials = (size_t)c->tuning.max_trials,
@@ -478,6 +466,69 @@ static enum fettle_status describe(struct tune_run *u, const struct plan *p, con
 	return st;
 }
 
+/* The most accurate trial that quantizes more than next to nothing; NULL: none. */
+static const struct trial *best_of_substance(const struct tune_run *u)
+{
+	const struct trial *best = NULL;
+	size_t i;
+
+	for (i = 1; i <= search_n_trials(u->search); i++) {
+		const struct trial *t = search_trial(u->search, i);
+
+		if (!isnan(t->score.loss) && (!best || t->score.loss < best->score.loss) &&
+		    lab_summary(&u->base.lab, &t->plan).low_share >= SLIGHT_SHARE)
+			best = t;
+	}
+	return best;
+}
+
+static const char *why_almost_nothing(struct tune_run *u, const struct plan *best)
+{
+	const struct trial *other = best_of_substance(u);
+	const struct fettle_measure *m = &u->out->pub.best;
+	double planned = lab_summary(&u->base.lab, best).low_share, most;
+	struct plan first = PLAN_INIT;
+
+	if (planned >= SLIGHT_SHARE && u->base.lab.s->ops.total_macs > 0 && m->int8_share < SLIGHT_SHARE &&
+	    !m->ops_int16)
+		return arena_strfmt(&u->out->arena,
+				    "the plan quantizes %.0f %%, but the runtime computes that in fp32",
+				    100 * planned);
+	if (planned >= SLIGHT_SHARE)
+		return NULL;
+	plan_init(&first, &u->base.lab.t->space);
+	most = lab_summary(&u->base.lab, &first).low_share;
+	plan_release(&first);
+	if (most < SLIGHT_SHARE)
+		return arena_strfmt(&u->out->arena,
+				    "the ops that can be quantized have only %.2g %% of the multiply-adds",
+				    100 * most);
+	if (!other)
+		return "no trial that quantizes more came to its end";
+	return arena_strfmt(&u->out->arena,
+			    "of the plans that quantize more, the most accurate is trial %zu with %s%.4g",
+			    other->number, other->score.early ? "at best " : "", other->score.accuracy);
+}
+
+/* A search that ended for lack of plans says which it never proposes. */
+static const char *what_is_untried(struct tune_run *u)
+{
+	double size = space_size_log10(&u->base.lab.t->space, false);
+	size_t n = search_n_trials(u->search), same = search_n_same(u->search);
+	const char *left = search_left_untried(u->search);
+	char all[32], alike[96] = "";
+
+	if (search_why(u->search) != SEARCH_EXHAUSTED || u->as || !*left ||
+	    log10((double)(n + same) + 1e-9) >= size - 1e-9)
+		return NULL;
+	snprintf(all, sizeof(all), size < 6 ? "%.0f" : "10^%.1f", size < 6 ? pow(10, size) : size);
+	if (same)
+		snprintf(alike, sizeof(alike), ", and %zu that come%s to the same models", same,
+			 same == 1 ? "s" : "");
+	return arena_strfmt(&u->out->arena, "of %s plans, %zu were tried%s; %s leaves out %s", all, n, alike,
+			    u->strategy->name, left);
+}
+
 /* the best model and its plan, to where they belong */
 static enum fettle_status write_best(struct tune_run *u, const struct trial *best)
 {
@@ -517,6 +568,8 @@ static enum fettle_status write_best(struct tune_run *u, const struct trial *bes
 		st = lab_model(&u->base.lab, &best->plan, &m, err);
 	if (!st)
 		st = describe(u, &best->plan, m, &t->best);
+	t->almost_nothing = why_almost_nothing(u, &best->plan);
+	t->untried = what_is_untried(u);
 	t->baseline.ops_fp32 = t->best.ops_int8 + t->best.ops_int16 + t->best.ops_dynamic + t->best.ops_fp32;
 	return st;
 }
@@ -556,7 +609,10 @@ static void fill_seconds(struct tune_run *u)
 	t->samples_evaluated = u->base.lab.samples_evaluated;
 	t->saved.early = saved->early / pass;
 	t->saved.cuts = saved->cuts / pass;
-	t->saved.repeated = saved->repeated / pass;
+	t->saved.repeated = u->base.lab.order
+				    ? (double)search_n_same(u->search) * (double)t->samples_evaluated /
+					      (double)(t->trials + 1) / (double)u->baseline.samples
+				    : 0; /* each as an average trial */
 	t->saved.beside = saved->beside / pass;
 }
 

@@ -34,8 +34,8 @@ enum fettle_status auto_search_begin(struct tune_run *u); /* after the options a
 enum fettle_status auto_search_open(struct tune_run *u);  /* when the workspace is there */
 void auto_search_config(struct tune_run *u, struct search_config *c);
 void auto_search_log_trial(struct tune_run *u, const struct trial *t, const char *settings);
-/* The best trial, or NULL; makes the list of candidates. */
-const struct trial *auto_search_best(struct tune_run *u);
-void auto_search_finish(struct tune_run *u); /* when the result is complete */
+/* The first of the candidates so far, or NULL. */
+const struct trial *auto_search_best(const struct tune_run *u);
+void auto_search_finish(struct tune_run *u); /* when the result is complete: lists the candidates */
 
 #endif

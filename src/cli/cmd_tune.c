@@ -27,7 +27,7 @@ static void show_saved(const struct fettle_tuned *t)
 		double passes;
 	} ways[] = { { "verdicts that were certain early", t->saved.early },
 		     { "starting where plans part", t->saved.cuts },
-		     { "answers and calibrations kept", t->saved.repeated },
+		     { "plans that came to a model tried before", t->saved.repeated },
 		     { "trials side by side", t->saved.beside } };
 	const char *lead = "Saved, in fp32 passes:";
 	size_t i;
@@ -41,19 +41,41 @@ static void show_saved(const struct fettle_tuned *t)
 		putchar('\n');
 }
 
+static void show_verdict(const struct fettle_tuned *t)
+{
+	char value[32], word[96];
+
+	putchar('\n');
+	if (isnan(t->target))
+		print_wrapped(stdout,
+			      "No target for %s was set (performance_only): the fastest after %zu trial%s "
+			      "of strategy %s (%s)",
+			      t->metric, t->trials, t->trials == 1 ? "" : "s", t->strategy, why_stopped(t));
+	else
+		print_wrapped(stdout, "%s: %s %s %s after %zu trial%s of strategy %s (%s)",
+			      styled(stdout, t->met && !t->almost_nothing ? STYLE_GOOD : STYLE_BAD,
+				     !t->met             ? "TARGET NOT MET"
+				     : t->almost_nothing ? "Target met, but almost nothing could be quantized"
+							 : "Target met",
+				     word, sizeof(word)),
+			      t->metric, t->higher_is_better ? "at least" : "at most",
+			      human_score(t->target, value, sizeof(value)), t->trials,
+			      t->trials == 1 ? "" : "s", t->strategy, why_stopped(t));
+	if (t->untried)
+		print_wrapped(stdout, "Untried: %s.", t->untried);
+	if (!t->met && t->best.trial)
+		print_wrapped(stdout, "Of all that was tried, only fp32 meets it.");
+	if (t->almost_nothing)
+		print_wrapped(stdout, "Almost nothing is quantized (%.2g %% of the multiply-adds): %s.",
+			      100 * t->best.int8_share, t->almost_nothing);
+}
+
 void show_tune_result(const struct fettle *f, const struct fettle_tuned *t, const char *model)
 {
 	double pass = t->fp32_pass_s > 0 ? t->fp32_pass_s : 1;
-	char target[32], word[64];
 
 	show_models(t);
-	putchar('\n');
-	print_wrapped(stdout, "%s: %s %s %s after %zu trial%s of strategy %s (%s)",
-		      styled(stdout, t->met ? STYLE_GOOD : STYLE_BAD,
-			     t->met ? "Target met" : "TARGET NOT MET", word, sizeof(word)),
-		      t->metric, t->higher_is_better ? "at least" : "at most",
-		      human_score(t->target, target, sizeof(target)), t->trials, t->trials == 1 ? "" : "s",
-		      t->strategy, why_stopped(t));
+	show_verdict(t);
 	if (t->met && t->best.speedup < 1.02)
 		printf("But it is no faster than fp32 on this CPU.\n");
 	if (t->recipes && *t->recipes)

@@ -10,24 +10,34 @@ static const char *best_sign(const struct fettle_progress_info *i)
 	return !i->best_early ? "" : i->best_met == i->higher_is_better ? ">=" : "<=";
 }
 
-static const char *verdict(bool met, char *buf, size_t n)
+/* " meets 0.7940"; "" where there is no target */
+static const char *verdict(const struct fettle_progress_info *i, char *buf, size_t n)
 {
-	return styled(stderr, met ? STYLE_GOOD : STYLE_BAD, met ? "meets" : "misses", buf, n);
+	const bool met = i->trial->met;
+	char target[32], word[32];
+
+	buf[0] = 0;
+	if (isfinite(i->target))
+		snprintf(buf, n, " %s %s",
+			 styled(stderr, met ? STYLE_GOOD : STYLE_BAD, met ? "meets" : "misses", word,
+				sizeof(word)),
+			 human_score(i->target, target, sizeof(target)));
+	return buf;
 }
 
 /* what the live line says until the next trial; least important last, for it may be cut off */
 static void keep_trial(struct progress *p, const struct fettle_progress_info *i)
 {
 	const struct fettle_trial *t = i->trial;
-	char limit[32] = "", left[32] = "", result[80] = "failed", best[64] = "", a[32], b[32], word[32];
+	char limit[32] = "", left[32] = "", result[96] = "failed", best[64] = "", a[32], b[64];
 
 	if (i->max_trials)
 		snprintf(limit, sizeof(limit), " of %zu", i->max_trials);
 	if (isfinite(i->seconds_left))
 		snprintf(left, sizeof(left), "<%.0f s left, ", ceil(i->seconds_left));
 	if (!t->failed)
-		snprintf(result, sizeof(result), "%s %s %s", trial_score(t, a, sizeof(a)),
-			 verdict(t->met, word, sizeof(word)), human_score(i->target, b, sizeof(b)));
+		snprintf(result, sizeof(result), "%s%s", trial_score(t, a, sizeof(a)),
+			 verdict(i, b, sizeof(b)));
 	if (i->best)
 		snprintf(best, sizeof(best), ", best %s%s%s", best_sign(i),
 			 human_score(i->best_accuracy, a, sizeof(a)), i->best_met ? " met" : "");
@@ -39,7 +49,7 @@ static void show_trial(void *self, const struct fettle_progress_info *i)
 {
 	struct progress *p = self;
 	const struct fettle_trial *t = i->trial;
-	char limit[48] = "", left[64] = "", best[96] = "", value[32], target[32], top[32];
+	char limit[48] = "", left[64] = "", best[96] = "", value[32], target[48], top[32];
 
 	if (p->level < LOG_INFO)
 		return;
@@ -64,9 +74,9 @@ static void show_trial(void *self, const struct fettle_progress_info *i)
 	else if (isnan(t->accuracy))
 		progress_show(p, "trial %zu%s, %s: %s", t->number, limit, t->stage, t->why);
 	else
-		progress_show(p, "trial %zu%s, %s: %s %s %s%s, %.0f s used%s", t->number, limit, t->stage,
-			      trial_score(t, value, sizeof(value)), t->met ? "meets" : "misses",
-			      human_score(i->target, target, sizeof(target)), best, i->seconds_used, left);
+		progress_show(p, "trial %zu%s, %s: %s%s%s, %.0f s used%s", t->number, limit, t->stage,
+			      trial_score(t, value, sizeof(value)), verdict(i, target, sizeof(target)), best,
+			      i->seconds_used, left);
 }
 
 static json_t *number(double x)
@@ -128,6 +138,9 @@ static json_t *tuned_json(const struct fettle *f, const struct fettle_tuned *t,
 	json_object_set_new(j, "saturates_on", names_json(t->saturates_on));
 	json_object_set_new(j, "recipes", json_string(t->recipes ? t->recipes : ""));
 	json_object_set_new(j, "pareto", numbers_json(t->pareto, t->n_pareto));
+	json_object_set_new(j, "almost_nothing",
+			    t->almost_nothing ? json_string(t->almost_nothing) : json_null());
+	json_object_set_new(j, "untried", t->untried ? json_string(t->untried) : json_null());
 	if (t->has_holdout)
 		json_object_set_new(j, "holdout",
 				    json_pack("{s:f, s:o, s:o, s:f, s:I}", "accuracy", t->holdout, "low",
@@ -181,7 +194,7 @@ const char *why_stopped(const struct fettle_tuned *t)
 		      { "max_trials", "all trials are used up" },
 		      { "timeout", "the time is used up" },
 		      { "interrupted", "it was interrupted" },
-		      { "exhausted", "there is nothing more to try" } };
+		      { "exhausted", "the strategy has nothing more to try" } };
 	size_t i;
 
 	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)

@@ -311,8 +311,8 @@ struct qplan_summary qplan_summarise(const struct qplan *asked, const struct op_
 {
 	struct qplan p = effective_plan(asked, ops);
 	struct qplan_summary s = { 0 };
-	double macs = 0;
-	size_t i;
+	double macs = 0, low = 0;
+	size_t i, n;
 
 	for (i = 0; i < p.n; i++) {
 		const struct op *op = &ops->v[i];
@@ -331,8 +331,11 @@ struct qplan_summary qplan_summarise(const struct qplan *asked, const struct op_
 			s.int8++;
 		if (c->mode == OP_DYNAMIC || (c->mode == OP_STATIC && !wide))
 			macs += op->macs;
+		low += c->mode == OP_FP32 ? 0 : op->macs;
 	}
 	qplan_release(&p);
+	n = s.int8 + s.int16 + s.dynamic;
+	s.low_share = ops->total_macs > 0 ? low / ops->total_macs : n ? (double)n / (double)(n + s.fp32) : 0;
 	s.int8_share = ops->total_macs > 0 ? macs / ops->total_macs : 0;
 	return s;
 }

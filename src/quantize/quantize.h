@@ -70,6 +70,7 @@ size_t quantizer_means(const struct graph_index *g, const struct op_list *ops, c
 struct qplan_summary {
 	size_t int8, int16, dynamic, fp32; /* ops that can be quantized, by what the plan makes them */
 	double int8_share;
+	double low_share; /* of the multiply-adds, in 8 or 16 bits; of the ops where there are no multiply-adds */
 };
 struct qplan_summary qplan_summarise(const struct qplan *p, const struct op_list *ops);
 

@@ -73,6 +73,16 @@ size_t plan_n_quantized(const struct plan *p, const struct space *s)
 	return n;
 }
 
+bool plan_is_whole(const struct plan *p, const struct space *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->n_ops; i++)
+		if (!plan_is_quantized(p, s, i) && s->v[i].options[s->v[i].first].mode != OPTION_FP32)
+			return false;
+	return true;
+}
+
 bool plan_can_fall_back(const struct plan *p, const struct space *s, size_t op)
 {
 	return s->v[op].fallback != NO_OPTION && plan_is_quantized(p, s, op);

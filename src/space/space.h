@@ -71,6 +71,8 @@ bool plan_equal(const struct plan *a, const struct plan *b);
 uint64_t plan_hash(const struct plan *p);
 bool plan_is_quantized(const struct plan *p, const struct space *s, size_t op); /* not at its fp32 option */
 size_t plan_n_quantized(const struct plan *p, const struct space *s);
+/* Is every op quantized that the default plan quantizes? */
+bool plan_is_whole(const struct plan *p, const struct space *s);
 /* Can op i fall back (it is quantized and has an fp32 option)? */
 bool plan_can_fall_back(const struct plan *p, const struct space *s, size_t op);
 /* log10 of the number of plans; with `ops_only`, without fp32 options, recipes and samples */

@@ -365,6 +365,30 @@ struct tuning *tuning_new(const struct op_list *ops, const struct graph_index *g
 	return t;
 }
 
+bool tuning_limit_samples(struct tuning *t, size_t there_are)
+{
+	size_t i, k, n = 0;
+
+	if (t->n_samples < 2)
+		return false;
+	for (i = 0; i < t->n_samples; i++) {
+		int64_t size = t->samples[i];
+
+		if (size <= 0 || (size_t)size > there_are)
+			size = (int64_t)there_are;
+		for (k = 0; k < n && t->samples[k] != size;)
+			k++;
+		t->samples[k] = size;
+		n += k == n;
+	}
+	if (n == t->n_samples)
+		return false;
+	t->n_samples = n;
+	t->space.v[t->space.n - 1].n_options = (uint8_t)n;
+	t->space.n -= n == 1;
+	return true;
+}
+
 void tuning_free(struct tuning *t)
 {
 	size_t i;

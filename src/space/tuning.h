@@ -73,6 +73,8 @@ struct tuning_options {
 
 struct tuning *tuning_new(const struct op_list *ops, const struct graph_index *g,
 			  const struct tuning_options *o);
+/* There are only so many samples: sizes beyond that are one. false: nothing changed. For before the space is used. */
+bool tuning_limit_samples(struct tuning *t, size_t there_are);
 void tuning_free(struct tuning *t);
 /* What constraints have taken away of the space without them, in words; NULL: nothing. free() it. */
 char *tuning_taken_away(const struct tuning *with, const struct tuning *without);

@@ -24,15 +24,18 @@ out:
 	return st;
 }
 
+static enum fettle_status all_stages(struct search *s)
+{
+	enum fettle_status st = stage_settings(s);
+
+	return st ? st : fall_back(s);
+}
+
 enum fettle_status basic_traverse(struct search *s)
 {
-	enum fettle_status st;
-
 	search_want(s, WANT_VERDICT);
-	st = stage_settings(s);
-	if (st)
-		return st;
-	return fall_back(s);
+	search_untried(s, UNTRIED_BY_TYPE);
+	return stage_again(s, all_stages);
 }
 
 const struct strategy strategy_basic = {

@@ -78,6 +78,8 @@ enum fettle_status conservative(struct search *s, size_t leave)
 static enum fettle_status conservative_traverse(struct search *s)
 {
 	search_want(s, WANT_VERDICT);
+	search_untried(s, "settings and recipes other than the default ones, and sets of ops that are not "
+			  "reached by adding op types, then single ops");
 	return conservative(s, 0);
 }
 

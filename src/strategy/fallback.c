@@ -1,14 +1,12 @@
 /* Ops fall back to fp32: by blocks, one by one, or as many as it takes. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "strategy/stages.h"
 
-/* Of the most suspicious so many are tried alone: when none of them will do, the loss is a joint one. */
-enum { SUSPECTS_MAX = SIDE_BY_SIDE };
-
-/* Share of the worst one's impact that makes an op a suspect. Less may be chance. */
+/* Share of the worst one's impact that makes an op a suspect, worth a trial by itself. Less may be chance. */
 #define SUSPECT_SHARE 0.05
 
 /* ---- the order ---- */
@@ -157,28 +155,50 @@ static enum fettle_status order_by_impact(struct search *s, const struct plan *b
 	return st;
 }
 
-static enum fettle_status try_alone(struct search *s, const struct plan *base, const size_t *op, size_t n)
+static enum fettle_status try_alone(struct search *s, const struct plan *base, const size_t *op, size_t n,
+				    double *loss)
 {
 	const struct space *space = search_space(s);
 	struct plan plans[SIDE_BY_SIDE] = { PLAN_INIT };
 	struct score scores[SIDE_BY_SIDE];
-	size_t i, count = 0;
+	size_t i;
 	enum fettle_status st;
 
 	for (i = 0; i < n; i++) {
-		plan_copy(&plans[count], base);
-		plans[count].choice[op[i]] = space->v[op[i]].fallback;
-		count += plan_n_quantized(&plans[count], space) > 0;
+		plan_copy(&plans[i], base);
+		plans[i].choice[op[i]] = space->v[op[i]].fallback;
 	}
-	st = search_try_all(s, plans, count, scores);
-	for (i = 0; i < SIDE_BY_SIDE; i++)
+	st = search_try_all(s, plans, n, scores);
+	for (i = 0; i < n; i++) {
+		loss[i] = isnan(scores[i].loss) ? INFINITY : scores[i].loss;
 		plan_release(&plans[i]);
+	}
 	return st;
+}
+
+/* Of the first n, those that left the least loss first; else as they are. */
+static void sort_by_loss(struct op_order *o, double *loss, size_t n)
+{
+	size_t i, k;
+
+	for (i = 1; i < n; i++) {
+		size_t op = o->op[i];
+		double x = loss[i];
+
+		for (k = i; k && x < loss[k - 1]; k--) {
+			o->op[k] = o->op[k - 1];
+			loss[k] = loss[k - 1];
+		}
+		o->op[k] = op;
+		loss[k] = x;
+	}
 }
 
 enum fettle_status stage_single_ops(struct search *s, const struct plan *base, struct op_order *order)
 {
-	size_t i, n, suspects = 0, leave = stage_leave(s, 66);
+	size_t i, k, n, suspects = 0, leave = stage_leave(s, 66);
+	bool any = true; /* of the last few had an effect: otherwise the loss is a joint one */
+	double *loss = xcalloc(search_space(s)->n_ops, sizeof(*loss));
 	struct score score;
 	enum fettle_status st;
 
@@ -188,22 +208,33 @@ enum fettle_status stage_single_ops(struct search *s, const struct plan *base, s
 		st = order_by_impact(s, base, order, &suspects);
 	if (score.met)
 		suspects = order->n; /* none is guilty of anything: which of them may be faster in fp32? */
-	else if (suspects > SUSPECTS_MAX)
-		suspects = SUSPECTS_MAX;
-	for (i = 0; !st && i < suspects && stage_may_go_on(s, leave); i += n) {
+	else
+		search_want(s, WANT_VALUE); /* their effects are compared */
+	if (plan_n_quantized(base, search_space(s)) < 2)
+		suspects = 0; /* without it, nothing is left */
+	for (i = 0; !st && i < suspects && any && stage_may_go_on(s, leave); i += n) {
 		n = suspects - i < SIDE_BY_SIDE ? suspects - i : SIDE_BY_SIDE;
 		if (n > search_trials_left(s) - leave)
 			n = search_trials_left(s) - leave;
-		st = try_alone(s, base, &order->op[i], n);
+		st = try_alone(s, base, &order->op[i], n, &loss[i]);
+		for (any = score.met, k = i; k < i + n; k++)
+			any |= loss[k] < (1 - SUSPECT_SHARE) * score.loss;
 	}
+	search_want(s, WANT_VERDICT);
+	sort_by_loss(order, loss, i);
+	if (!st && i < order->n)
+		search_untried(s, "%zu ops alone in fp32 (%s)", order->n - i,
+			       i == suspects ? "next to no effect is predicted"
+			       : any         ? "too few trials are left"
+					     : "others, predicted to have more effect, had next to none");
+	free(loss);
 	return st;
 }
 
 /* ---- as many as it takes ---- */
 
-/* The first n of the order in fp32. */
-static void fall_back_first(struct plan *out, const struct plan *base, const struct space *space,
-			    const struct op_order *order, size_t n)
+void fall_back_first(struct plan *out, const struct plan *base, const struct space *space,
+		     const struct op_order *order, size_t n)
 {
 	size_t i;
 

@@ -6,7 +6,12 @@ static enum fettle_status hawq_v2_traverse(struct search *s)
 	enum fettle_status st;
 
 	search_want(s, WANT_VERDICT);
-	st = stage_settings_alike(s);
+	search_untried(s, UNTRIED_ALIKE);
+	st = stage_default(s);
+	if (!st)
+		st = stage_all_recipes(s);
+	if (!st)
+		st = stage_settings_alike(s);
 	if (st)
 		return st;
 	return stage_fall_back_by(s, RANK_HESSIAN);

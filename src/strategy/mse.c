@@ -1,14 +1,17 @@
 #include "strategy/stages.h"
 
+static enum fettle_status all_stages(struct search *s)
+{
+	enum fettle_status st = stage_settings(s);
+
+	return st ? st : stage_fall_back_by(s, RANK_OUTPUT_MSE);
+}
+
 static enum fettle_status mse_traverse(struct search *s)
 {
-	enum fettle_status st;
-
 	search_want(s, WANT_VERDICT);
-	st = stage_settings(s);
-	if (st)
-		return st;
-	return stage_fall_back_by(s, RANK_OUTPUT_MSE);
+	search_untried(s, UNTRIED_BY_TYPE);
+	return stage_again(s, all_stages);
 }
 
 const struct strategy strategy_mse = {

@@ -1,59 +1,120 @@
+/*
+ * Falls back the op whose fallback helps the model's output most, as measured again after each, until the criterion holds; then
+ * reverts. Which op is next is found one at a time, but only 1, 2, 4, 8, … fallen-back ops are tried, and when so many will do, a
+ * bisection finds the fewest. Where accuracy grows along that sequence, this gives the plan that trying every step would. Reverting
+ * follows the order of the scores, several ops at a time as long as that will do, and does not end with the first that fails: what
+ * it requantizes includes all that one op at a time would. So the result is never worse for the trials that are saved.
+ */
+#include "base/mem.h"
 #include "strategy/stages.h"
 
-/* The `n` ops whose fallback would help most, as measured under this plan; one op stays quantized. */
-static enum fettle_status fall_back_worst(struct search *s, struct plan *p, size_t n, size_t *fell)
+enum { SCORED_SINGLY = 64 };
+
+/*
+ * Appends the op whose fallback would help most under this plan, and falls it back; one op stays quantized. Beyond so many, scores
+ * change little from op to op, and are taken for a few at a time.
+ */
+static enum fettle_status fall_back_worst(struct search *s, struct plan *p, struct op_order *sequence)
 {
 	const struct space *space = search_space(s);
 	struct op_order order = OP_ORDER_INIT;
-	size_t i, quantized = plan_n_quantized(p, space);
 	enum fettle_status st;
+	size_t i, n = 1 + sequence->n / SCORED_SINGLY;
 
-	*fell = 0;
 	st = fallback_order(s, p, RANK_IMPACT, &order);
-	for (i = 0; !st && i < order.n && *fell < n && quantized - *fell > 1; i++, ++*fell)
+	for (i = 0; !st && i < order.n && i < n && plan_n_quantized(p, space) > 1; i++) {
+		sequence->op[sequence->n++] = order.op[i];
 		p->choice[order.op[i]] = space->v[order.op[i]].fallback;
+	}
 	op_order_release(&order);
 	return st;
 }
 
-/* One op, one more, then twice as many each time: what falls back in excess is requantized afterwards. */
-static enum fettle_status fall_back_until_met(struct search *s, struct plan *p, bool *met)
+/* The sequence grows to n ops, or to as many as can fall back. */
+static enum fettle_status extend(struct search *s, struct plan *p, struct op_order *sequence, size_t n)
 {
 	enum fettle_status st = FETTLE_OK;
-	size_t fell = 1, total = 0;
+	size_t before;
 
-	while (!st && !*met && fell) {
-		st = fall_back_worst(s, p, total ? total : 1, &fell);
-		total += fell;
-		if (!st && fell)
-			st = stage_try(s, p, met);
-	}
+	do {
+		before = sequence->n;
+		if (before < n)
+			st = fall_back_worst(s, p, sequence);
+	} while (!st && sequence->n > before);
 	return st;
 }
 
-static enum fettle_status mse_v2_traverse(struct search *s)
+/* p becomes the plan with the fewest that will do; if none does, with all of them. */
+static enum fettle_status fall_back_until_met(struct search *s, const struct plan *base, struct plan *p,
+					      bool *met)
 {
-	struct plan base = PLAN_INIT, p = PLAN_INIT;
+	const struct space *space = search_space(s);
+	struct op_order sequence = { xcalloc(space->n_ops, sizeof(size_t)), NULL, 0 };
+	struct plan middle = PLAN_INIT;
+	enum fettle_status st = FETTLE_OK;
+	size_t low = 0, n = 1;
+	bool more = true, will_do;
+
+	plan_copy(p, base);
+	for (; !st && more && !*met; n = 2 * sequence.n) {
+		low = sequence.n;
+		st = extend(s, p, &sequence, n);
+		more = sequence.n > low;
+		if (!st && more)
+			st = stage_try(s, p, met);
+	}
+	for (n = sequence.n; !st && *met && n - low > 1;) {
+		size_t k = low + (n - low) / 2;
+
+		fall_back_first(&middle, base, space, &sequence, k);
+		st = stage_try(s, &middle, &will_do);
+		*(will_do ? &n : &low) = k;
+	}
+	fall_back_first(p, base, space, &sequence, n);
+	plan_release(&middle);
+	op_order_release(&sequence);
+	return st;
+}
+
+static enum fettle_status fall_back_and_revert(struct search *s, const struct plan *base)
+{
+	struct plan p = PLAN_INIT;
 	enum fettle_status st;
 	bool met = false;
 
+	search_stage(s, "fallback");
+	search_hold(s);
+	st = fall_back_until_met(s, base, &p, &met);
+	if (!st && met)
+		st = revert(s, &p, base);
+	if (!st && !met) {
+		fall_back_all(&p, search_space(s));
+		st = push(s, &p, base, 0);
+	}
+	plan_release(&p);
+	return st ? st : search_release(s);
+}
+
+/* Recipes come after fallback: who asks for this strategy wants ops scored. */
+static enum fettle_status mse_v2_traverse(struct search *s)
+{
+	struct plan base = PLAN_INIT, again = PLAN_INIT;
+	enum fettle_status st;
+
 	search_want(s, WANT_VERDICT);
+	search_untried(s, UNTRIED_ALIKE);
 	st = stage_settings_alike(s);
 	if (st || fallback_base(s, &base))
 		goto out;
-	search_stage(s, "fallback");
-	search_hold(s);
-	plan_copy(&p, &base);
-	st = fall_back_until_met(s, &p, &met);
-	if (!met)
-		fall_back_all(&p, search_space(s));
+	st = fall_back_and_revert(s, &base);
 	if (!st)
-		st = push(s, &p, &base, 0);
-	if (!st)
-		st = search_release(s);
+		st = stage_all_recipes(s);
+	if (st || fallback_base(s, &again) || plan_equal(&again, &base))
+		goto out;
+	st = fall_back_and_revert(s, &again);
 out:
-	plan_release(&p);
 	plan_release(&base);
+	plan_release(&again);
 	return st;
 }
 

@@ -152,18 +152,23 @@ static void add_pick(struct combinations *c)
 /* The combinations collected, which do not depend on each other. */
 static enum fettle_status try_picks(struct combinations *c)
 {
-	size_t all = search_trials_left(c->s), left = all > c->leave ? all - c->leave : 0, i;
-	size_t n = c->n_picks < left ? c->n_picks : left;
-	struct plan *plans = xcalloc(n + 1, sizeof(*plans));
-	struct score *scores = xcalloc(n + 1, sizeof(*scores));
+	struct plan *plans = xcalloc(c->n_picks + 1, sizeof(*plans));
+	struct score *scores = xcalloc(c->n_picks + 1, sizeof(*scores));
 	enum fettle_status st = FETTLE_OK;
+	size_t i, n, tried = 0;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < c->n_picks; i++)
 		to_plan(c, c->picks + i * c->n_types, &plans[i]);
-	if (n && plan_n_quantized(&plans[0], search_space(c->s)))
-		st = search_try_all(c->s, plans, n, scores);
-	for (i = 0; i < n; i++) {
-		if (!scores[i].early && scores[i].loss < c->best_loss) {
+	/* those that were tried before cost nothing: then there is room for more */
+	while (!st && tried < c->n_picks && stage_may_go_on(c->s, c->leave) &&
+	       plan_n_quantized(&plans[0], search_space(c->s))) {
+		n = search_trials_left(c->s) - c->leave;
+		n = n < c->n_picks - tried ? n : c->n_picks - tried;
+		st = search_try_all(c->s, plans + tried, n, scores + tried);
+		tried += n;
+	}
+	for (i = 0; i < c->n_picks; i++) {
+		if (i < tried && !scores[i].early && scores[i].loss < c->best_loss) {
 			c->best_loss = scores[i].loss;
 			memcpy(c->best, c->picks + i * c->n_types, c->n_types * sizeof(*c->best));
 		}

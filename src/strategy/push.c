@@ -12,6 +12,7 @@ struct push {
 	struct plan *plan;
 	const struct plan *base;
 	size_t leave; /* as long as nothing is met */
+	bool revert;  /* not by loss per gain, and little of it is expected to go through */
 	size_t *op;   /* in fp32 or 16 bits, cheapest first */
 	size_t n;
 };
@@ -24,12 +25,12 @@ static bool is_candidate(const struct push *p, size_t op)
 	       !option_is_int8(&space->v[op].options[p->plan->choice[op]]);
 }
 
-/* Sorts the order by loss per gain, cheapest first. */
+/* Sorts the order by loss per gain, cheapest first; without a space by loss. */
 static void sort_by_cost(struct op_order *o, const struct space *space)
 {
 	size_t i, k;
 
-	for (i = 0; i < o->n; i++)
+	for (i = 0; i < o->n && space; i++)
 		o->score[i] /= fmax(space->v[o->op[i]].gain, GAIN_MIN);
 	for (i = 1; i < o->n; i++) {
 		size_t op = o->op[i];
@@ -69,7 +70,7 @@ static enum fettle_status find_candidates(struct push *p)
 
 	st = search_rank_ops(p->s, p->plan, RANK_IMPACT_BACK, &order);
 	if (!st) {
-		sort_by_cost(&order, search_space(p->s));
+		sort_by_cost(&order, p->revert ? NULL : search_space(p->s));
 		add_candidates(p, &order);
 	}
 	op_order_release(&order);
@@ -122,6 +123,22 @@ static enum fettle_status requantize(struct push *p, const size_t *op, size_t n)
 	return st ? st : requantize(p, op + n / 2, n - n / 2);
 }
 
+/* One, then twice as many at a time as long as that will do, and half as many when not. */
+static enum fettle_status requantize_in_steps(struct push *p)
+{
+	enum fettle_status st = FETTLE_OK;
+	size_t i = 0, n = 1;
+	bool met;
+
+	while (!st && i < p->n) {
+		n = n < p->n - i ? n : p->n - i;
+		st = try_with(p, &p->op[i], n, &met);
+		i += met || n == 1 ? n : 0;
+		n = met ? 2 * n : n > 1 ? n / 2 : 1;
+	}
+	return st;
+}
+
 /* One by one, until none of them can be had any more. */
 static enum fettle_status requantize_singly(struct push *p)
 {
@@ -141,23 +158,37 @@ static enum fettle_status requantize_singly(struct push *p)
 	return st;
 }
 
-enum fettle_status push(struct search *s, struct plan *plan, const struct plan *base, size_t leave)
+static enum fettle_status run_push(struct push *p)
 {
-	struct push p = { .s = s, .plan = plan, .base = base, .leave = leave };
 	enum fettle_status st;
 	bool met = false;
 
-	search_stage(s, "push");
-	st = stage_try(s, plan, &met);
+	st = stage_try(p->s, p->plan, &met);
 	if (st)
 		return st;
-	st = find_candidates(&p);
+	st = find_candidates(p);
 	if (!st && !met)
-		st = find_first(&p, &met);
+		st = find_first(p, &met);
 	if (!st && met)
-		st = requantize(&p, p.op, p.n);
+		st = p->revert ? requantize_in_steps(p) : requantize(p, p->op, p->n);
 	if (!st && met)
-		st = requantize_singly(&p);
-	free(p.op);
+		st = requantize_singly(p);
+	free(p->op);
 	return st;
+}
+
+enum fettle_status push(struct search *s, struct plan *plan, const struct plan *base, size_t leave)
+{
+	struct push p = { .s = s, .plan = plan, .base = base, .leave = leave };
+
+	search_stage(s, "push");
+	return run_push(&p);
+}
+
+enum fettle_status revert(struct search *s, struct plan *plan, const struct plan *base)
+{
+	struct push p = { .s = s, .plan = plan, .base = base, .revert = true };
+
+	search_stage(s, "revert");
+	return run_push(&p);
 }

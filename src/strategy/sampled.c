@@ -137,6 +137,7 @@ enum fettle_status sampled(struct search *s, const char *sampler, bool default_f
 	if (st)
 		goto out;
 	name_stage(s);
+	search_untried(s, "recipes, and ops in fp32");
 	if (default_first)
 		st = try_point(&x);
 	while (!st) {

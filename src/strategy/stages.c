@@ -4,7 +4,7 @@ size_t stage_leave(const struct search *s, unsigned percent)
 {
 	size_t left = search_trials_left(s);
 
-	return left == SIZE_MAX ? 0 : left * percent / 100;
+	return left == SIZE_MAX || search_spends_all(s) ? 0 : left * percent / 100;
 }
 
 bool stage_may_go_on(const struct search *s, size_t leave)
@@ -111,22 +111,15 @@ enum fettle_status stage_recipes(struct search *s)
 	return try_params(s, PARAM_RECIPE, leave);
 }
 
-/* What every way to settings begins with. */
-static enum fettle_status stage_defaults(struct search *s)
-{
-	enum fettle_status st = stage_default(s);
-
-	return st ? st : stage_all_recipes(s);
-}
-
 enum fettle_status stage_settings(struct search *s)
 {
 	enum fettle_status st;
 
-	st = stage_defaults(s);
-	if (st)
-		return st;
-	st = stage_op_types(s);
+	st = stage_default(s);
+	if (!st)
+		st = stage_all_recipes(s);
+	if (!st)
+		st = stage_op_types(s);
 	if (!st)
 		st = stage_recipes(s);
 	return st ? st : stage_mixed(s);
@@ -134,11 +127,24 @@ enum fettle_status stage_settings(struct search *s)
 
 enum fettle_status stage_settings_alike(struct search *s)
 {
-	enum fettle_status st = stage_defaults(s);
+	enum fettle_status st = stage_default(s);
 
 	if (!st)
 		st = stage_op_types_alike(s);
 	return st ? st : stage_mixed(s);
+}
+
+enum fettle_status stage_again(struct search *s, enum fettle_status (*stages)(struct search *s))
+{
+	enum fettle_status st;
+	size_t before;
+
+	do {
+		before = search_n_trials(s);
+		st = stages(s);
+		search_spend_all(s);
+	} while (!st && search_n_trials(s) > before);
+	return st;
 }
 
 void fall_back_all(struct plan *p, const struct space *space)
@@ -154,7 +160,7 @@ bool fallback_base(struct search *s, struct plan *base)
 {
 	struct score score = { .met = false };
 
-	if (!search_best(s, base, &score))
+	if (!search_base(s, base, &score))
 		plan_init(base, search_space(s));
-	return score.met;
+	return score.met && !score.slight;
 }

@@ -14,6 +14,15 @@
 size_t stage_leave(const struct search *s, unsigned percent);
 bool stage_may_go_on(const struct search *s, size_t leave);
 
+/* What those leave untried that go by op type and fall back along an order. */
+#define UNTRIED_BY_TYPE                                                                                      \
+	"settings that differ between ops of one type, recipes other than all of them and each by itself, "  \
+	"and sets of fallen-back ops that no order of their errors gives"
+
+#define UNTRIED_ALIKE                                                                                        \
+	"settings that are not the same for all ops, recipes other than all of them together, and sets of "  \
+	"fallen-back ops that no order of their scores gives"
+
 /* Of many trials that do not depend on each other, so many are tried before anything is learnt from them. */
 enum { SIDE_BY_SIDE = 8 };
 
@@ -40,8 +49,10 @@ enum fettle_status stage_mixed(struct search *s);
 
 /* All that comes before fallback: default, all recipes, op types, then recipes one by one, then 16 bits. */
 enum fettle_status stage_settings(struct search *s);
-/* The same for strategies whose point the settings are not: default, all recipes, op types alike, 16 bits. */
+/* As stage_settings(), for strategies that do not search over settings: default, op types alike, 16 bits. */
 enum fettle_status stage_settings_alike(struct search *s);
+/* Stages leave trials to those that follow. If these did not need them, all begin again and leave none, until nothing is new. */
+enum fettle_status stage_again(struct search *s, enum fettle_status (*stages)(struct search *s));
 
 /* The best plan so far without costly recipes: each change of settings would cost as much again. */
 void settings_base(struct search *s, struct plan *base);
@@ -50,7 +61,7 @@ void settings_base(struct search *s, struct plan *base);
 
 /* Everything in fp32 that may be. */
 void fall_back_all(struct plan *p, const struct space *space);
-/* The best plan so far, the default one if there is none. true: it meets the criterion. */
+/* search_base(), the default plan if there is none. true: it meets the criterion. */
 bool fallback_base(struct search *s, struct plan *base);
 /* `by` for all ops that can fall back; those it does not speak of follow in order of their output error. */
 enum fettle_status fallback_order(struct search *s, const struct plan *base, enum rank by,
@@ -58,13 +69,19 @@ enum fettle_status fallback_order(struct search *s, const struct plan *base, enu
 
 /* One transformer block after the other; when one will do, what of it can be is requantized. */
 enum fettle_status stage_blocks(struct search *s, const struct plan *base, const struct op_order *order);
-/* One op after the other. Those that win back much move to the front of the order. */
+/*
+ * One op after the other, by predicted effect, as long as they have one and a third of the trials reach. The order becomes that
+ * of the effects: those that were tried by what they won back, then the rest. Ends with WANT_VERDICT.
+ */
 enum fettle_status stage_single_ops(struct search *s, const struct plan *base, struct op_order *order);
 /*
  * The first ops of the order, as many as it takes (bisection), then those that need not be are requantized. When not
  * even all of them will do, single ops are quantized instead.
  */
 enum fettle_status stage_accumulated(struct search *s, const struct plan *base, const struct op_order *order);
+/* The first n of the order in fp32. */
+void fall_back_first(struct plan *out, const struct plan *base, const struct space *space,
+		     const struct op_order *order, size_t n);
 /* Accumulated fallback from the best plan so far, in the order of a rank; nothing when that plan meets the criterion. */
 enum fettle_status stage_fall_back_by(struct search *s, enum rank by);
 
@@ -75,6 +92,8 @@ enum fettle_status stage_fall_back_by(struct search *s, enum rank by);
  * while the search is held.
  */
 enum fettle_status push(struct search *s, struct plan *plan, const struct plan *base, size_t leave);
+/* As push(), but the op whose requantizing disturbs the output least comes first, whatever it gains. */
+enum fettle_status revert(struct search *s, struct plan *plan, const struct plan *base);
 
 /* ---- whole strategies that others are made of ---- */
 

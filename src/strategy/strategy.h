@@ -17,7 +17,7 @@
  *
  * Every function that returns FETTLE_STOP means: the budget is spent, the goal is reached, or the user wants
  * to stop; pass it up. The search remembers every trial and the best plan; a strategy need not.
- * A plan that was tried before returns its score at once and costs nothing; it is no second trial.
+ * A plan that was tried before, or comes to a model that was, returns that score and is no second trial.
  */
 #ifndef STRATEGY_STRATEGY_H
 #define STRATEGY_STRATEGY_H
@@ -28,9 +28,12 @@
 
 struct search; /* implemented in tune */
 
+#define SLIGHT_SHARE 0.1 /* of the multiply-adds: less in low precision is no success while another plan is */
+
 struct score {
-	bool failed;     /* the trial could not be run or evaluated; accuracy is NaN */
-	bool met;        /* meets the accuracy criterion, and quantizes something */
+	bool failed; /* the trial could not be run or evaluated; accuracy is NaN */
+	bool met;    /* meets the accuracy criterion, and quantizes something */
+	bool slight; /* met, but by quantizing less than SLIGHT_SHARE: the search goes on, and prefers any other that meets it */
 	double accuracy; /* as the metric gives it */
 	double loss; /* what it lost against the baseline, in units of the criterion; lower is better, NaN if failed */
 	double objective; /* latency (or size, memory) of those that meet the criterion; lower is better; else NaN */
@@ -86,9 +89,15 @@ enum fettle_status search_try(struct search *s, const struct plan *p, struct sco
 /* Trials that do not depend on each other; scores in the order of the plans. May end early with FETTLE_STOP:
  * those not tried have failed set. */
 enum fettle_status search_try_all(struct search *s, const struct plan *plans, size_t n, struct score *scores);
+/* Says what the strategy leaves untried, and why, as a phrase; for the user, should the search end for lack of plans. */
+void search_untried(struct search *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void search_want(struct search *s, enum want what);
 /* Is there room for n more trials? (0 limit: always.) For choosing how to spend what is left. */
 size_t search_trials_left(const struct search *s); /* SIZE_MAX: no limit */
+
+/* From here on no stage need leave trials to those that follow. */
+void search_spend_all(struct search *s);
+bool search_spends_all(const struct search *s);
 
 size_t search_n_trials(const struct search *s); /* so far; to see whether a plan was new */
 /* Where a function of another folder may write its message; a strategy that returns its status has reported it. */
@@ -103,10 +112,13 @@ void search_stage(struct search *s, const char *stage);
 void search_hold(struct search *s);
 enum fettle_status search_release(struct search *s);
 
-/* The best so far: among those that meet the criterion by the objective, else by the least loss. false: none yet. */
+/* The best so far: among those that meet the criterion by the objective, else the most accurate. false: none yet. */
 bool search_best(const struct search *s, struct plan *plan, struct score *score);
-/* The plan with the least loss so far, whether or not it meets the criterion. */
-bool search_most_accurate(const struct search *s, struct plan *plan, struct score *score);
+/*
+ * What to build on: the best if it meets the criterion (and is not slight), else the most accurate of those in which no op
+ * has fallen back; the best if there is none such. false: nothing yet.
+ */
+bool search_base(const struct search *s, struct plan *plan, struct score *score);
 
 enum rank {
 	RANK_OUTPUT_MSE,  /* error of each op's output in the quantized model against the fp32 one */

@@ -1,5 +1,6 @@
 #include "tune/lab.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -256,11 +257,19 @@ static enum fettle_status objective(void *self, struct trial *t, double *value, 
 	return st;
 }
 
+static double share(void *self, const struct plan *p)
+{
+	return lab_summary(self, p).low_share;
+}
+
+#define IDENTITY_NAME "model of trial %zu" /* what the history keeps it by */
+
 /* every plan that is tried passes here, in the order of the trials, whether it is in the history or not */
 static bool known(void *self, const struct plan *p, struct trial *out)
 {
 	struct lab *l = self;
 	struct history_trial t = { .number = 0 };
+	char name[64], *identity = NULL;
 
 	tuning_remember(l->t, p);
 	if (!l->history || history_find(l->history, p->choice, p->n, &t, NULL) || !t.number)
@@ -273,6 +282,10 @@ static bool known(void *self, const struct plan *p, struct trial *out)
 	out->score.low = isnan(t.accuracy) ? -INFINITY : t.accuracy_low; /* not evaluated: anything */
 	out->score.high = isnan(t.accuracy) ? INFINITY : t.accuracy_high;
 	out->seconds = t.seconds;
+	snprintf(name, sizeof(name), IDENTITY_NAME, t.number);
+	if (!history_meta(l->history, name, &identity, NULL) && identity)
+		out->identity = strtoull(identity, NULL, 16);
+	free(identity);
 	snprintf(out->why, sizeof(out->why), "%s", t.why);
 	history_trial_release(&t);
 	return true;
@@ -297,7 +310,7 @@ static void record(void *self, const struct trial *t)
 {
 	struct lab *l = self;
 	struct qplan q = QPLAN_INIT;
-	char finished[32], *json, *stage;
+	char finished[32], name[64], identity[32], *json, *stage;
 
 	lab_learn(l, t);
 	if (l->history) {
@@ -306,7 +319,11 @@ static void record(void *self, const struct trial *t)
 		json = qplan_to_json(&q, &l->s->ops, tuning_samples(l->t, &t->plan));
 		stage = tuning_text(l->t, &t->plan, t->stage);
 		clock_utc(finished);
-		if (history_add_trial(l->history,
+		/* before the trial: a run that is cut off here tries it again */
+		snprintf(name, sizeof(name), IDENTITY_NAME, t->number);
+		snprintf(identity, sizeof(identity), "%016" PRIx64, t->identity);
+		if (history_set_meta(l->history, name, identity, &l->history_err) ||
+		    history_add_trial(l->history,
 				      &(struct history_trial){
 					      .number = t->number,
 					      .choice = t->plan.choice,
@@ -359,6 +376,8 @@ const struct search_backend lab_backend = {
 	.run = lab_run,
 	.run_all = lab_run_all,
 	.settle = lab_settle,
+	.identify = lab_identify,
+	.share = share,
 	.objective = objective,
 	.rank = lab_rank,
 	.estimate = lab_estimate,

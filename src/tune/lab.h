@@ -45,10 +45,9 @@ struct lab_options {
 
 /* What was not spent, in seconds of one thread. */
 struct lab_saved {
-	double early;    /* samples that could not change a verdict */
-	double cuts;     /* the part of a network that an earlier trial had run already */
-	double repeated; /* calibrations and references that were kept */
-	double beside;   /* trials that ran beside others */
+	double early;  /* samples that could not change a verdict */
+	double cuts;   /* the part of a network that an earlier trial had run already */
+	double beside; /* trials that ran beside others */
 };
 
 struct lab_times {
@@ -102,10 +101,7 @@ struct lab {
 	/* ops and plans are being compared: where finetune is always on, it is left out, for each would need weights of its own */
 	bool scoring;
 	struct cutcache *cuts; /* NULL: activations are not kept */
-	struct map
-		outcomes; /* fingerprint of a model -> index into accuracies: equal models are evaluated once */
-	VEC(struct accuracy) accuracies;
-	struct map node_macs; /* name of a node -> its multiply-adds in thousands */
+	struct map node_macs;  /* name of a node -> its multiply-adds in thousands */
 	struct rows
 		*reference; /* the fp32 model's outputs, [n_reference]; none when the metric does without */
 	size_t n_reference;
@@ -162,11 +158,13 @@ int lab_threads(const struct lab *l); /* of a trial's session: one when trials r
 enum fettle_status lab_evaluate_file(struct lab *l, size_t worker, const char *path, progress_fn go_on,
 				     double *value, struct err *err);
 enum fettle_status lab_run(void *lab, struct trial *t, struct err *err);
+void lab_identify(void *lab, struct trial *t);
 void lab_run_all(void *lab, struct trial *t, size_t n, enum fettle_status *st, struct err *err);
 void lab_settle(void *lab);
 void lab_learn(struct lab *l,
 	       const struct trial *t); /* from a trial that is finished, in the order of trials */
 void lab_forget_stands(struct lab *l);
+struct qplan_summary lab_summary(const struct lab *l, const struct plan *p);
 enum fettle_status lab_size(struct model *m, size_t *bytes, struct err *err);
 
 /* ranges.c: one calibration and one quantizer per number of calibration samples and per variant of the model (that is

@@ -1,28 +1,45 @@
 #include "tune/search.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 
 #define GAIN_EQUAL 1e-9
 #define CRITERION_EPSILON 1e-12 /* so that a loss of exactly the tolerance passes however it was rounded */
 
-enum { DEFAULT_BATCHES = 2 };
+enum {
+	DEFAULT_BATCHES = 2,
+	SAME_MAX =
+		500, /* plans in a row that come to models that were tried: the space is as good as exhausted */
+};
+
+/* A plan that is no trial: it comes to the model of that one. */
+struct same {
+	struct plan plan;
+	size_t place;
+};
 
 struct search {
 	struct search_config c;
 	VEC(struct trial) trials;
+	VEC(struct same) same;
+	size_t n_same_in_a_row;
+	struct str untried;
 	size_t *slots; /* hash table by plan: places in `trials`, from 1; 0: empty */
 	size_t n_slots;
 	size_t best, most_accurate; /* places in `trials`, from 1; 0: none yet */
+	size_t whole;               /* the most accurate of those in which nothing has fallen back */
 	size_t last;                /* the highest number of a trial */
 	size_t fresh;               /* trials that were not known */
-	double least;               /* objective of those that meet the criterion */
+	double least;               /* objective of those that count as much as the best */
 	size_t held;
-	size_t n_met; /* plans that have met the criterion */
+	size_t n_met;    /* plans that have met the criterion, and not by quantizing next to nothing */
+	bool all_slight; /* not even the default plan quantizes more than that: then it counts */
 	enum search_stop why;
 	enum fettle_status failed; /* the status that ended it */
 	struct err err;
@@ -30,9 +47,10 @@ struct search {
 	struct arena stages;
 	const char *stage;
 	enum want want;
+	bool spends_all;
 	struct verdict verdict; /* of the trials that are under way */
-	double least_before;    /* the least objective, and */
-	size_t best_before;     /* the best when they began */
+	double least_before;    /* the least objective, and these when they began */
+	size_t best_before, most_accurate_before, whole_before;
 };
 
 /* ---- construction ---- */
@@ -58,9 +76,15 @@ static double now(const struct search *s)
 	return s->c.backend->now ? s->c.backend->now(s->c.self) : 0;
 }
 
+static bool quantizes_little(const struct search *s, const struct plan *p)
+{
+	return s->c.backend->share && s->c.backend->share(s->c.self, p) < SLIGHT_SHARE;
+}
+
 enum fettle_status search_new(struct search **out, const struct search_config *c, struct err *err)
 {
 	enum fettle_status st = check_criterion(c, err);
+	struct plan p = PLAN_INIT;
 	struct search *s;
 
 	if (st)
@@ -71,6 +95,9 @@ enum fettle_status search_new(struct search **out, const struct search_config *c
 	s->stage = "";
 	s->last = c->recorded;
 	s->started = now(s);
+	plan_init(&p, c->space);
+	s->all_slight = quantizes_little(s, &p);
+	plan_release(&p);
 	*out = s;
 	return FETTLE_OK;
 }
@@ -84,6 +111,10 @@ void search_free(struct search *s)
 	for (i = 0; i < s->trials.n; i++)
 		plan_release(&s->trials.v[i].plan);
 	VEC_RELEASE(&s->trials);
+	for (i = 0; i < s->same.n; i++)
+		plan_release(&s->same.v[i].plan);
+	VEC_RELEASE(&s->same);
+	str_release(&s->untried);
 	free(s->slots);
 	arena_release(&s->stages);
 	free(s);
@@ -108,9 +139,12 @@ static size_t *slot_of(const struct search *s, const struct plan *p)
 
 static const struct trial *tried(const struct search *s, const struct plan *p)
 {
-	size_t place = s->n_slots ? *slot_of(s, p) : 0;
+	size_t place = s->n_slots ? *slot_of(s, p) : 0, i;
 
-	return place ? trial_at(s, place) : NULL;
+	for (i = 0; !place && i < s->same.n; i++)
+		if (plan_equal(&s->same.v[i].plan, p))
+			place = s->same.v[i].place;
+	return place && place <= s->trials.n ? trial_at(s, place) : NULL;
 }
 
 static void grow_slots(struct search *s)
@@ -263,19 +297,12 @@ static void judge(const struct search *s, struct trial *t)
 	if (!score->early)
 		score->met = score->loss <= s->c.tolerance + CRITERION_EPSILON;
 	score->met = score->met && !score->failed && plan_n_quantized(&t->plan, s->c.space) > 0;
-}
-
-/* Which of them lost less is not looked at: to know it would cost whole evaluations of plans that are of no use. */
-static bool broken(const struct search *s, const struct trial *t)
-{
-	return s->c.broken > 0 && t->score.loss > s->c.broken;
+	score->slight = score->met && !s->all_slight && quantizes_little(s, &t->plan);
 }
 
 /* Less loss; then more in int8. */
 static bool more_accurate(const struct search *s, const struct trial *a, const struct trial *b)
 {
-	if (broken(s, a) && broken(s, b))
-		return false;
 	if (a->score.loss != b->score.loss)
 		return a->score.loss < b->score.loss;
 	return plan_n_quantized(&a->plan, s->c.space) > plan_n_quantized(&b->plan, s->c.space);
@@ -312,34 +339,47 @@ static bool more_useful(const struct search *s, const struct trial *a, const str
 	return a->score.loss != b->score.loss ? a->score.loss < b->score.loss : x < y;
 }
 
+/* What meets the criterion by quantizing next to nothing wins only if nothing else meets it. */
+static int merit(const struct trial *t)
+{
+	return !t->score.met ? 0 : t->score.slight ? 1 : 2;
+}
+
 static bool better(const struct search *s, const struct trial *a, const struct trial *b)
 {
-	if (a->score.met != b->score.met)
-		return a->score.met;
+	if (merit(a) != merit(b))
+		return merit(a) > merit(b);
 	return a->score.met ? more_useful(s, a, b) : more_accurate(s, a, b);
+}
+
+static void keep_most_accurate(const struct search *s, const struct trial *t, size_t *place)
+{
+	if (!*place || more_accurate(s, t, trial_at(s, *place)))
+		*place = s->trials.n;
 }
 
 /* of the last one */
 static void keep_best(struct search *s, const struct trial *t)
 {
-	bool record = t->score.met && t->score.objective < s->least;
 	size_t i;
 
-	s->n_met += t->score.met;
+	s->n_met += merit(t) == 2;
 	if (t->score.failed || !plan_n_quantized(&t->plan, s->c.space))
 		return;
+	if (s->best && merit(t) > merit(trial_at(s, s->best)))
+		s->least = INFINITY;
 	if (!s->best || better(s, t, trial_at(s, s->best)))
 		s->best = s->trials.n;
-	if (!s->most_accurate || more_accurate(s, t, trial_at(s, s->most_accurate)))
-		s->most_accurate = s->trials.n;
-	if (!record)
+	keep_most_accurate(s, t, &s->most_accurate);
+	if (plan_is_whole(&t->plan, s->c.space))
+		keep_most_accurate(s, t, &s->whole);
+	if (!t->score.met || merit(t) < merit(trial_at(s, s->best)) || !(t->score.objective < s->least))
 		return;
 	s->least = t->score.objective; /* the band has moved: who is in it now? */
 	for (i = 1; i <= s->trials.n; i++) {
 		const struct trial *x = trial_at(s, i);
 
-		if (!x->score.failed && x->score.met && plan_n_quantized(&x->plan, s->c.space) &&
-		    more_useful(s, x, trial_at(s, s->best)))
+		if (merit(x) == merit(t) && more_useful(s, x, trial_at(s, s->best)))
 			s->best = i;
 	}
 }
@@ -350,23 +390,20 @@ static void keep_best(struct search *s, const struct trial *t)
 static void settle(struct search *s)
 {
 	const struct search_config *c = &s->c;
-	const struct trial *most = s->most_accurate ? trial_at(s, s->most_accurate) : NULL;
-	double unit = c->relative ? fabs(c->baseline) : 1, loss = c->tolerance * unit;
-	double useless =
-		c->baseline - (c->higher_is_better ? 1 : -1) * (c->broken > 0 ? unit * c->broken : INFINITY);
+	double loss = c->tolerance * (c->relative ? fabs(c->baseline) : 1);
 	bool finds_best = s->n_met && !s->held;
 
 	s->verdict = (struct verdict){
 		.higher_is_better = c->higher_is_better,
 		.meet = c->baseline + (c->higher_is_better ? -loss : loss),
-		.beat = s->n_met                   ? NAN
-			: most && !broken(s, most) ? most->score.accuracy
-						   : useless,
+		.beat = NAN, /* each plan has its own */
 		.tie = finds_best && !(c->accuracy_weight > 0) ? trial_at(s, s->best)->score.accuracy : NAN,
 		/* where the search goes on after a success, ties in the objective go to the more accurate */
 		.exact_pass = s->held || c->timeout > 0 || c->enough > 1 || c->accuracy_weight > 0,
 	};
 	s->best_before = s->best;
+	s->most_accurate_before = s->most_accurate;
+	s->whole_before = s->whole;
 	s->least_before = s->least;
 	if (c->backend->settle)
 		c->backend->settle(c->self);
@@ -388,7 +425,7 @@ static enum fettle_status too_slow(struct search *s, struct trial *t, struct ver
 	enum fettle_status st;
 
 	*too_slow = false;
-	if (wants_value(s) || s->c.accuracy_weight > 0 || !best || !best->score.met ||
+	if (wants_value(s) || s->c.accuracy_weight > 0 || !best || merit(best) < 2 ||
 	    isnan(best->score.objective) || (s->held && s->want != WANT_FASTER))
 		return FETTLE_OK;
 	st = s->c.backend->objective(s->c.self, t, &x, &s->err);
@@ -410,9 +447,20 @@ static enum fettle_status too_slow(struct search *s, struct trial *t, struct ver
 	return FETTLE_OK;
 }
 
+/* As long as nothing meets the criterion, a trial that fails must be known to be no more accurate than the best seen. */
+static double to_beat(const struct search *s, const struct plan *p)
+{
+	size_t best = plan_is_whole(p, s->c.space) ? s->whole_before : s->most_accurate_before;
+
+	if (s->n_met)
+		return NAN;
+	return best ? trial_at(s, best)->score.accuracy : s->c.higher_is_better ? -INFINITY : INFINITY;
+}
+
 static void prepare(struct search *s, struct trial *t, struct verdict *own)
 {
 	*own = s->verdict;
+	own->beat = to_beat(s, &t->plan);
 	/* with as much in int8 as the best, accuracy decides; with more or less, speed does */
 	if (s->best_before &&
 	    fabs(plan_gain(s, &t->plan) - plan_gain(s, &trial_at(s, s->best_before)->plan)) > GAIN_EQUAL)
@@ -453,6 +501,7 @@ static bool replay(struct search *s, struct trial *t)
 	t->number = known.number;
 	t->score = known.score;
 	t->seconds = known.seconds;
+	t->identity = known.identity;
 	memcpy(t->why, known.why, sizeof(t->why));
 	judge(s, t);
 	if (!t->score.met)
@@ -466,6 +515,7 @@ static enum fettle_status finish(struct search *s, struct trial t, bool known, s
 	const struct trial *kept;
 
 	t.verdict = NULL;
+	s->n_same_in_a_row = 0;
 	kept = remember(s, t);
 	*score = kept->score;
 	keep_best(s, kept);
@@ -484,25 +534,53 @@ struct group {
 	size_t n;
 };
 
-/* False: it is not known, and all trials are used up. */
+/* The place of the trial that comes to the same model; 0: none does. */
+static size_t same_model(const struct search *s, const struct group *g, uint64_t identity)
+{
+	size_t i;
+
+	for (i = 0; i < s->trials.n && identity; i++)
+		if (s->trials.v[i].identity == identity)
+			return i + 1;
+	for (i = 0; i < g->n && identity; i++)
+		if (g->t[i].identity == identity)
+			return s->trials.n + 1 + i;
+	return 0;
+}
+
+/* False: it is not known, and all trials are used up. What comes to a model that was tried is not added. */
 static bool add_to_group(struct search *s, struct group *g, const struct plan *p, size_t which)
 {
 	struct trial *t = &g->t[g->n];
+	bool known;
+	size_t same = 0;
+	double start = now(s);
 
 	*t = (struct trial){ .stage = s->stage, .score.accuracy = NAN };
 	plan_copy(&t->plan, p);
 	prepare(s, t, &g->verdicts[g->n]);
-	g->known[g->n] = replay(s, t);
-	if (!g->known[g->n] && s->c.max_trials && s->c.recorded + s->fresh >= s->c.max_trials) {
+	known = replay(s, t);
+	if (!known && s->c.max_trials && s->c.recorded + s->fresh >= s->c.max_trials) {
 		plan_release(&t->plan);
 		return false;
 	}
-	s->fresh += !g->known[g->n];
+	if (!known && s->c.backend->identify) {
+		s->c.backend->identify(s->c.self, t);
+		t->seconds = now(s) - start;
+		same = same_model(s, g, t->identity);
+	}
+	if (same) {
+		VEC_PUSH(&s->same, ((struct same){ t->plan, same }));
+		s->n_same_in_a_row++;
+		return true;
+	}
+	s->fresh += !known;
 	if (!t->number)
 		t->number = s->last + 1;
 	if (t->number > s->last)
 		s->last = t->number;
 	g->plan[g->n] = which;
+	g->known[g->n] = known;
 	g->skipped[g->n] = false;
 	g->st[g->n++] = FETTLE_OK;
 	return true;
@@ -545,7 +623,7 @@ static void run_group(struct search *s, struct group *g)
 			g->t[i] = fresh[n];
 			g->st[i] = st[n++];
 		}
-		g->t[i].seconds = g->skipped[i] ? g->t[i].measure_s : each;
+		g->t[i].seconds += g->skipped[i] ? g->t[i].measure_s : each;
 	}
 	free(fresh);
 	free(st);
@@ -590,7 +668,12 @@ enum fettle_status search_try_all(struct search *s, const struct plan *plans, si
 	size_t k;
 
 	for (k = 0; k < n; k++)
-		scores[k] = (struct score){ true, false, NAN, NAN, NAN, false, NAN, NAN };
+		scores[k] = (struct score){ .failed = true,
+					    .accuracy = NAN,
+					    .loss = NAN,
+					    .objective = NAN,
+					    .low = NAN,
+					    .high = NAN };
 	if (!st)
 		settle(s);
 	while (i < n) {
@@ -609,12 +692,14 @@ enum fettle_status search_try_all(struct search *s, const struct plan *plans, si
 			if (!tried(s, &plans[k]) && !in_group(&g, &plans[k]) &&
 			    !add_to_group(s, &g, &plans[k], k))
 				break;
-		if (!g.n) {
+		if (g.n) {
+			run_group(s, &g);
+			st = finish_group(s, &g, scores);
+		} else if (k < n) {
 			st = stop(s, SEARCH_MAX_TRIALS);
-			continue;
+		} else if (s->n_same_in_a_row >= SAME_MAX) {
+			st = stop(s, SEARCH_EXHAUSTED);
 		}
-		run_group(s, &g);
-		st = finish_group(s, &g, scores);
 	}
 	free(g.t);
 	free(g.verdicts);
@@ -665,9 +750,41 @@ void search_stage(struct search *s, const char *stage)
 		s->stage = arena_strdup(&s->stages, stage);
 }
 
+void search_untried(struct search *s, const char *fmt, ...)
+{
+	char what[256];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	if (!s->untried.s || !strstr(s->untried.s, what))
+		str_addf(&s->untried, "%s%s", s->untried.n ? "; " : "", what);
+}
+
+const char *search_left_untried(const struct search *s)
+{
+	return s->untried.s ? s->untried.s : "";
+}
+
+size_t search_n_same(const struct search *s)
+{
+	return s->same.n;
+}
+
 void search_want(struct search *s, enum want what)
 {
 	s->want = what;
+}
+
+void search_spend_all(struct search *s)
+{
+	s->spends_all = true;
+}
+
+bool search_spends_all(const struct search *s)
+{
+	return s->spends_all;
 }
 
 void search_hold(struct search *s)
@@ -697,9 +814,9 @@ bool search_best(const struct search *s, struct plan *plan, struct score *score)
 	return read_trial(s, s->best, plan, score);
 }
 
-bool search_most_accurate(const struct search *s, struct plan *plan, struct score *score)
+bool search_base(const struct search *s, struct plan *plan, struct score *score)
 {
-	return read_trial(s, s->most_accurate, plan, score);
+	return read_trial(s, s->n_met || !s->whole ? s->best : s->whole, plan, score);
 }
 
 static bool goes_before(const struct op_order *o, size_t a, size_t b)

@@ -36,13 +36,13 @@ struct trial {
 	struct score score;
 	char why[256]; /* of a failure */
 	double seconds;
+	uint64_t identity;             /* of the model it comes to; 0: unknown */
 	const struct verdict *verdict; /* for the backend: what is enough; NULL: the value is wanted */
 	/* what the backend wants to keep of it */
 	size_t samples, size_bytes;
 	double latency;         /* seconds; NaN: not measured */
 	size_t footprint_bytes; /* 0: not measured */
 	double quantize_s, session_s, evaluate_s, measure_s;
-	bool repeated;    /* an equal model had been evaluated before */
 	double cut_share; /* of a pass, that earlier trials had run already */
 };
 
@@ -55,6 +55,13 @@ struct search_backend {
 	enum fettle_status (*run)(void *self, struct trial *t, struct err *err);
 	/* The same for several, side by side; statuses of each. May be NULL, then `width` is 1. */
 	void (*run_all)(void *self, struct trial *t, size_t n, enum fettle_status *st, struct err *err);
+	/*
+	 * Fills t->identity: plans that come to the same model have the same one, and only the first of them is a trial. Says
+	 * what it took in quantize_s. May be NULL.
+	 */
+	void (*identify)(void *self, struct trial *t);
+	/* The share of the model's multiply-adds that a plan has in low precision. NULL: none quantizes too little. */
+	double (*share)(void *self, const struct plan *p);
 	/* Latency or the like, lower is better; only asked of plans that meet the criterion or may come to be the best. */
 	enum fettle_status (*objective)(void *self, struct trial *t, double *value, struct err *err);
 	/* Before trials that do not depend on each other: what was learnt from earlier ones may be used from here on. */
@@ -64,8 +71,8 @@ struct search_backend {
 				   struct op_order *out, struct err *err);
 	enum fettle_status (*estimate)(void *self, const struct plan *p, int batches, double *error,
 				       struct err *err);
-	/* From a history: fills number (0: the next), score.accuracy, failed, objective, why and seconds. May be NULL, as
-	 * may those below. */
+	/* From a history: fills number (0: the next), score.accuracy, failed, objective, why, identity and seconds. May be
+	 * NULL, as may those below. */
 	bool (*known)(void *self, const struct plan *p, struct trial *out);
 	void (*record)(void *self,
 		       const struct trial *t); /* every finished trial that was not known, in order */
@@ -78,9 +85,8 @@ struct search_config {
 	struct strategy_options options;
 	double baseline; /* accuracy of the fp32 model */
 	bool higher_is_better;
-	bool relative;    /* loss in shares of |baseline|; otherwise as a difference */
-	double tolerance; /* the loss that is allowed */
-	double broken;    /* plans that lost more than this are of no use, and not compared; 0: all are */
+	bool relative;          /* loss in shares of |baseline|; otherwise as a difference */
+	double tolerance;       /* the loss that is allowed */
 	double accuracy_weight; /* of what was lost, as a share of the baseline, beside the objective; 0: none */
 	double objective_noise; /* objectives within this share of the least count as equal: then more int8 wins */
 	size_t max_trials;      /* 0: no limit */
@@ -110,7 +116,11 @@ void search_free(struct search *s);
 enum fettle_status search_run(struct search *s, const struct strategy *strategy, struct err *err);
 
 enum search_stop search_why(const struct search *s);
-const char *search_stop_name(enum search_stop why);                     /* "accuracy met" */
+const char *search_stop_name(enum search_stop why); /* "accuracy met" */
+/* what strategies said of it, "" if nothing; valid as long as the search */
+const char *search_left_untried(const struct search *s);
+/* plans that were no trial, because they came to a model that was tried */
+size_t search_n_same(const struct search *s);
 double search_time_left(const struct search *s);                        /* INFINITY: no limit */
 const struct trial *search_trial(const struct search *s, size_t place); /* 1 .. search_n_trials() */
 const struct trial *search_best_trial(const struct search *s);          /* NULL: none yet */

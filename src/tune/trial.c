@@ -54,8 +54,6 @@ void lab_forget_stands(struct lab *l)
 	cutcache_free(l->cuts);
 	l->cuts = NULL;
 	map_release(&l->node_macs);
-	map_release(&l->outcomes);
-	VEC_RELEASE(&l->accuracies);
 	plan_release(&l->kept);
 	free(l->kept_scores);
 	l->kept_scores = NULL;
@@ -257,42 +255,6 @@ static double node_cost(void *lab, const struct node *n)
 	return 1 + (macs == MAP_NONE ? 0 : (double)macs);
 }
 
-/* Plans may come out as the same model: options without effect here. What one scored, so does the other. */
-static void model_key(const struct graph_index *g, const uint64_t *prints, char key[32])
-{
-	uint64_t all = 0;
-	size_t i;
-
-	for (i = 0; i < g->m->n_outputs; i++)
-		all = all * 31 + prints[graph_value(g, g->m->outputs[i].name)];
-	snprintf(key, 32, "%016" PRIx64, all);
-}
-
-static bool same_as_before(struct lab *l, const char *key, const struct trial *t, struct accuracy *a)
-{
-	struct accuracy before = { .samples = 0 };
-	size_t known;
-
-	pthread_mutex_lock(&l->lock);
-	known = map_get(&l->outcomes, key);
-	if (known != MAP_NONE)
-		before = l->accuracies.v[known];
-	pthread_mutex_unlock(&l->lock);
-	if (known == MAP_NONE || (before.samples < l->order->n &&
-				  !(t->verdict && verdict_certain(t->verdict, before.low, before.high))))
-		return false;
-	*a = before;
-	return true;
-}
-
-static void remember(struct lab *l, const char *key, const struct accuracy *a)
-{
-	pthread_mutex_lock(&l->lock);
-	map_set(&l->outcomes, arena_strdup(&l->names, key), l->accuracies.n);
-	VEC_PUSH(&l->accuracies, *a);
-	pthread_mutex_unlock(&l->lock);
-}
-
 static enum fettle_status evaluate_graph(struct lab *l, struct stand *d, const struct graph_index *g,
 					 const uint64_t *prints, struct trial *t, struct accuracy *a,
 					 struct err *err)
@@ -305,13 +267,7 @@ static enum fettle_status evaluate_graph(struct lab *l, struct stand *d, const s
 	struct paired paired;
 	struct evaluation e;
 	enum fettle_status st = FETTLE_OK;
-	char key[32];
 
-	model_key(g, prints, key);
-	if (same_as_before(l, key, t, a)) {
-		t->repeated = true;
-		return FETTLE_OK;
-	}
 	evaluation_init(l, d, &e);
 	if (t->verdict && l->order) {
 		v = *t->verdict;
@@ -335,8 +291,6 @@ static enum fettle_status evaluate_graph(struct lab *l, struct stand *d, const s
 		st = evaluate_accuracy(&e, a, err);
 	if (cut)
 		t->cut_share = cut_end(cut, &t->session_s) / (double)l->order->n;
-	if (!st)
-		remember(l, key, a);
 	return st;
 }
 
@@ -374,8 +328,13 @@ enum fettle_status lab_evaluate(struct lab *l, struct session *s, struct accurac
 
 /* ---- a trial ---- */
 
-/* recipes may leave nothing of what a plan quantizes: such a plan is no success, whatever its accuracy */
-static bool quantizes_nothing(const struct lab *l, const struct plan *p)
+static void begin(struct lab *l)
+{
+	l->main = pthread_self();
+	atomic_store(&l->stop, lab_stopped(l));
+}
+
+struct qplan_summary lab_summary(const struct lab *l, const struct plan *p)
 {
 	struct qplan q = QPLAN_INIT;
 	struct qplan_summary sum;
@@ -383,7 +342,37 @@ static bool quantizes_nothing(const struct lab *l, const struct plan *p)
 	tuning_qplan(l->t, p, &q);
 	sum = qplan_summarise(&q, &l->s->ops);
 	qplan_release(&q);
+	return sum;
+}
+
+/* recipes may leave nothing of what a plan quantizes: such a plan is no success, whatever its accuracy */
+static bool quantizes_nothing(const struct lab *l, const struct plan *p)
+{
+	struct qplan_summary sum = lab_summary(l, p);
+
 	return !sum.int8 && !sum.int16 && !sum.dynamic;
+}
+
+/* Options may have no effect here: what is computed from what, up to the outputs. */
+void lab_identify(void *lab, struct trial *t)
+{
+	struct lab *l = lab;
+	struct stand *d = stand_for(l, &t->plan);
+	struct err why = ERR_INIT;
+	struct graph_index g;
+	uint64_t *prints;
+	size_t i;
+
+	begin(l);
+	if (quantizes_nothing(l, &t->plan) || make_model(l, d, &t->plan, &t->quantize_s, &why))
+		return; /* a failure is the trial's to report */
+	graph_index_init(&g, d->model);
+	prints = xcalloc(g.n, sizeof(*prints));
+	graph_fingerprints(&g, prints);
+	for (i = 0; i < d->model->n_outputs; i++)
+		t->identity = t->identity * 31 + prints[graph_value(&g, d->model->outputs[i].name)];
+	free(prints);
+	graph_index_release(&g);
 }
 
 static enum fettle_status run_on(struct lab *l, struct stand *d, struct trial *t)
@@ -430,20 +419,10 @@ static void account(struct lab *l, const struct trial *t)
 	l->times.quantize += t->quantize_s;
 	l->times.session += t->session_s;
 	l->times.evaluate += t->evaluate_s;
-	if (t->repeated) {
-		l->saved.repeated += l->pass_seconds * (double)t->samples / (double)l->order->n;
-		return;
-	}
 	l->samples_evaluated += t->samples;
 	l->saved.cuts += t->cut_share * l->pass_seconds;
 	if (t->score.early && t->samples)
 		l->saved.early += t->evaluate_s * (double)(l->order->n - t->samples) / (double)t->samples;
-}
-
-static void begin(struct lab *l)
-{
-	l->main = pthread_self();
-	atomic_store(&l->stop, lab_stopped(l));
 }
 
 enum fettle_status lab_run(void *lab, struct trial *t, struct err *err)
@@ -530,7 +509,7 @@ void lab_learn(struct lab *l, const struct trial *t)
 	const struct stand *d = stand_with(l, &t->plan);
 	char *text;
 
-	if (!d || !d->scores || t->score.failed || !l->order || !t->samples || t->repeated)
+	if (!d || !d->scores || t->score.failed || !l->order || !t->samples)
 		return;
 	if (t->score.met) {
 		plan_copy(&l->kept, &t->plan);

@@ -11,6 +11,7 @@ struct outcome {
 	size_t n_trials, best; /* trial number, 0: none */
 	struct plan best_plan;
 	struct score best_score;
+	bool says_untried;
 	struct err err;
 };
 
@@ -28,6 +29,7 @@ static inline struct outcome run(struct world *w, const struct strategy *strateg
 	o.st = search_run(s, strategy, &o.err);
 	o.why = search_why(s);
 	o.n_trials = search_n_trials(s);
+	o.says_untried = *search_left_untried(s);
 	if (search_best(s, &o.best_plan, &o.best_score))
 		o.best = search_best_trial(s)->number;
 	search_free(s);

@@ -80,6 +80,12 @@ static bool op_7(const struct world *w, const struct plan *p)
 	return in_fp32(w, p, 7) && plan_n_quantized(p, &w->space) == w->space.n_ops - 1;
 }
 
+/* Recipes are not tried before ops were scored, though they would do. */
+static bool all_recipes_or_op_7(const struct world *w, const struct plan *p)
+{
+	return all_recipes(w, p) || op_7(w, p);
+}
+
 /* Only what is least likely: one particular op in int8, all else in fp32. */
 static bool all_but_op_7(const struct world *w, const struct plan *p)
 {
@@ -213,10 +219,11 @@ static void each_stage_finds_what_it_is_for(void **state)
 		{ "mse", "op types, static", mixed_static, 200 },
 		{ "mse", "recipes", one_recipe, 200 },
 		{ "mse", "push", all_but_op_7, 200 },
-		{ "mse_v2", "all recipes", all_recipes, 2 },
+		{ "mse_v2", "all recipes", all_recipes, 60 },
+		{ "mse_v2", "fallback", all_recipes_or_op_7, 60 },
 		{ "mse_v2", "op types, static", second_static, 10 },
 		{ "mse_v2", "op types, dynamic", dynamic, 20 },
-		{ "mse_v2", "push", all_but_op_7, 100 },
+		{ "mse_v2", "fallback", all_but_op_7, 100 },
 		{ "hawq_v2", "all recipes", all_recipes, 2 },
 		{ "hawq_v2", "op types, dynamic", dynamic, 20 },
 		{ "hawq_v2", "push", all_but_op_7, 100 },
@@ -261,6 +268,54 @@ static void auto_keeps_trials_for_basic(void **state)
 	check(o.best_score.met);
 	plan_release(&o.best_plan);
 	world_release(&w);
+}
+
+/* ---- what fallback starts from ---- */
+
+/* The most accurate of the trials before this one in which no op has fallen back. */
+static const struct plan *most_accurate_whole(const struct world *w, size_t before)
+{
+	size_t i, best = SIZE_MAX;
+
+	for (i = 0; i < before; i++)
+		if (plan_is_whole(&w->log.v[i].plan, &w->space) &&
+		    (best == SIZE_MAX ||
+		     world_loss(w, &w->log.v[i].plan) < world_loss(w, &w->log.v[best].plan)))
+			best = i;
+	return best == SIZE_MAX ? NULL : &w->log.v[best].plan;
+}
+
+/* However much all of them lose, and though auto has tried single ops in int8, which lose less. */
+static void fallback_starts_from_the_most_accurate_plan(void **state)
+{
+	static const struct recipe_for_world r = { "all are far off", .n_ops = 30,    .settings = 4,
+						   .n_types = 3,      .op_loss = 0.3, .setting_loss = 0.3,
+						   .n_recipes = 4,    .always = 0.2 };
+	static const char *const names[] = { "basic", "auto" };
+	size_t i, k, n, seed, seen = 0;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(names); i++)
+		for (seed = 1; seed <= 5; seed++) {
+			const struct plan *base;
+			struct world w;
+			struct outcome o;
+
+			world_init(&w, &r, seed);
+			o = run(&w, strategy_find(names[i]), 200);
+			for (k = 0; k < w.log.n && strcmp(w.log.v[k].stage, "single ops") != 0;)
+				k++;
+			base = most_accurate_whole(&w, k);
+			for (; k < w.log.n && strcmp(w.log.v[k].stage, "single ops") == 0; k++, seen++) {
+				for (n = 0; n < w.space.n_ops; n++)
+					check(w.log.v[k].plan.choice[n] == base->choice[n] ||
+					      in_fp32(&w, &w.log.v[k].plan, n));
+				check(plan_n_quantized(&w.log.v[k].plan, &w.space) == w.space.n_ops - 1);
+			}
+			plan_release(&o.best_plan);
+			world_release(&w);
+		}
+	assert_true(seen > 0);
 }
 
 /* ---- restraint ---- */
@@ -379,9 +434,9 @@ static void few_trials_are_enough(void **state)
 		double at_most;
 	} rows[] = {
 		{ &pair, "auto", 13 },   { &pair, "basic", 22 },   { &pair, "mse", 13 },
-		{ &pair, "mse_v2", 15 }, { &pair, "hawq_v2", 15 }, { &pairs, "auto", 30 },
-		{ &pairs, "basic", 40 }, { &pairs, "mse", 30 },    { &pairs, "mse_v2", 31 },
-		{ &poor, "auto", 48 },   { &poor, "basic", 60 },   { &poor, "mse_v2", 48 },
+		{ &pair, "mse_v2", 18 }, { &pair, "hawq_v2", 15 }, { &pairs, "auto", 30 },
+		{ &pairs, "basic", 40 }, { &pairs, "mse", 30 },    { &pairs, "mse_v2", 34 },
+		{ &poor, "auto", 48 },   { &poor, "basic", 60 },   { &poor, "mse_v2", 54 },
 	};
 	size_t i;
 
@@ -393,6 +448,123 @@ static void few_trials_are_enough(void **state)
 		if (mean > rows[i].at_most)
 			fail_msg("%s on %s: %g trials, at most %g", rows[i].strategy, rows[i].world->name,
 				 mean, rows[i].at_most);
+	}
+}
+
+/* ---- mse_v2 against its contract, one op per trial ---- */
+
+static enum fettle_status one_by_one_fall_back(struct search *s, struct plan *p, bool *met)
+{
+	struct op_order order = OP_ORDER_INIT;
+	enum fettle_status st = stage_try(s, p, met);
+
+	while (!st && !*met && plan_n_quantized(p, search_space(s)) > 1) {
+		op_order_release(&order);
+		st = fallback_order(s, p, RANK_IMPACT, &order);
+		if (st || !order.n)
+			break;
+		p->choice[order.op[0]] = search_space(s)->v[order.op[0]].fallback;
+		st = stage_try(s, p, met);
+	}
+	op_order_release(&order);
+	return st;
+}
+
+static enum fettle_status one_by_one_revert(struct search *s, struct plan *p, const struct plan *base)
+{
+	struct op_order order = OP_ORDER_INIT;
+	enum fettle_status st = search_rank_ops(s, p, RANK_IMPACT_BACK, &order);
+	bool met = true;
+	size_t i;
+
+	for (i = order.n; !st && met && i-- > 0;) {
+		p->choice[order.op[i]] = base->choice[order.op[i]];
+		st = stage_try(s, p, &met);
+	}
+	op_order_release(&order);
+	return st;
+}
+
+static enum fettle_status one_by_one_traverse(struct search *s)
+{
+	struct plan base = PLAN_INIT, p = PLAN_INIT;
+	enum fettle_status st;
+	bool met = false;
+
+	search_want(s, WANT_VERDICT);
+	search_hold(s);
+	plan_init(&base, search_space(s));
+	plan_copy(&p, &base);
+	st = one_by_one_fall_back(s, &p, &met);
+	if (!st && met)
+		st = one_by_one_revert(s, &p, &base);
+	plan_release(&base);
+	plan_release(&p);
+	return st ? st : search_release(s);
+}
+
+/* Steps that double, and sets that are reverted at once, leave no fewer ops in int8. */
+static void mse_v2_is_never_worse_than_one_by_one(void **state)
+{
+	static const struct strategy one_by_one = { .name = "one by one", .traverse = one_by_one_traverse };
+	static const struct recipe_for_world rows[] = {
+		{ "additive", .n_ops = 40, .settings = 1, .n_types = 4, .op_loss = 0.05 },
+		{ "a pair", .n_ops = 40, .settings = 1, .n_types = 4, .op_loss = 0.008, .n_pairs = 1 },
+		{ "five pairs", .n_ops = 60, .settings = 1, .n_types = 5, .op_loss = 0.02, .n_pairs = 5 },
+		{ "five pairs, poor ranks", .n_ops = 60, .settings = 1, .n_types = 5, .op_loss = 0.009,
+		  .n_pairs = 5, .rank_noise = 4 },
+	};
+	size_t i, seed;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		size_t trials[2] = { 0, 0 }, ops[2] = { 0, 0 };
+
+		for (seed = 1; seed <= 20; seed++) {
+			struct world a, b;
+			struct outcome x, y;
+
+			world_init(&a, &rows[i], seed);
+			world_init(&b, &rows[i], seed);
+			x = run(&a, &one_by_one, 0);
+			y = run(&b, strategy_find("mse_v2"), 0);
+			check(y.best_score.met >= x.best_score.met);
+			check(plan_n_quantized(&y.best_plan, &b.space) >=
+			      plan_n_quantized(&x.best_plan, &a.space));
+			trials[0] += x.n_trials;
+			trials[1] += y.n_trials;
+			ops[0] += plan_n_quantized(&x.best_plan, &a.space);
+			ops[1] += plan_n_quantized(&y.best_plan, &b.space);
+			plan_release(&x.best_plan);
+			plan_release(&y.best_plan);
+			world_release(&a);
+			world_release(&b);
+		}
+		print_message("%-24s one by one %.1f trials, %.1f ops in int8; mse_v2 %.1f trials, %.1f\n",
+			      rows[i].name, (double)trials[0] / 20, (double)ops[0] / 20,
+			      (double)trials[1] / 20, (double)ops[1] / 20);
+	}
+}
+
+/* What stages leave to others that do not need it is spent all the same. */
+static void all_trials_are_used(void **state)
+{
+	static const struct recipe_for_world r = { "no fallback", .n_ops = 8,   .settings = 3,
+						   .fixed = 1,    .n_types = 2, .always = 0.3 };
+	static const char *const names[] = { "auto", "basic", "mse" };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(names); i++) {
+		struct world w;
+		struct outcome o;
+
+		world_init(&w, &r, 1);
+		o = run(&w, strategy_find(names[i]), 8);
+		if (o.n_trials != 8 || o.why != SEARCH_MAX_TRIALS)
+			fail_msg("%s: %s after %zu trials", here, search_stop_name(o.why), o.n_trials);
+		plan_release(&o.best_plan);
+		world_release(&w);
 	}
 }
 
@@ -539,10 +711,13 @@ int main(void)
 		cmocka_unit_test(costly_recipes_are_for_those_who_need_them),
 		cmocka_unit_test(few_ops_go_to_16_bits),
 		cmocka_unit_test(auto_keeps_trials_for_basic),
+		cmocka_unit_test(fallback_starts_from_the_most_accurate_plan),
 		cmocka_unit_test(dynamic_only_when_static_will_not_do),
 		cmocka_unit_test(conservative_builds_on_the_types_it_kept),
 		cmocka_unit_test(op_types_leave_half_of_the_trials),
 		cmocka_unit_test(few_trials_are_enough),
+		cmocka_unit_test(mse_v2_is_never_worse_than_one_by_one),
+		cmocka_unit_test(all_trials_are_used),
 		cmocka_unit_test(guilty_ops_come_first),
 		cmocka_unit_test(samplers_learn_from_what_they_are_told),
 		cmocka_unit_test(tpe_takes_its_options),

@@ -30,6 +30,7 @@ struct recipe_for_world {
 	unsigned slow;       /* every so manieth op gains nothing by int8 */
 	bool costly;         /* the last recipe is */
 	bool wide;           /* ops can be in 16 bits, at a tenth of their loss */
+	bool twins;          /* every second setting of an op, and the last recipe, change nothing */
 	bool lower_is_better, absolute;
 };
 
@@ -66,9 +67,35 @@ struct world {
 	size_t n_history;
 };
 
+/* What a plan comes to: the first of the options that are the same. */
+static inline void world_real(const struct world *w, const struct plan *p, struct plan *out)
+{
+	size_t i;
+
+	plan_copy(out, p);
+	for (i = 0; i < w->space.n_ops; i++)
+		if (option_is_int8(&w->space.v[i].options[p->choice[i]]))
+			out->choice[i] &= 0xfe;
+	if (w->r->n_recipes)
+		out->choice[w->r->n_ops + w->r->n_recipes - 1] = 0;
+}
+
+static inline uint64_t world_hash(const struct world *w, const struct plan *p, uint64_t salt)
+{
+	struct plan real = PLAN_INIT;
+	uint64_t h;
+
+	if (!w->r->twins)
+		return hash_bytes(p->choice, p->n, salt);
+	world_real(w, p, &real);
+	h = hash_bytes(real.choice, real.n, salt);
+	plan_release(&real);
+	return h;
+}
+
 static inline double noise(const struct world *w, const struct plan *p, uint64_t salt)
 {
-	uint64_t h = hash_bytes(p->choice, p->n, w->seed * 1000003 + salt);
+	uint64_t h = world_hash(w, p, w->seed * 1000003 + salt);
 
 	return (double)(h >> 11) / 9007199254740992.0;
 }
@@ -93,7 +120,7 @@ static inline double setting_loss(const struct world *w, size_t op, uint8_t choi
 	       1000;
 }
 
-static inline double world_loss(const struct world *w, const struct plan *p)
+static inline double loss_of_real(const struct world *w, const struct plan *p)
 {
 	double loss = 0;
 	size_t i;
@@ -112,6 +139,19 @@ static inline double world_loss(const struct world *w, const struct plan *p)
 	for (i = 0; i < w->r->n_pairs; i++)
 		loss += in_fp32(w, p, w->pair[i][0]) && in_fp32(w, p, w->pair[i][1]) ? 0 : 0.4;
 	return loss + w->r->always + w->r->wobble * (noise(w, p, 1) - 0.5);
+}
+
+static inline double world_loss(const struct world *w, const struct plan *p)
+{
+	struct plan real = PLAN_INIT;
+	double loss;
+
+	if (!w->r->twins)
+		return loss_of_real(w, p);
+	world_real(w, p, &real);
+	loss = loss_of_real(w, &real);
+	plan_release(&real);
+	return loss;
 }
 
 static inline bool world_fails(const struct world *w, const struct plan *p)
@@ -137,6 +177,19 @@ static inline bool world_meets(const struct world *w, const struct plan *p)
 	return !world_fails(w, p) && plan_n_quantized(p, &w->space) && world_loss(w, p) <= TOLERANCE + 1e-9;
 }
 
+/* every op has the same share of the multiply-adds */
+static inline double world_share(void *self, const struct plan *p)
+{
+	const struct world *w = self;
+
+	return (double)plan_n_quantized(p, &w->space) / (double)w->space.n_ops;
+}
+
+static inline bool world_is_slight(struct world *w, const struct plan *p)
+{
+	return world_meets(w, p) && world_share(w, p) < SLIGHT_SHARE;
+}
+
 static inline double world_objective(const struct world *w, const struct plan *p)
 {
 	double ms = 100;
@@ -144,7 +197,8 @@ static inline double world_objective(const struct world *w, const struct plan *p
 
 	for (i = 0; i < w->space.n_ops; i++)
 		if (!in_fp32(w, p, i))
-			ms -= w->space.v[i].gain + 1e-6 - 1e-9 * p->choice[i];
+			ms -= w->space.v[i].gain + 1e-6 -
+			      1e-9 * (w->r->twins ? p->choice[i] & 0xfe : p->choice[i]);
 	return ms;
 }
 
@@ -182,6 +236,11 @@ static inline enum fettle_status world_run(void *self, struct trial *out, struct
 		world_end_early(&out->score, out->verdict);
 	}
 	return FETTLE_OK;
+}
+
+static inline void world_identify(void *self, struct trial *t)
+{
+	t->identity = world_hash(self, &t->plan, 77) | 1;
 }
 
 /* As many threads would: the last one first. */
@@ -224,6 +283,8 @@ static inline double op_score(const struct world *w, const struct plan *p, size_
 	       error = w->weight[op];
 	size_t i;
 
+	if (w->space.n_ops > 100 && by != RANK_OUTPUT_MSE)
+		return factor * error; /* what follows takes time for each op */
 	if (by == RANK_IMPACT)
 		return factor * op_changes(w, p, op, w->space.v[op].fallback);
 	if (by == RANK_IMPACT_BACK)
@@ -289,6 +350,7 @@ static inline bool world_known(void *self, const struct plan *p, struct trial *o
 
 		if (!plan_equal(&l->plan, p))
 			continue;
+		out->identity = world_hash(w, p, 77) | 1;
 		out->score = l->score;
 		out->seconds = l->seconds;
 		return true;
@@ -321,6 +383,8 @@ static inline double world_now(void *self)
 static const struct search_backend world_backend = {
 	.run = world_run,
 	.run_all = world_run_all,
+	.identify = world_identify,
+	.share = world_share,
 	.objective = world_measure,
 	.rank = world_rank,
 	.estimate = world_estimate,
