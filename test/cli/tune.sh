@@ -66,7 +66,7 @@ for k in 1 "$last" "$best"; do
 done
 same "$dir/r$best.onnx" "$dir/auto.onnx" "recover of the best"
 refuses 'it has [0-9]+ trials' recover "$auto" --trial 99 -o "$dir/r.onnx"
-refuses 'give --trial K' recover "$auto" -o "$dir/r.onnx"
+expect 0 'the model of the best trial' recover "$auto" -o "$dir/r.onnx"
 refuses 'there is one already' tune $m $data --workspace "$auto"
 refuses 'no such folder' history "$dir/nowhere"
 refuses 'no history.db' history "$dir"
@@ -293,7 +293,7 @@ if script -qc true /dev/null >/dev/null 2>&1; then
 	n=$((n + 1))
 	script -qec "stty cols 60; $fettle tune $m $data --strategy basic --recipe cle=off --max-trials 9 --workspace $dir/w$n" /dev/null >"$dir/tty" </dev/null
 	grep -q "$esc\[1mmodel" "$dir/tty" && ok || bad "no bold head on a terminal"
-	tr '\r' '\n' <"$dir/tty" | sed "s/$esc\[K//" | grep 's left, trial' >"$dir/lines"
+	tr '\r' '\n' <"$dir/tty" | sed "s/$esc\[[0-9;]*[Km]//g" | grep 's left, trial' >"$dir/lines"
 	awk 'length > 59 { exit 1 } END { exit NR < 5 }' "$dir/lines" && ok || bad "the live line: $(head -n 3 "$dir/lines")"
 	n=$((n + 1))
 	NO_COLOR=1 script -qec "$fettle tune $m $data --max-trials 1 --workspace $dir/w$n 2>/dev/null" /dev/null >"$dir/tty" </dev/null
