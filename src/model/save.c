@@ -189,7 +189,7 @@ struct file_buffer {
 static void append(ProtobufCBuffer *b, size_t n, const uint8_t *bytes)
 {
 	/* a short write leaves ferror() set, which file_commit() checks */
-	if (fwrite(bytes, 1, n, ((struct file_buffer *)b)->f) != n)
+	if (n && fwrite(bytes, 1, n, ((struct file_buffer *)b)->f) != n) /* an empty constant has no bytes */
 		return;
 }
 
