@@ -130,7 +130,6 @@ static enum fettle_status copy_run(struct run_copy *c, struct history *h, struct
 		copy_trial(c, &t);
 		last = t.number;
 	}
-	history_baseline_release(&b);
 	history_trial_release(&t);
 	history_result_release(&r);
 	if (!st)

@@ -343,7 +343,6 @@ static enum fettle_status measure_baseline(struct tune_run *u)
 		return st;
 	if (found)
 		u->baseline.value = b.accuracy;
-	history_baseline_release(&b);
 	if (isnan(u->baseline.value))
 		return fail(&u->base.f->err, FETTLE_INVALID,
 			    "cannot tune %s: the fp32 model's %s is not a number", u->base.r.o.model,

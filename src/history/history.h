@@ -80,10 +80,7 @@ struct history_baseline {
 	size_t size_bytes;
 	double pass_seconds; /* of one fp32 evaluation pass, the unit of account */
 	size_t samples;
-	const char *metrics; /* values of all metrics where there are several, as the caller spells them */
-	void *own;           /* what was read; NULL in one to be written */
 };
-void history_baseline_release(struct history_baseline *b);
 enum fettle_status history_set_baseline(struct history *h, const struct history_baseline *b, struct err *err);
 enum fettle_status history_baseline(struct history *h, struct history_baseline *out, bool *found,
 				    struct err *err);
@@ -107,7 +104,6 @@ struct history_trial {
 	const char *why;      /* it ended or failed */
 	double accuracy_low,
 		accuracy_high; /* as in struct score; NaN (from older versions): the accuracy is exact */
-	const char *metrics;   /* as in struct history_baseline */
 	void *own;             /* what was read; NULL in one to be written */
 };
 void history_trial_release(struct history_trial *t);

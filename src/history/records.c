@@ -29,27 +29,16 @@ enum fettle_status history_set_baseline(struct history *h, const struct history_
 enum fettle_status history_baseline(struct history *h, struct history_baseline *out, bool *found,
 				    struct err *err)
 {
-	struct history_baseline b = { 0 };
 	enum fettle_status st;
 	sqlite3_stmt *s;
 	void *own = NULL;
 
 	*found = false;
-	history_baseline_release(out);
 	st = db_prepare(&h->db, GET_BASELINE, &s, err);
 	if (!st)
-		st = db_get_one(&h->db, GET_BASELINE, &b, &own, found, err);
-	if (st || !*found)
-		return st;
-	*out = b;
-	out->own = own;
-	return FETTLE_OK;
-}
-
-void history_baseline_release(struct history_baseline *b)
-{
-	free(b->own);
-	*b = (struct history_baseline){ 0 };
+		st = db_get_one(&h->db, GET_BASELINE, out, &own, found, err);
+	free(own);
+	return st;
 }
 
 void history_trial_release(struct history_trial *t)

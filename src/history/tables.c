@@ -36,7 +36,7 @@ static const struct field run_fields[] = {
 static const struct field baseline_fields[] = {
 	{ F(history_baseline, accuracy, REAL) },    { F(history_baseline, latency, REAL) },
 	{ F(history_baseline, size_bytes, COUNT) }, { F(history_baseline, pass_seconds, REAL) },
-	{ F(history_baseline, samples, COUNT) },    { F(history_baseline, metrics, TEXT) },
+	{ F(history_baseline, samples, COUNT) },
 };
 
 static const struct field trials_fields[] = {
@@ -62,7 +62,6 @@ static const struct field trials_fields[] = {
 	{ F(history_trial, why, TEXT) },
 	{ F(history_trial, accuracy_low, REAL) },
 	{ F(history_trial, accuracy_high, REAL) },
-	{ F(history_trial, metrics, TEXT) },
 };
 
 static const struct field ranges_fields[] = {
@@ -134,8 +133,8 @@ enum fettle_status history_make_tables(struct db *db, struct err *err)
 }
 
 /*
- * Version 1 knew no evaluation that ended early. Version 2 knew one metric, and its configuration left out what decides
- * a result (keep_fp32, say): without a fingerprint of it, history_check_same() refuses to resume.
+ * Version 1 knew no evaluation that ended early. The configuration of version 2 left out what decides a
+ * result (keep_fp32, say): without a fingerprint of it, history_check_same() refuses to resume.
  */
 enum fettle_status history_upgrade(struct db *db, int64_t version, struct err *err)
 {
@@ -150,8 +149,6 @@ enum fettle_status history_upgrade(struct db *db, int64_t version, struct err *e
 		st = db_exec(db,
 			     "ALTER TABLE run ADD COLUMN space TEXT NOT NULL DEFAULT '';"
 			     "ALTER TABLE run ADD COLUMN request TEXT NOT NULL DEFAULT '';"
-			     "ALTER TABLE baseline ADD COLUMN metrics TEXT NOT NULL DEFAULT '';"
-			     "ALTER TABLE trials ADD COLUMN metrics TEXT NOT NULL DEFAULT '';"
 			     "UPDATE run SET config_fingerprint = ''; PRAGMA user_version = 3; COMMIT",
 			     err);
 	if (st)

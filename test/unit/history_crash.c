@@ -251,7 +251,6 @@ static size_t use_everything(const char *dir, bool read_only)
 		TRY(history_add_ranges(h, &(struct history_range){ "v", "s", 1, 0, 1 }, 1, &err));
 		TRY(history_set_meta(h, "key", "other", &err));
 	}
-	history_baseline_release(&b);
 	history_trial_release(&t);
 	history_result_release(&r);
 	history_ranges_release(&ranges);
@@ -270,8 +269,7 @@ static void fill_run(struct history *h)
 	for (i = 0; i < ARRAY_LEN(v); i++)
 		v[i] = (struct history_range){ "value", "minmax", i, -1, 1 };
 	assert_ok(history_add_ranges(h, v, ARRAY_LEN(v), &err), err);
-	assert_ok(history_set_baseline(h, &(struct history_baseline){ 0.5, 1, 2, 3, 4, "", NULL }, &err),
-		  err);
+	assert_ok(history_set_baseline(h, &(struct history_baseline){ 0.5, 1, 2, 3, 4 }, &err), err);
 	assert_ok(history_set_result(h, &(struct history_result){ .stop = "timeout" }, &err), err);
 	assert_ok(history_set_meta(h, "key", "value", &err), err);
 }
