@@ -8,7 +8,7 @@ ASAN_TESTS ?= .
 SETUP ?= $(if $(filter tests,$(TARGETS)),--tests)
 
 all: build
-.PHONY: all build setup demo test check asan fuzz bench install uninstall deb format clean
+.PHONY: all build setup demo test test-cpus check asan fuzz bench install uninstall deb format clean
 
 setup:
 	@tools/setup $(SETUP)
@@ -30,6 +30,11 @@ check: build
 test:
 	@$(MAKE) --no-print-directory check TARGETS="all tests"
 	@cd $(BUILD) && ctest -j$(JOBS) --output-on-failure
+
+# what depends on the CPU, on emulated ones: CPUS="haswell nehalem arm64"; needs qemu-user
+test-cpus:
+	@$(MAKE) --no-print-directory build TARGETS="all tests"
+	@BUILD=$(BUILD) JOBS=$(JOBS) test/cpus $(CPUS)
 
 # the same tests under AddressSanitizer and UndefinedBehaviorSanitizer; ASAN_TESTS is a regular expression of names
 asan:

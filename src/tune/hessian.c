@@ -37,12 +37,13 @@ static double cross_entropy(const struct tensor *logits, const struct tensor *la
 
 	for (i = 0; i < valid; i++) {
 		const float *x = (const float *)logits->data + i * classes;
-		double top = x[0], total = 0, label = tensor_get(labels, i);
+		double total = 0, label = tensor_get(labels, i);
+		float top = x[0]; /* fmax() of float and double breaks gcc 12 on arm64 */
 
 		for (k = 1; k < classes; k++)
-			top = fmax(top, x[k]);
+			top = fmaxf(top, x[k]);
 		for (k = 0; k < classes; k++)
-			total += exp(x[k] - top);
+			total += exp((double)x[k] - top);
 		if (label >= 0 && label < (double)classes)
 			sum += log(total) + top - x[(size_t)label];
 	}
