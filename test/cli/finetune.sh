@@ -29,8 +29,8 @@ is "$(json value "$dir/gram.json") > $(json value "$dir/off.json") + 0.02" "top1
 # what was done is said: by a table that lines up, in JSON, and not at all without the recipe
 q="quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --samples 64 --quiet"
 expect 0 '^fine-tuned [1-7] ops: squared error .* [0-9.]+e-[0-9]+, was [0-9.]+e-[0-9]+ \(mean\)' $q --recipe finetune -o "$dir/x.onnx"
-is "$(sed -n '/^largest errors/,/^next/p' "$dir/out" | sed '$d' | awk '{ print length($0) }' | sort -u | wc -l) == 1" "widths of the table"
-order=$(sed -n '/^largest errors/,/^next/p' "$dir/out" | sed '1d;$d' |
+is "$(grep . "$dir/out" | sed -n '/^largest errors/,/^next/p' | sed '$d' | awk '{ print length($0) }' | sort -u | wc -l) == 1" "widths of the table"
+order=$(grep . "$dir/out" | sed -n '/^largest errors/,/^next/p' | sed '1d;$d' |
 	awk 'NR > 1 && $3 > last || $3 >= $2 { bad = 1 } { last = $3 } END { print NR, bad + 0 }')
 [ "$order" = "5 0" ] || bad "want five ops, the worst first, each better than before: $(cat "$dir/out")"
 grep -q '^left at nearest' "$dir/out" && bad "nothing was left, but a table says so"
