@@ -238,7 +238,10 @@ static enum fettle_status take_event(struct builder *b, const struct fy_event *e
 		st = check_tag(b, e->sequence_start.tag);
 		return st ? st : open_level(b, YAML_LIST, e->sequence_start.anchor);
 	case FYET_SCALAR:
-		note_position(b, e->scalar.value);
+		/* a value that is missing: libfyaml 0.8 has a token for it, 0.7 has none */
+		if (fy_token_get_text_length(e->scalar.value) ||
+		    fy_token_scalar_style(e->scalar.value) != FYSS_PLAIN)
+			note_position(b, e->scalar.value);
 		st = check_tag(b, e->scalar.tag);
 		return st ? st : take_scalar(b, e);
 	case FYET_ALIAS:

@@ -50,6 +50,7 @@ struct model {
 	void *proto;
 	char *path;           /* of the file it came from, or NULL */
 	int opset;            /* of ONNX's own domain */
+	int runtime;          /* 30 if ONNX Runtime 1.30 prepared it; 0: not known, a recent one */
 	int raised_from;      /* the opset of the file, if prepare() raised it; else 0 */
 	const char *notes[3]; /* what else prepare() has to say of that, and of inputs; NULL: nothing */
 

@@ -347,6 +347,7 @@ struct model *model_derive(const struct model *b)
 	m->base = b;
 	m->proto = b->proto;
 	m->opset = b->opset;
+	m->runtime = b->runtime;
 	m->fresh = b->fresh;
 	m->path = b->path ? xstrdup(b->path) : NULL;
 	m->inputs = dup_array(&m->arena, b->inputs, b->n_inputs, sizeof(*m->inputs));

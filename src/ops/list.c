@@ -180,6 +180,8 @@ static void examine(struct op *op, const struct model *m, const struct node *n)
 		op->modes &= ~(unsigned)MODE_DYNAMIC;
 	if (!op->why && (m->opset < op->rule->since || !op->modes))
 		op->why = "the model's opset is too old for it: export with a later one";
+	if (!op->why && runtime_lacks(m, op->rule))
+		op->why = "this version of the runtime has no integer kernel for it";
 	if (!op->why && op->rule->weight >= 0)
 		op->why = check_weight(m, op, n);
 	if (!op->why)
@@ -191,6 +193,7 @@ static void examine(struct op *op, const struct model *m, const struct node *n)
 	}
 	w = n->n_in > 1 ? model_init(m, n->in[1]) : NULL;
 	op->speedup = op->rule->speedup;
+	op->old_conv = node_is(n, "Conv") && m->runtime && m->runtime < OLD_CONV;
 	op->depthwise = node_is(n, "Conv") && w && w->t.rank >= 3 && w->t.dims[1] == 1 && w->t.dims[0] > 1 &&
 			w->t.dims[0] == node_int(n, "group", 1);
 	if (op->depthwise)

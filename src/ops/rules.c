@@ -182,7 +182,14 @@ const struct op_rule op_rules[] = {
 	MOVE("Split", 0),
 	MOVE("Resize", 11),
 	MOVE("Pad", 11),
-	MOVE("DepthToSpace", 0),
+	{ .type = "DepthToSpace",
+	  .kind = OP_MOVE,
+	  .modes = MODE_STATIC,
+	  .activations = IN0,
+	  NONE,
+	  .act_dtypes = T_ALL,
+	  .runtime = 30,
+	  .on = true },
 	MOVE("Expand", 0),
 	MOVE("Tile", 0),
 
@@ -222,6 +229,11 @@ const struct op_rule *op_rule_find(const struct node *n)
 		if (strcmp(op_rules[i].type, n->op) == 0)
 			return &op_rules[i];
 	return NULL;
+}
+
+bool runtime_lacks(const struct model *m, const struct op_rule *r)
+{
+	return m->runtime && m->runtime < r->runtime;
 }
 
 bool is_activation_input(const struct model *m, const struct op_rule *r, const struct node *n, size_t j)

@@ -32,6 +32,7 @@ struct op_rule {
 	int axis;                           /* of the weight's output channels; -1: the last */
 	unsigned act_dtypes, weight_dtypes; /* T_* */
 	int since;           /* opset from which the runtime's integer kernel applies; 0: any */
+	int runtime;         /* 30: ONNX Runtime before 1.30 has no integer kernel for it; 0: all have */
 	bool needs_output;   /* fuses only when its output is quantized too */
 	bool on;             /* quantized by default */
 	double speedup;      /* of the integer kernel over the fp32 one, as measured; 0: not known */
@@ -41,11 +42,20 @@ struct op_rule {
 
 #define DOMAIN_MS "com.microsoft"
 
+/*
+ * Of ONNX Runtime before this, as tried with 1.21: QLinearConv takes one zero point for all channels of its weight,
+ * ConvInteger takes uint8 weights only.
+ */
+enum { OLD_CONV = 30 };
+
 extern const struct op_rule op_rules[];
 extern const size_t n_op_rules;
 
 const struct op_rule *op_rule_find(const struct node *n); /* NULL: no integer kernel */
 bool op_is_quantized(const struct node *n); /* works on integers that stand for reals, or makes them */
+
+/* Was the model prepared by a runtime that has no integer kernel for the op? */
+bool runtime_lacks(const struct model *m, const struct op_rule *r);
 
 /* An op of the model that a plan speaks about. */
 struct op {
@@ -57,6 +67,7 @@ struct op {
 	bool offered;               /* worth a plan's while: its inputs can be there in integers */
 	bool subgraph;              /* an If, Loop or Scan */
 	bool quantized;             /* an op of a model that is quantized already */
+	bool old_conv;              /* a Conv under ONNX Runtime before OLD_CONV */
 	bool depthwise; /* a Conv whose every output channel sees one input channel, and only it */
 	double speedup; /* expected of int8; 1: none */
 	double macs;    /* multiply-adds per sample; 0 where shapes are unknown or it has none */

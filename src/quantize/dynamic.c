@@ -97,7 +97,7 @@ static enum fettle_status dynamic_product(struct job *j, size_t i, const char *i
 	zero = w->zero;
 	if (conv) {
 		scale = along_channels(&w->scale, w->q.rank);
-		if (w->is_symmetric && w->q.dtype == DT_S8) /* all zero: the kernel takes one for all */
+		if (w->is_symmetric) /* all alike: the kernel takes one for all */
 			zero.rank = 0;
 		for (k = 0; k < ARRAY_LEN(conv_attrs); k++)
 			node_copy_attr(j->m, n, old, conv_attrs[k]);

@@ -311,12 +311,15 @@ static void emit_fp32(struct job *j, size_t i)
 {
 	const struct node *old = j->g->m->nodes.v[i];
 	struct node *n = j->m->nodes.v[i];
-	bool weights = node_is(n, "Conv") || node_is(n, "ConvTranspose") || node_is(n, "Gemm");
+	const struct op_rule *r = op_rule_find(old);
+	/* an old runtime takes DQ and Q away from ops that only move, even where it then has no kernel */
+	bool keep = node_is(n, "Conv") || node_is(n, "ConvTranspose") || node_is(n, "Gemm") ||
+		    (r && runtime_lacks(j->g->m, r));
 	size_t k;
 
 	for (k = 0; k < n->n_in; k++)
 		if (!model_init(j->g->m, old->in[k])) /* a constant may have been corrected */
-			n->in[k] = float_input(j, old->in[k], weights && k == 0);
+			n->in[k] = float_input(j, old->in[k], keep && k == 0);
 	VEC_PUSH(&j->nodes, n);
 }
 

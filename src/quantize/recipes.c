@@ -30,11 +30,24 @@ static void keep_fp32(struct qplan *p, const struct op_list *ops)
 			p->ops[i].mode = OP_FP32;
 }
 
+/* Weights as old kernels take them: symmetric ones have one zero point for all channels. */
+static void fit_old_conv(struct op_choice *c)
+{
+	if (c->mode == OP_DYNAMIC)
+		c->weight.dtype = DT_U8;
+	if (c->mode == OP_DYNAMIC || c->weight.per_channel)
+		c->weight.scheme = SCHEME_SYM;
+}
+
 struct qplan effective_plan(const struct qplan *asked, const struct op_list *ops)
 {
 	struct qplan p = qplan_copy(asked);
+	size_t i;
 
 	keep_fp32(&p, ops);
+	for (i = 0; i < p.n && i < ops->n; i++)
+		if (ops->v[i].old_conv)
+			fit_old_conv(&p.ops[i]);
 	if (p.format == FORMAT_QOPERATOR) /* which has no pairs to speak of */
 		p.recipes.dedicated_qdq_pair = p.recipes.qdq_pair_on_weights = false;
 	return p;

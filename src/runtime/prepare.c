@@ -54,10 +54,16 @@ enum fettle_status optimised_graph(struct model **out, struct runtime *rt, struc
 		so.dump = path = scratch_path(&tmp, "model.onnx");
 	if (!st)
 		st = session_new(&s, rt, m, &so, err);
+	if (st == FETTLE_BACKEND) { /* 1.21 cannot write subgraphs with weights beside them */
+		so.dump_whole = true;
+		st = session_new(&s, rt, m, &so, err);
+	}
 	if (!st)
 		st = take(out, path, err);
-	if (!st)
+	if (!st) {
 		rename_model(*out, m->path);
+		(*out)->runtime = runtime_minor();
+	}
 	session_free(s);
 	scratch_release(&tmp);
 	free(path);

@@ -10,6 +10,7 @@ struct session;
 enum fettle_status runtime_new(struct runtime **out, struct err *err);
 void runtime_free(struct runtime *rt);
 const char *runtime_version(void);
+int runtime_minor(void); /* 30 of version 1.30.0 */
 /*
  * Sessions made from now on compute u8 x s8 products without overflow, on every CPU: the runtime turns int8 weights into
  * uint8 ones. They may be slower, and models are judged as on a CPU that does not saturate.
@@ -22,7 +23,8 @@ enum opt_level { OPT_DEFAULT = 0, OPT_NONE, OPT_BASIC, OPT_EXTENDED, OPT_ALL };
 struct session_options {
 	int threads;          /* 0: the runtime's choice (all cores) */
 	enum opt_level level; /* OPT_DEFAULT: what a user's session does */
-	const char *dump;     /* write the optimised graph here */
+	const char *dump;     /* write the optimised graph here, */
+	bool dump_whole;      /* with its weights in the same file */
 	const char *profile;  /* prefix of the profile file; see session_end_profile() */
 	bool low_memory;      /* no arena: memory goes back as soon as it is free */
 };

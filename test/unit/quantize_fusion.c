@@ -168,6 +168,14 @@ static const struct row {
 	  "Gather", 1, "MatMul", 25 },
 };
 
+/* by rows[].why, which names the op */
+static bool lacks_kernel(const char *type)
+{
+	const struct op_rule *r = op_rule_find(&(struct node){ .op = type, .domain = "" });
+
+	return r && runtime_minor() < r->runtime;
+}
+
 static void every_op_runs_in_integers(void **state)
 {
 	struct setting set = { 0 };
@@ -176,7 +184,11 @@ static void every_op_runs_in_integers(void **state)
 	(void)state;
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		const struct row *r = &rows[i];
-		struct model *m = run_case(13, r->inputs, r->body, "y", &set, r->on, NULL, r->db, r->why);
+		struct model *m;
+
+		if (lacks_kernel(r->why))
+			continue;
+		m = run_case(13, r->inputs, r->body, "y", &set, r->on, NULL, r->db, r->why);
 
 		if (count_ops(m, r->want) != r->count)
 			fail_msg("%s: %zu %s, want %zu; ops:%s", r->why, count_ops(m, r->want), r->want,

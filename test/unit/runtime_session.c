@@ -230,7 +230,8 @@ static void sessions_keep_one_copy_at_most(void **state)
 		s[i] = from_memory(d[i]);
 		assert_ptr_equal(model_init(d[i], "w")->t.data, model_init(m, "w")->t.data);
 	}
-	assert_true(resident() < before + SESSIONS * bytes + bytes / 2);
+	/* 1.21 keeps another copy of each */
+	assert_true(resident() < before + (runtime_minor() < 30 ? 2 : 1) * SESSIONS * bytes + bytes / 2);
 	for (i = 0; i < SESSIONS; i++) {
 		int64_t at[] = { 5, ROWS - 1 };
 		struct tensor in[] = { { DT_S64, 1, { 2 }, at }, { DT_F32, 1, { 1 }, (float[]){ 1 } } },
