@@ -463,12 +463,20 @@ static void several_threads(void **state)
 
 /* ---- every model there is ---- */
 
-static const char *data_of(const char *model)
+/* The data of a model has its name, or the part before the first '_'; the rest were trained on CIFAR-10. */
+static char *data_of(const char *folder, const char *file)
 {
-	return strncmp(model, "magika", 6) == 0    ? "magika"
-	       : strncmp(model, "text", 4) == 0    ? "text"
-	       : strncmp(model, "resnet8", 7) == 0 ? "resnet8"
-						   : "cifar10";
+	static const char ends[] = "_.";
+	char *path;
+	size_t i;
+
+	for (i = 0; i < strlen(ends); i++) {
+		path = xstrfmt("%s/%.*s_eval.npz", folder, (int)strcspn(file, (char[]){ ends[i], 0 }), file);
+		if (access(path, R_OK) == 0)
+			return path;
+		free(path);
+	}
+	return xstrfmt("%s/cifar10_eval.npz", folder);
 }
 
 static void shared_models(void **state)
@@ -494,7 +502,7 @@ static void shared_models(void **state)
 		if (!strstr(f->d_name, ".onnx"))
 			continue;
 		model = xstrfmt("%s/%s", folder, f->d_name);
-		data = xstrfmt("%s/%s_eval.npz", folder, data_of(f->d_name));
+		data = data_of(folder, f->d_name);
 		bed_open(&b, model, data);
 		saved = chain(&b, f->d_name, (size_t)1 << 28, SHARED_PLANS, &r);
 		print_message("%s: %.2f passes saved in %d trials\n", f->d_name, saved, SHARED_PLANS);
