@@ -130,7 +130,9 @@ struct fettle_options {
 	size_t batch;         /* 0: 8 for calibration, 32 for evaluation, 1 for timing */
 	uint64_t seed;        /* of the choice of calibration samples; 0: the first ones */
 
-	const char *metric;    /* top1, top5, topk:K, f1, mse, …; NULL: by the labels, else cosine */
+	/* top1, top5, topk:K, f1, mse, …; NULL: by the labels, else cosine. "top1,f1": each must meet the target, and the
+	 * accuracy is what the worst kept of fp32's; "0.7*top1,0.3*f1": the accuracy is the weighted mean. */
+	const char *metric;
 	const char *eval_cmd;  /* any program instead: "cmd {model}" prints one number, or JSON */
 	const char *reference; /* model whose outputs stand in for labels */
 
@@ -224,10 +226,18 @@ struct fettle_fp32_op {
 };
 FETTLE_API bool fettle_fp32_op(const struct fettle *f, size_t i, struct fettle_fp32_op *out);
 
+/* What each of several metrics gives, in the order of their names in `metric`. With one metric n is 0. */
+enum { FETTLE_METRICS_MAX = 8 };
+struct fettle_values {
+	size_t n;
+	double v[FETTLE_METRICS_MAX];
+};
+
 /* The score of options->model on options->eval (or of eval_cmd). */
 struct fettle_score {
-	char metric[32]; /* as it was computed */
-	double value;
+	char metric[128]; /* as it was computed */
+	double value;     /* NaN of several metrics without weights */
+	struct fettle_values values;
 	bool higher_is_better;
 	size_t samples;
 	double seconds; /* in the runtime */
@@ -266,7 +276,8 @@ struct fettle_trial {
 	const char *plan;    /* JSON; NULL while a run is going on */
 	const char *changed; /* from fettle_history(): "as trial 2, but /fc/Gemm in fp32"; "" of the first */
 	bool pareto;         /* no other trial beats it in all objectives of the run; of finished runs */
-	size_t footprint_bytes; /* peak memory, where that is an objective; 0: not measured */
+	size_t footprint_bytes;      /* peak memory, where that is an objective; 0: not measured */
+	struct fettle_values values; /* of an evaluation that did not end early */
 };
 /* Called after every trial, with the best so far and the accuracy to reach. */
 struct fettle_progress_info {
@@ -289,6 +300,7 @@ struct fettle_measure {
 	size_t size_bytes;
 	size_t ops_int8, ops_int16, ops_dynamic, ops_fp32; /* as in struct fettle_quantized */
 	double int8_share;
+	struct fettle_values values;
 };
 /* One of the settings that fettle_auto_search() found. */
 struct fettle_candidate {
@@ -301,7 +313,7 @@ struct fettle_tuned {
 	bool met;
 	const char *stop; /* accuracy_met, max_trials, timeout, exhausted, interrupted */
 	const char *strategy;
-	char metric[32];
+	char metric[128];
 	double target; /* accuracy that was to be reached; NaN: none was, by performance_only */
 	bool higher_is_better;
 	struct fettle_measure baseline, best;
@@ -381,7 +393,7 @@ struct fettle_op_cost {
 	double macs_share;
 };
 struct fettle_sensitivity {
-	char metric[32]; /* "" without evaluation data */
+	char metric[128]; /* "" without evaluation data */
 	double baseline;
 	size_t n;
 	const struct fettle_op_cost *ops;
@@ -401,6 +413,7 @@ struct fettle_run {
 	const struct fettle_trial *trials;
 	const char *workspace, *cpu; /* the kind of CPU that it is planned for */
 	const char *measured_on;     /* and the kind that it was measured on */
+	struct fettle_values baseline_values;
 };
 FETTLE_API enum fettle_status fettle_history(struct fettle *f, const char *workspace,
 					     struct fettle_run **out);

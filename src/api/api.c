@@ -288,3 +288,12 @@ void source_release(struct source *s)
 	dataset_free(s->data);
 	*s = (struct source){ NULL, NULL };
 }
+
+struct fettle_values api_values(const double *v, size_t n)
+{
+	struct fettle_values out = { .n = n };
+
+	_Static_assert((int)FETTLE_METRICS_MAX == (int)METRICS_MAX, "as many as a metric can have");
+	memcpy(out.v, v, n * sizeof(*v));
+	return out;
+}

@@ -11,6 +11,7 @@
 #include "quantize/variant.h"
 #include "space/plan_json.h"
 #include "tune/lab.h"
+#include "tune/values.h"
 
 struct run_copy {
 	struct fettle_run pub;
@@ -103,6 +104,7 @@ static enum fettle_status copy_run(struct run_copy *c, struct history *h, struct
 	struct history_result r = { .met = false };
 	const char *on = strstr(info->cpu, " on ");
 	bool has_baseline = false, ended = false;
+	struct fettle_trial *at;
 	size_t last = 0;
 	enum fettle_status st;
 
@@ -116,6 +118,7 @@ static enum fettle_status copy_run(struct run_copy *c, struct history *h, struct
 	st = history_baseline(h, &b, &has_baseline, err);
 	if (!st)
 		st = history_result(h, &r, &ended, err);
+	c->pub.baseline_values.n = values_read(h, 0, c->pub.baseline_values.v);
 	c->pub.baseline = has_baseline ? b.accuracy : NAN;
 	c->pub.baseline_latency_ms = has_baseline ? 1e3 * b.latency : NAN;
 	if (ended) {
@@ -128,6 +131,8 @@ static enum fettle_status copy_run(struct run_copy *c, struct history *h, struct
 		if (st || !t.number)
 			break;
 		copy_trial(c, &t);
+		at = &c->trials.v[c->trials.n - 1];
+		at->values.n = values_read(h, t.number, at->values.v);
 		last = t.number;
 	}
 	history_trial_release(&t);

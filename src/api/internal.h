@@ -47,6 +47,8 @@ void api_saturates_on(struct fettle *f, const struct qplan *p, const struct op_l
 		      size_t n);
 bool api_progress(void *f, size_t done, size_t total); /* a progress_fn */
 
+struct fettle_values api_values(const double *v, size_t n);
+
 /* DATA opened and bound to a session's inputs. */
 struct source {
 	struct dataset *data;

@@ -111,6 +111,7 @@ static enum fettle_status eval_on_data(struct fettle *f, const struct request *r
 				       &a, &f->err);
 	if (!st) {
 		out->value = a.value;
+		out->values = api_values(a.parts, metric_n_parts(scores.metric));
 		out->samples = a.samples;
 		out->seconds = a.seconds;
 		out->higher_is_better = metric_higher_is_better(scores.metric);

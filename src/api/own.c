@@ -47,11 +47,18 @@ static struct own_metric *find_metric(const struct fettle *f, const char *name)
 	return NULL;
 }
 
+static enum fettle_status open_part(void *f, const char *name, struct metric **out, struct err *err)
+{
+	return own_metric_open(f, name, out, err);
+}
+
 enum fettle_status own_metric_open(const struct fettle *f, const char *name, struct metric **out,
 				   struct err *err)
 {
 	const struct own_metric *own = find_metric(f, name);
 
+	if (!own && strchr(name, ','))
+		return metric_join(out, name, open_part, (void *)(uintptr_t)f, err);
 	if (!own)
 		return metric_new(out, name, err);
 	*out = metric_new_of(&own->type);
@@ -87,10 +94,10 @@ static enum fettle_status register_metric(struct fettle *f, const struct fettle_
 
 	if (st)
 		return st;
-	if (!def.name || !*def.name || strlen(def.name) >= METRIC_NAME_LEN || strchr(def.name, ':'))
+	if (!def.name || !*def.name || strlen(def.name) >= METRIC_NAME_LEN || strpbrk(def.name, ":,*"))
 		return fail(&f->err, FETTLE_INVALID,
 			    "cannot register metric '%.80s': need a name of less than %d characters without "
-			    "a colon",
+			    "a colon, comma or asterisk",
 			    def.name ? def.name : "", METRIC_NAME_LEN);
 	if (!def.sample)
 		return fail(&f->err, FETTLE_INVALID, "cannot register metric '%s': it has no sample()",

@@ -13,7 +13,7 @@ struct run {
 	struct scores scores;  /* its metric is the lab's */
 	struct looked looked;  /* at the evaluation data */
 	struct session *shape; /* tells what the inputs are */
-	char metric[32];
+	char metric[METRICS_NAME_LEN];
 	bool higher_is_better;
 	char *command, *server; /* evaluators, to be run from anywhere; NULL: none */
 	char *workspace;        /* NULL: none */

@@ -269,12 +269,15 @@ static void choose_outputs(struct choice *c, struct metric *m, const char **why)
 {
 	struct arena *told = &c->f->told;
 	char *text;
+	size_t i;
 
 	if (c->named.n) {
 		metric_select(m, c->named.v, c->named.n);
 		return;
 	}
-	if (c->t.n < 2 || !c->l->has_labels || !(metric_needs(m) & METRIC_LABELS))
+	for (i = 0; i < metric_n_parts(m); i++)
+		choose_outputs(c, metric_part(m, i), why);
+	if (c->t.n < 2 || !c->l->has_labels || !(metric_needs(m) & METRIC_LABELS) || metric_n_parts(m))
 		return;
 	find_fitting(c, m);
 	if (!c->fit.n)
@@ -344,8 +347,9 @@ enum fettle_status scores_open(struct scores *out, struct fettle *f, const struc
 		choose_outputs(&c, out->metric, &why_outputs);
 		tell_scoring(&c, out->metric, why_metric, why_outputs);
 		warn_constant(&c, out->metric);
-		out->chance =
-			c.t.n ? metric_chance(out->metric, &c.t.out[metric_first_output(out->metric)]) : NAN;
+		out->chance = c.t.n && !metric_n_parts(out->metric)
+				      ? metric_chance(out->metric, &c.t.out[metric_first_output(out->metric)])
+				      : NAN;
 	}
 	free(why_metric);
 	VEC_RELEASE(&c.named);

@@ -15,6 +15,7 @@
 #include "base/fingerprint.h"
 #include "base/str.h"
 #include "space/plan_json.h"
+#include "tune/values.h"
 
 void fettle_tuned_free(struct fettle_tuned *t)
 {
@@ -58,6 +59,7 @@ static void on_trial(void *self, const struct trial *t)
 		.size_bytes = t->size_bytes,
 		.samples = t->samples,
 		.seconds = t->seconds,
+		.values = api_values(t->values, t->score.early ? 0 : metric_n_parts(u->base.lab.metric)),
 	};
 	struct fettle_progress_info info = {
 		.trial = &trial,
@@ -338,6 +340,8 @@ static enum fettle_status measure_baseline(struct tune_run *u)
 		st = history_baseline(u->history, &b, &found, &u->base.f->err);
 	/* measured again on resuming too: it opens the session, and its time is the unit of account */
 	if (!st)
+		u->base.lab.o.relative = u->base.r.c->tuning.criterion == CRITERION_RELATIVE;
+	if (!st)
 		st = lab_baseline(&u->base.lab, &u->baseline, &u->base.f->err);
 	if (st)
 		return st;
@@ -351,6 +355,9 @@ static enum fettle_status measure_baseline(struct tune_run *u)
 	if (found)
 		return FETTLE_OK;
 	st = measure_noise(u);
+	if (!st)
+		st = values_write(u->history, 0, u->baseline.parts, metric_n_parts(u->base.lab.metric),
+				  &u->base.f->err);
 	return st ? st
 		  : history_set_baseline(u->history,
 					 &(struct history_baseline){ .accuracy = u->baseline.value,
@@ -562,6 +569,7 @@ static enum fettle_status write_best(struct tune_run *u, const struct trial *bes
 		.speedup = fp32 / latency,
 		.size_bytes = model_file_size(u->output),
 	};
+	t->best.values.n = values_read(u->history, best->number, t->best.values.v);
 	t->baseline.latency_ms = 1e3 * fp32;
 	if (!st)
 		st = lab_model(&u->base.lab, &best->plan, &m, err);
@@ -630,18 +638,24 @@ static enum fettle_status measure_holdout(struct tune_run *u, const struct trial
 	struct fettle_tuned *t = &u->out->pub;
 	struct evaluation e = { .reference = network_of(u->base.lab.fp32),
 				.feed = u->hold.feed,
-				.metric = u->base.lab.metric };
+				.metric = metric_twin(u->base.lab.metric) };
 	struct session *s;
 	struct accuracy a, b;
 	enum fettle_status st;
 
-	st = lab_session(&u->base.lab, &best->plan, &s, &u->base.f->err);
-	e.net = network_of(s);
-	if (!st)
-		st = evaluate_accuracy(&e, &a, &u->base.f->err);
 	e.net = e.reference;
+	st = evaluate_accuracy(&e, &b, &u->base.f->err);
+	if (!st && metric_n_parts(e.metric)) /* fp32 on this data is what its losses are against */
+		st = metric_set_base(e.metric, b.parts, u->base.lab.o.relative, &u->base.f->err);
 	if (!st)
-		st = evaluate_accuracy(&e, &b, &u->base.f->err);
+		st = metric_value(e.metric, &b.value, &u->base.f->err);
+	if (!st)
+		st = lab_session(&u->base.lab, &best->plan, &s, &u->base.f->err);
+	if (!st) {
+		e.net = network_of(s);
+		st = evaluate_accuracy(&e, &a, &u->base.f->err);
+	}
+	metric_free(e.metric);
 	if (!st) {
 		t->has_holdout = true;
 		t->holdout = a.value;
@@ -657,16 +671,19 @@ static enum fettle_status measure_holdout(struct tune_run *u, const struct trial
 /* The best trial may have ended early: what is shown and kept of it is exact. */
 static enum fettle_status settle_best(struct tune_run *u, const struct trial *best)
 {
-	double accuracy = NAN;
+	struct accuracy a;
 	enum fettle_status st;
 
 	if (!best->score.early)
 		return FETTLE_OK;
-	st = lab_finish(&u->base.lab, &best->plan, &accuracy, &u->base.f->err);
+	st = lab_finish(&u->base.lab, &best->plan, &a, &u->base.f->err);
+	st = st ? st
+		: values_write(u->history, best->number, a.parts, metric_n_parts(u->base.lab.metric),
+			       &u->base.f->err);
 	if (st)
 		return st;
-	search_settle_best(u->search, accuracy);
-	return history_settle_trial(u->history, best->number, best->score.met, accuracy, best->score.loss,
+	search_settle_best(u->search, a.value);
+	return history_settle_trial(u->history, best->number, best->score.met, a.value, best->score.loss,
 				    &u->base.f->err);
 }
 
@@ -695,6 +712,8 @@ static enum fettle_status finish(struct tune_run *u)
 	t->trials = search_n_trials(u->search);
 	t->fp32_pass_s = u->baseline.seconds;
 	t->baseline = (struct fettle_measure){ .accuracy = u->baseline.value,
+					       .values = api_values(u->baseline.parts,
+								    metric_n_parts(u->base.lab.metric)),
 					       .latency_ms = NAN,
 					       .speedup = 1,
 					       .size_bytes = u->base.lab.baseline_size,

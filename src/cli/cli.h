@@ -144,4 +144,10 @@ const char *why_stopped(const struct fettle_tuned *t);
 #include "cli/list.h"
 #undef COMMAND
 
+/* Several metrics: the name of the i-th; all with their values, or `value` if there are none; the same in JSON. */
+const char *value_name(const char *metric, size_t i, char *buf, size_t n);
+const char *values_text(const char *metric, const struct fettle_values *values, double value, char *buf,
+			size_t n);
+void add_values(json_t *j, const char *metric, const struct fettle_values *values);
+
 #endif

@@ -16,7 +16,7 @@ static void metric_help(char *buf, size_t n)
 	const char *name, *summary;
 	size_t i, used;
 
-	used = (size_t)snprintf(buf, n, "Metrics:\n");
+	used = (size_t)snprintf(buf, n, "Metrics (several: top1,f1; weighted: 0.7*top1,0.3*f1):\n");
 	for (i = 0; (name = fettle_metric_name(i, &summary)) && used < n; i++)
 		used += (size_t)snprintf(buf + used, n - used, "  %-10s %s\n", name, summary);
 }
@@ -27,8 +27,24 @@ static int print_score(const struct fettle *f, const struct fettle_score *s)
 			      "value", isfinite(s->value) ? json_real(s->value) : json_null(), "samples",
 			      (json_int_t)s->samples, "seconds", s->seconds);
 
+	add_values(j, s->metric, &s->values);
 	add_remarks(j, f);
 	return print_json(j);
+}
+
+static void show_score(const struct fettle_score *s)
+{
+	char name[64], on[48] = "";
+	size_t i;
+
+	for (i = 0; i < s->values.n; i++)
+		printf("%s %.6g\n", value_name(s->metric, i, name, sizeof(name)), s->values.v[i]);
+	if (s->samples)
+		snprintf(on, sizeof(on), " on %zu samples", s->samples);
+	if (isnan(s->value) && s->values.n)
+		printf("%zu metrics%s, %.2f s\n", s->values.n, on, s->seconds);
+	else
+		printf("%s %.6g%s, %.2f s\n", s->metric, s->value, on, s->seconds);
 }
 
 static int run(int argc, char **argv)
@@ -84,11 +100,8 @@ static int run(int argc, char **argv)
 		code = library_error(f, st);
 	else if (json)
 		code = print_score(f, &score);
-	else if (score.samples)
-		printf("%s %.6g on %zu samples, %.2f s\n", score.metric, score.value, score.samples,
-		       score.seconds);
 	else
-		printf("%s %.6g, %.2f s\n", score.metric, score.value, score.seconds);
+		show_score(&score);
 	fettle_free(f);
 	return code;
 }

@@ -37,7 +37,7 @@ static json_t *number(double x)
 /* with `pareto`, only the trials on the front */
 static json_t *run_json(const struct fettle_run *r, bool pareto)
 {
-	json_t *list = json_array();
+	json_t *list = json_array(), *j;
 	size_t i;
 
 	for (i = 0; i < r->n_trials; i++) {
@@ -56,28 +56,32 @@ static json_t *run_json(const struct fettle_run *r, bool pareto)
 					number(t->latency_ms), "size_bytes", (json_int_t)t->size_bytes,
 					"samples", (json_int_t)t->samples, "seconds", t->seconds, "pareto",
 					t->pareto, "plan", json_loads(t->plan, 0, NULL)));
+		add_values(json_array_get(list, json_array_size(list) - 1), r->metric, &t->values);
 		if (t->footprint_bytes)
 			json_object_set_new(json_array_get(list, json_array_size(list) - 1),
 					    "footprint_bytes", json_integer((json_int_t)t->footprint_bytes));
 	}
-	return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:b, s:o, s:I, s:o}", "model", r->model, "cpu",
-			 r->cpu, "measured_on", r->measured_on, "strategy", r->strategy, "metric", r->metric,
-			 "started", r->started, "stop", r->stop, "met", r->met, "baseline",
-			 number(r->baseline), "best", (json_int_t)r->best, "trials", list);
+	j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:b, s:o, s:I, s:o}", "model", r->model, "cpu",
+		      r->cpu, "measured_on", r->measured_on, "strategy", r->strategy, "metric", r->metric,
+		      "started", r->started, "stop", r->stop, "met", r->met, "baseline", number(r->baseline),
+		      "best", (json_int_t)r->best, "trials", list);
+	add_values(j, r->metric, &r->baseline_values);
+	return j;
 }
 
 static void show_run(const struct fettle_run *r, bool pareto)
 {
-	const char *const head[] = { "trial", "stage",   r->metric, "loss",   "latency",
-				     "size",  "seconds", "",        "changed" };
+	const char *const head[] = { "trial", "stage",   r->metric, "loss",    "latency",
+				     "size",  "seconds", "",        "changed", "metrics" };
 	struct table t;
-	char buf[32];
+	char buf[32], text[512];
 	size_t i;
 
 	printf("%s: strategy %s, CPU %s, started %s, %s%s\n", r->model, r->strategy, r->cpu, r->started,
 	       r->stop ? "ended: " : "going on, or cut off", r->stop ? r->stop : "");
-	printf("fp32 %s %s\n\n", r->metric, human_score(r->baseline, buf, sizeof(buf)));
-	table_begin(&t, head, 9, 0x7d);
+	printf("fp32 %s %s\n\n", r->metric,
+	       values_text(r->metric, &r->baseline_values, r->baseline, text, sizeof(text)));
+	table_begin(&t, head, r->baseline_values.n ? 10 : 9, 0x7d);
 	for (i = 0; i < r->n_trials; i++) {
 		const struct fettle_trial *x = &r->trials[i];
 
@@ -94,6 +98,8 @@ static void show_run(const struct fettle_run *r, bool pareto)
 		table_cell(&t, "%s%s%s%s", x->met ? "met" : "", x->number == r->best && x->met ? ", " : "",
 			   x->number == r->best ? "best" : "", x->why ? x->why : "");
 		table_cell(&t, "%s", x->changed);
+		if (r->baseline_values.n)
+			table_cell(&t, "%s", values_text(r->metric, &x->values, NAN, text, sizeof(text)));
 	}
 	table_print(&t);
 }

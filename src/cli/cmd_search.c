@@ -61,7 +61,7 @@ static void show_candidates(const struct fettle_tuned *t)
 
 void show_search_result(const struct fettle *f, const struct fettle_tuned *t, const char *model)
 {
-	char target[64] = "", buf[32], word[64];
+	char target[192] = "", buf[32], word[64];
 
 	(void)model;
 	if (t->n_candidates) {

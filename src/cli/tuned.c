@@ -84,9 +84,9 @@ static json_t *number(double x)
 	return isfinite(x) ? json_real(x) : json_null();
 }
 
-static json_t *measure_json(const struct fettle_measure *m)
+static json_t *measure_json(const struct fettle_measure *m, const char *metric)
 {
-	json_t *ops = json_object();
+	json_t *ops = json_object(), *j;
 
 	if (m->ops_int8)
 		json_object_set_new(ops, "int8", json_integer((json_int_t)m->ops_int8));
@@ -95,10 +95,12 @@ static json_t *measure_json(const struct fettle_measure *m)
 	if (m->ops_dynamic)
 		json_object_set_new(ops, "dynamic", json_integer((json_int_t)m->ops_dynamic));
 	json_object_set_new(ops, "fp32", json_integer((json_int_t)m->ops_fp32));
-	return json_pack("{s:I, s:o, s:o, s:I, s:o, s:f, s:o}", "trial", (json_int_t)m->trial, "accuracy",
-			 number(m->accuracy), "latency_ms", number(m->latency_ms), "size_bytes",
-			 (json_int_t)m->size_bytes, "ops", ops, "int8_share", m->int8_share, "speedup",
-			 number(m->speedup));
+	j = json_pack("{s:I, s:o, s:o, s:I, s:o, s:f, s:o}", "trial", (json_int_t)m->trial, "accuracy",
+		      number(m->accuracy), "latency_ms", number(m->latency_ms), "size_bytes",
+		      (json_int_t)m->size_bytes, "ops", ops, "int8_share", m->int8_share, "speedup",
+		      number(m->speedup));
+	add_values(j, metric, &m->values);
+	return j;
 }
 
 static json_t *numbers_json(const size_t *v, size_t n)
@@ -118,9 +120,9 @@ static json_t *tuned_json(const struct fettle *f, const struct fettle_tuned *t,
 
 	j = json_pack("{s:b, s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:f, s:o, s:I, s:s?, s:s, s:s?, s:o}", "met",
 		      t->met, "stop", t->stop, "strategy", t->strategy, "metric", t->metric, "target",
-		      number(t->target), "baseline", measure_json(&t->baseline), "best",
-		      measure_json(&t->best), "trials", (json_int_t)t->trials, "fp32_pass_s", t->fp32_pass_s,
-		      "seconds",
+		      number(t->target), "baseline", measure_json(&t->baseline, t->metric), "best",
+		      measure_json(&t->best, t->metric), "trials", (json_int_t)t->trials, "fp32_pass_s",
+		      t->fp32_pass_s, "seconds",
 		      json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "total", t->seconds.total,
 				"prepare", t->seconds.prepare, "calibrate", t->seconds.calibrate, "quantize",
 				t->seconds.quantize, "session", t->seconds.session, "evaluate",
@@ -169,11 +171,35 @@ static void show_row(struct table *table, const char *name, const struct fettle_
 	table_cell(table, "%.0f %%", 100 * m->int8_share);
 }
 
+/* Several metrics: what each was, and is. */
+static void show_values(const struct fettle_tuned *t)
+{
+	static const char *const head[] = { "metric", "fp32", "best" };
+	struct table table;
+	char name[64], buf[32];
+	size_t i;
+
+	if (!t->best.values.n)
+		return;
+	putchar('\n');
+	table_begin(&table, head, 3, 6);
+	for (i = 0; i < t->best.values.n; i++) {
+		table_cell(&table, "%s", value_name(t->metric, i, name, sizeof(name)));
+		table_cell(&table, "%s", human_score(t->baseline.values.v[i], buf, sizeof(buf)));
+		table_cell(&table, "%s", human_score(t->best.values.v[i], buf, sizeof(buf)));
+	}
+	table_print(&table);
+}
+
 void show_models(const struct fettle_tuned *t)
 {
 	const bool wide = t->best.ops_int16 > 0;
-	const char *head[] = { "model",    t->metric, "latency",  "speed-up",  "size",
-			       "int8 ops", NULL,      "fp32 ops", "int8 share" };
+	const bool joint = t->best.values.n && !strchr(t->metric, '*');
+	const char *head[] = { "model",     joint ? "of fp32" : t->metric,
+			       "latency",   "speed-up",
+			       "size",      "int8 ops",
+			       NULL,        "fp32 ops",
+			       "int8 share" };
 	struct table table;
 
 	if (wide)
@@ -184,6 +210,7 @@ void show_models(const struct fettle_tuned *t)
 	show_row(&table, "fp32", &t->baseline, wide);
 	show_row(&table, t->met ? "best" : t->best.trial ? "best seen" : "default", &t->best, wide);
 	table_print(&table);
+	show_values(t);
 }
 
 const char *why_stopped(const struct fettle_tuned *t)

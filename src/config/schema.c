@@ -299,7 +299,8 @@ static const struct key accuracy_keys[] = {
 	{ "dataloader", KEY_MAP, AT(evaluation.dataloader), .keys = dataloader_keys,
 	  USED(SCORES | CONFIG_BENCH) },
 	{ "configs", KEY_MAP, .keys = accuracy_configs_keys },
-	{ "multi_metrics", KEY_REFUSED, .why = "several metrics are not supported, name one under 'metric'" },
+	{ "multi_metrics", KEY_CUSTOM, AT(evaluation.metric), .custom = &custom_metric, .alias = true,
+	  USED(SCORES) },
 	{ "postprocess", KEY_REFUSED, .why = "postprocessing is not supported, it belongs into the model" },
 	END,
 };

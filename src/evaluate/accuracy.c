@@ -113,6 +113,9 @@ static enum fettle_status finish(const struct evaluation *e, struct accuracy *ou
 {
 	enum fettle_status st = metric_value(e->metric, &out->value, err);
 
+	if (!st)
+		st = metric_values(e->metric, out->parts, err);
+
 	if (!st && e->scores && metric_type(e->metric)->is_mean)
 		out->value = mean_of(e->scores, e->n_scores);
 	out->low = out->high = out->value;
@@ -130,6 +133,8 @@ enum fettle_status evaluate_accuracy(const struct evaluation *e, struct accuracy
 	double *row = NULL, baseline = e->paired ? mean_of(e->baseline, e->n_scores) : NAN;
 
 	*out = (struct accuracy){ .value = NAN, .low = -INFINITY, .high = INFINITY };
+	for (k = 0; k < METRICS_MAX; k++)
+		out->parts[k] = NAN;
 	metric_reset(e->metric);
 	if (e->reference.run && e->reference.n_outputs != e->net.n_outputs) {
 		st = fail(err, FETTLE_INVALID,

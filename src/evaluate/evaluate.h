@@ -11,7 +11,8 @@ struct accuracy {
 	double value;     /* NaN when it ended early */
 	double low, high; /* what the value lies in; both equal it when nothing was left out */
 	size_t samples;
-	double seconds; /* of it, in the runtime */
+	double seconds;            /* of it, in the runtime */
+	double parts[METRICS_MAX]; /* of several metrics, each one's value; NaN when it ended early */
 };
 
 /* What makes outputs of a batch: a session, or what knows a part of the way already. */

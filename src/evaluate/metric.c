@@ -83,6 +83,12 @@ struct metric *metric_new_of(const struct metric_type *type)
 	return m;
 }
 
+static enum fettle_status open_part(void *self, const char *name, struct metric **out, struct err *err)
+{
+	(void)self;
+	return metric_new(out, name, err);
+}
+
 enum fettle_status metric_new(struct metric **out, const char *name, struct err *err)
 {
 	const char *colon = strchr(name, ':'), *param = colon ? colon + 1 : NULL;
@@ -90,6 +96,8 @@ enum fettle_status metric_new(struct metric **out, const char *name, struct err 
 	enum fettle_status st = FETTLE_OK;
 	struct metric *m;
 
+	if (strchr(name, ','))
+		return metric_join(out, name, open_part, NULL, err);
 	if (!type)
 		return unknown(name, err);
 	if (param && !type->parse)
@@ -109,9 +117,14 @@ out:
 
 void metric_reset(struct metric *m)
 {
+	size_t i;
+
+	for (i = 0; i < metric_n_parts(m); i++)
+		metric_reset(m->joint->part[i]);
 	if (m->type->release)
 		m->type->release(m->state);
-	memset(m->state, 0, m->type->state_size);
+	if (m->state)
+		memset(m->state, 0, m->type->state_size);
 	m->n = 0;
 	m->target = 0;
 	m->sum = 0;
@@ -119,11 +132,16 @@ void metric_reset(struct metric *m)
 
 void metric_free(struct metric *m)
 {
+	size_t i;
+
 	if (!m)
 		return;
 	metric_reset(m);
 	VEC_RELEASE(&m->scores);
 	VEC_RELEASE(&m->selected);
+	for (i = 0; i < metric_n_parts(m); i++)
+		metric_free(m->joint->part[i]);
+	free(m->joint);
 	free(m->state);
 	free(m);
 }
@@ -160,16 +178,21 @@ void metric_select(struct metric *m, const size_t *outputs, size_t n)
 	m->selected.n = 0;
 	for (i = 0; i < n; i++)
 		VEC_PUSH(&m->selected, outputs[i]);
+	for (i = 0; i < metric_n_parts(m); i++)
+		metric_select(m->joint->part[i], outputs, n);
 }
 
 bool metric_looks_at(const struct metric *m, size_t output)
 {
 	size_t i;
 
+	for (i = 0; i < metric_n_parts(m); i++)
+		if (metric_looks_at(m->joint->part[i], output))
+			return true;
 	for (i = 0; i < m->selected.n; i++)
 		if (m->selected.v[i] == output)
 			return true;
-	return !m->selected.n;
+	return !m->selected.n && !m->joint;
 }
 
 size_t metric_first_output(const struct metric *m)
@@ -218,6 +241,13 @@ static bool by_reference(const struct metric *m, const struct tensor *output, co
 
 bool metric_uses_reference(const struct metric *m, const struct tensor *outputs, const struct tensor *labels)
 {
+	size_t i;
+
+	for (i = 0; i < metric_n_parts(m); i++)
+		if (metric_uses_reference(m->joint->part[i], outputs, labels))
+			return true;
+	if (m->joint)
+		return false;
 	return by_reference(m, &outputs[metric_first_output(m)], labels);
 }
 
@@ -270,10 +300,17 @@ enum fettle_status metric_add(struct metric *m, const struct tensor *outputs, si
 {
 	struct metric_batch b = { outputs, n_outputs, labels, reference, n_valid, 0 };
 	struct tensor *own;
-	enum fettle_status st;
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
 
 	if (!n_valid)
 		return FETTLE_OK;
+	for (i = 0; i < metric_n_parts(m) && !st; i++)
+		st = metric_add(m->joint->part[i], outputs, n_outputs, labels, reference, n_valid, err);
+	if (m->joint) {
+		m->n += n_valid;
+		return st;
+	}
 	st = select_outputs(m, &b, &own, err);
 	if (!st)
 		st = choose_target(m, &b, err);
@@ -314,6 +351,8 @@ enum fettle_status metric_value(struct metric *m, double *value, struct err *err
 {
 	if (!m->n)
 		return fail(err, FETTLE_INVALID, "cannot compute %s: no samples", m->name);
+	if (m->joint)
+		return joint_value(m, value, err);
 	if (!m->type->is_mean)
 		return m->type->value(m, value, err);
 	*value = m->sum / (double)m->n;
@@ -322,8 +361,11 @@ enum fettle_status metric_value(struct metric *m, double *value, struct err *err
 
 struct metric *metric_twin(const struct metric *m)
 {
-	struct metric *twin = metric_new_of(m->type);
+	struct metric *twin;
 
+	if (m->joint)
+		return joint_twin(m);
+	twin = metric_new_of(m->type);
 	twin->param = m->param;
 	memcpy(twin->name, m->name, sizeof(twin->name));
 	metric_select(twin, m->selected.v, m->selected.n);
@@ -352,7 +394,9 @@ void metric_bounds(const struct metric *m, size_t rest, double *low, double *hig
 {
 	*low = -INFINITY;
 	*high = INFINITY;
-	if (m->type->is_mean && isnan(m->sum))
+	if (m->joint)
+		joint_bounds(m, rest, low, high);
+	else if (m->type->is_mean && isnan(m->sum))
 		*low = *high = NAN;
 	else if (m->type->is_mean)
 		mean_bounds(m, rest, low, high);

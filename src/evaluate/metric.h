@@ -54,6 +54,7 @@ struct metric;
 struct metric_batch;
 
 enum { METRIC_NAME_LEN = 32 }; /* with the NUL */
+enum { METRICS_MAX = 8, METRICS_NAME_LEN = 128 };
 
 enum metric_needs {
 	METRIC_NOTHING = 0, /* looks at labels where there are any */
@@ -99,11 +100,11 @@ struct metric_type {
 const struct metric_type *metric_type_at(size_t i); /* the i-th of the list, NULL past its end */
 bool metric_is_listed(const struct metric_type *t);
 
-/* By name, whatever its case; "NAME:PARAM" for those that take one. metric_free(NULL) does nothing. */
+/* By name, whatever its case; "NAME:PARAM" for those that take one; several as one, see metric_join(). */
 enum fettle_status metric_new(struct metric **out, const char *name, struct err *err);
 /* Of a type that is not in the list, has no parse(), and outlives it. */
 struct metric *metric_new_of(const struct metric_type *type);
-void metric_free(struct metric *m);
+void metric_free(struct metric *m);  /* NULL does nothing */
 void metric_reset(struct metric *m); /* forgets the samples, to start again */
 
 const struct metric_type *metric_type(const struct metric *m);
@@ -145,6 +146,21 @@ size_t metric_first_output(const struct metric *m); /* the one that the above ca
 
 /* What guessing would score on such an output; NaN: not known. */
 double metric_chance(const struct metric *m, const struct tensor *output);
+
+/*
+ * Several metrics as one. "top1,f1": the value is 1 less what the worst of them lost against the fp32 model's values,
+ * which metric_set_base() tells; NaN before. "0.7*top1,0.3*f1": the weighted mean. `open` opens each by name.
+ */
+typedef enum fettle_status (*metric_open_fn)(void *self, const char *name, struct metric **out,
+					     struct err *err);
+enum fettle_status metric_join(struct metric **out, const char *name, metric_open_fn open, void *self,
+			       struct err *err);
+size_t metric_n_parts(const struct metric *m); /* 0: it is one metric, or NULL */
+struct metric *metric_part(const struct metric *m, size_t i);
+/* The values of the parts, [metric_n_parts()]. */
+enum fettle_status metric_values(struct metric *m, double *values, struct err *err);
+/* The fp32 model's values; whether losses are shares of them. Before metric_twin(). */
+enum fettle_status metric_set_base(struct metric *m, const double *values, bool relative, struct err *err);
 
 /* A metric of the same kind, looking at the same outputs, that has seen nothing. */
 struct metric *metric_twin(const struct metric *m);

@@ -12,9 +12,23 @@
 #include "base/mem.h"
 #include "evaluate/metric.h"
 
+/* Several metrics as one: metric_joint.c. */
+struct metric_joint {
+	struct metric_type type;
+	size_t n;
+	struct metric *part[METRICS_MAX];
+	bool weighted;
+	double weight[METRICS_MAX]; /* NaN: none */
+	bool has_base, relative;
+	double base[METRICS_MAX]; /* what the fp32 model has */
+};
+struct metric *joint_twin(const struct metric *m);
+enum fettle_status joint_value(struct metric *m, double *value, struct err *err);
+void joint_bounds(const struct metric *m, size_t rest, double *low, double *high);
+
 struct metric {
 	const struct metric_type *type;
-	char name[METRIC_NAME_LEN];
+	char name[METRICS_NAME_LEN];
 	long param;
 	size_t n;                 /* samples added */
 	enum metric_needs target; /* what they were compared with; 0 before the first */
@@ -22,6 +36,7 @@ struct metric {
 	VEC(double) scores;       /* of one batch */
 	VEC(size_t) selected;     /* outputs to look at; none: all */
 	void *state;
+	struct metric_joint *joint; /* NULL: it is one metric */
 };
 
 /* The arguments of metric_add(). */

@@ -12,6 +12,7 @@
 #include "quantize/precision.h"
 #include "runtime/probe.h"
 #include "space/plan_json.h"
+#include "tune/values.h"
 
 bool lab_stopped(const struct lab *l)
 {
@@ -323,6 +324,8 @@ static void record(void *self, const struct trial *t)
 		snprintf(name, sizeof(name), IDENTITY_NAME, t->number);
 		snprintf(identity, sizeof(identity), "%016" PRIx64, t->identity);
 		if (history_set_meta(l->history, name, identity, &l->history_err) ||
+		    values_write(l->history, t->number, t->values, metric_n_parts(l->metric),
+				 &l->history_err) ||
 		    history_add_trial(l->history,
 				      &(struct history_trial){
 					      .number = t->number,

@@ -33,7 +33,8 @@ struct lab_options {
 	double (*own_loss)(void *self, const struct tensor *outputs, const struct tensor *reference,
 			   size_t n_outputs, const struct tensor *labels, size_t valid);
 	void *own_loss_self;
-	bool has_reference;                  /* the metric compares with the fp32 model's outputs */
+	bool relative;      /* losses are shares of the fp32 model's values; several metrics need to know */
+	bool has_reference; /* the metric compares with the fp32 model's outputs */
 	double averaging[OBSERVER_AVERAGES]; /* constants of moving averages that plans may ask for */
 	bool no_early;                       /* every trial is evaluated to its end */
 	double confidence;    /* a verdict that holds with this confidence will do; 0: it must be certain */
@@ -136,7 +137,7 @@ enum fettle_status lab_share(struct lab *l, const struct plan *p, double *share,
 enum fettle_status lab_evaluate(struct lab *l, struct session *s, struct accuracy *a, struct err *err);
 enum fettle_status lab_session(struct lab *l, const struct plan *p, struct session **out, struct err *err);
 /* The exact accuracy of a plan whose trial may have ended early: what is missing is evaluated now. */
-enum fettle_status lab_finish(struct lab *l, const struct plan *p, double *value, struct err *err);
+enum fettle_status lab_finish(struct lab *l, const struct plan *p, struct accuracy *out, struct err *err);
 /* Latency of the plan's model, timed in turns with the fp32 model; gives both. */
 enum fettle_status lab_latency(struct lab *l, const struct plan *p, double seconds, double *fp32,
 			       double *plan, struct err *err);

@@ -199,6 +199,14 @@ static void start_cuts(struct lab *l)
 		map_set(&l->node_macs, l->s->m->nodes.v[i]->name, (size_t)(l->s->ops.v[i].macs / 1e3));
 }
 
+/* Several metrics are compared with what the fp32 model has. */
+static enum fettle_status set_base(struct lab *l, struct accuracy *out, struct err *err)
+{
+	enum fettle_status st = metric_set_base(l->metric, out->parts, l->o.relative, err);
+
+	return st ? st : metric_value(l->metric, &out->value, err);
+}
+
 enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err *err)
 {
 	struct session_options so = { .threads = l->o.threads, .level = l->o.level };
@@ -228,6 +236,8 @@ enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err 
 			e.scores[i] = NAN;
 		st = evaluate_accuracy(&e, out, err);
 		l->samples_evaluated += out->samples;
+		if (!st && metric_n_parts(l->metric))
+			st = set_base(l, out, err);
 	}
 	if (l->order && l->o.cache)
 		start_cuts(l);

@@ -16,6 +16,7 @@
 #ifndef TUNE_SEARCH_H
 #define TUNE_SEARCH_H
 
+#include "evaluate/metric.h"
 #include "strategy/strategy.h"
 
 /* When an evaluation has told what there is to know: see verdict_certain(). All are values of the metric. */
@@ -43,7 +44,8 @@ struct trial {
 	double latency;         /* seconds; NaN: not measured */
 	size_t footprint_bytes; /* 0: not measured */
 	double quantize_s, session_s, evaluate_s, measure_s;
-	double cut_share; /* of a pass, that earlier trials had run already */
+	double values[METRICS_MAX]; /* of several metrics, each one's; NaN: not known */
+	double cut_share;           /* of a pass, that earlier trials had run already */
 };
 
 struct search_backend {

@@ -407,6 +407,7 @@ static enum fettle_status run_on(struct lab *l, struct stand *d, struct trial *t
 		return FETTLE_OK;
 	}
 	t->score.accuracy = a.value;
+	memcpy(t->values, a.parts, sizeof(t->values));
 	t->score.early = !has_evaluator(l) && a.samples < l->order->n;
 	t->score.low = a.low;
 	t->score.high = a.high;
@@ -547,14 +548,13 @@ static enum fettle_status visit_missing(struct lab *l, struct evaluation *e, str
 	return st;
 }
 
-enum fettle_status lab_finish(struct lab *l, const struct plan *p, double *value, struct err *err)
+enum fettle_status lab_finish(struct lab *l, const struct plan *p, struct accuracy *out, struct err *err)
 {
 	bool part = l->kept_scores && plan_equal(&l->kept, p) && metric_type(l->metric)->is_mean &&
 		    !depends_on_batches(l, p);
 	struct stand *d = stand_for(l, p);
 	struct feed *feed = NULL;
 	struct evaluation e;
-	struct accuracy a;
 	double start;
 	enum fettle_status st;
 
@@ -571,12 +571,11 @@ enum fettle_status lab_finish(struct lab *l, const struct plan *p, double *value
 	if (part)
 		st = visit_missing(l, &e, &feed, err);
 	if (!st)
-		st = evaluate_accuracy(&e, &a, err);
+		st = evaluate_accuracy(&e, out, err);
 	feed_free(feed);
 	if (st)
 		return st;
-	*value = a.value;
 	l->times.evaluate += clock_now() - start;
-	l->samples_evaluated += a.samples;
+	l->samples_evaluated += out->samples;
 	return FETTLE_OK;
 }

@@ -37,6 +37,8 @@ own=$(value --plugin "$lib/strategy_plugin.so" --metric top2)
 [ -n "$own" ] && [ "$own" = "$(value --metric topk:2)" ] && ok || bad "metric top2 gave '$own'"
 echo 'evaluation: { accuracy: { metric: top2 } }' >"$dir/c.yaml"
 [ "$own" = "$(value --plugin "$lib/strategy_plugin.so" -c "$dir/c.yaml")" ] && ok || bad 'top2 by YAML'
+"$fettle" eval $m --data $ex/fashion_eval.npz --json --quiet --plugin "$lib/strategy_plugin.so" --metric top1,top2 >"$dir/both"
+grep -q "\"top2\": $own" "$dir/both" && ok || bad "top1,top2 gave $(cat "$dir/both")"
 refuses "c.yaml:1.*top2" eval $m --data $ex/fashion_eval.npz -c "$dir/c.yaml"
 expect 0 'metric: top2 +# --metric' tune --print-config --plugin "$lib/strategy_plugin.so" --metric top2
 tune halving --metric top2 && [ "$(json metric "$dir/tune.json")" = top2 ] && ok || bad "tuning by top2: $(cat "$dir/err")"

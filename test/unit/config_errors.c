@@ -101,11 +101,12 @@ static const struct {
 	  "c.yaml:1:50: cannot use transform CenterCrop: no size, need one" },
 	{ "an unknown metric", "evaluation: {accuracy: {metric: {topq: 1}}}\n",
 	  "c.yaml:1:34: cannot use metric 'topq:1': unknown, did you mean 'top1'?" },
-	{ "two metrics", "evaluation: {accuracy: {metric: {topk: 1, F1: {}}}}\n",
-	  "c.yaml:1:33: cannot set evaluation.accuracy.metric: 2 metrics, need one" },
-	{ "several metrics", "evaluation:\n  accuracy:\n    multi_metrics:\n      topk: 1\n",
-	  "c.yaml:3:5: cannot set evaluation.accuracy.multi_metrics: several metrics are not supported, name "
-	  "one under 'metric'" },
+	{ "metrics that go two ways",
+	  "evaluation: {accuracy: {metric: {topk: 1, MSE: {}, weight: [1, 1]}}}\n",
+	  "c.yaml:1:33: cannot use metric '1*top1,1*mse': for top1 higher is better, for mse lower, need one "
+	  "direction" },
+	{ "an empty list of metrics", "evaluation:\n  accuracy:\n    multi_metrics: []\n",
+	  "c.yaml:3:20: cannot set evaluation.accuracy.multi_metrics: no metric, need one" },
 	{ "an option of a metric", "evaluation: {accuracy: {metric: {MSE: {compare_label: false}}}}\n",
 	  "c.yaml:1:40: cannot set evaluation.accuracy.metric: unknown option 'compare_label', need k or "
 	  "average" },
