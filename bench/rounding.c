@@ -113,7 +113,7 @@ static void compare(struct bench *b, size_t layers, size_t iterations)
 	rounding_free(nothing);
 }
 
-/* the error of what the whole model puts out, on evaluation samples */
+/* the error of the whole model's output on evaluation samples */
 static double error_of(struct bench *b, const struct rounding *r)
 {
 	struct finetune_source src = { .rt = b->rt, .s = b->s, .feed = b->eval.feed, .threads = 1 };

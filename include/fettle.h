@@ -153,7 +153,7 @@ struct fettle_options {
 	int threads;        /* 0: all cores */
 	double seconds;     /* for timing, per model; 0: 1 */
 	bool no_early;      /* evaluate every trial to its end, even when its verdict is certain before */
-	double confidence;  /* 0.99: a verdict that holds with 99 % will do; 0: it must be certain */
+	double confidence;  /* 0.99: a verdict that holds with 99 % is enough; 0: it must be certain */
 	const char *jobs;   /* trials side by side: a number, or "auto"; NULL: 1 */
 	const char *cache;  /* memory for activations that trials have in common: "2G"; "0": none; NULL: 1G */
 	const char *helper; /* the fettle command, to measure memory in a process of its own; NULL: do not */
@@ -163,7 +163,7 @@ struct fettle_options {
 
 	/* fettle_tune() */
 	const char *workspace;  /* folder of the run's history; NULL: fettle_workspace/<model>-<time> */
-	bool resume;            /* go on with the run in that folder */
+	bool resume;            /* continue the run in that folder */
 	const char *holdout;    /* DATA nothing was chosen by, to measure the result on */
 	const char *plan;       /* JSON file of a plan, for fettle_quantize() */
 	const char *capability; /* YAML of what op types may be quantized to, instead of the built-in table */
@@ -403,7 +403,7 @@ FETTLE_API enum fettle_status fettle_sensitivity(struct fettle *f, const struct 
 						 struct fettle_sensitivity **out);
 FETTLE_API void fettle_sensitivity_free(struct fettle_sensitivity *s);
 
-/* What a run has left behind. */
+/* What is recorded of a run. */
 struct fettle_run {
 	const char *model, *strategy, *metric, *started, *stop; /* stop: NULL while it has not ended */
 	bool met;

@@ -96,7 +96,7 @@ static double mean_of(const double *scores, size_t n)
 	return sum / (double)n;
 }
 
-/* What the value can still be: for certain, or, if so little will do, with some confidence. */
+/* What the value can still be: for certain, or, where that is allowed, with some confidence. */
 static void bounds(const struct evaluation *e, size_t rest, double baseline, struct accuracy *out)
 {
 	double low, high;

@@ -10,7 +10,7 @@
 struct sample {
 	size_t at;
 	double first; /* how likely it is wrong, as the fp32 model says: 0 .. 1 */
-	double guess; /* the same with what was learnt */
+	double guess; /* the same, updated by what trials showed */
 	double fp32;  /* its score there */
 	uint8_t seen, wrong;
 };

@@ -19,7 +19,7 @@ void hard_learn(struct hard *h, const double *scores);
 /* The hardest first; place[n]. */
 void hard_order(const struct hard *h, size_t *place);
 
-/* What was learnt, as text for a history, and back; free() it. Text of another size is ignored. */
+/* What trials showed, as text for a history, and back; free() it. Text of another size is ignored. */
 char *hard_save(const struct hard *h);
 void hard_restore(struct hard *h, const char *text);
 

@@ -45,7 +45,7 @@ enum fettle_status evaluate_latency(struct session *const *s, struct tensor *con
 		for (k = 0; k < n && !st; k++) {
 			double t;
 
-			i = (k + round) % n; /* nobody always runs behind the same neighbour */
+			i = (k + round) % n; /* none always runs after the same neighbour */
 			t = clock_now();
 			st = session_run(s[i], inputs[i], series[i].out, err);
 			if (round >= WARM_UP)

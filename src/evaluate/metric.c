@@ -441,7 +441,7 @@ enum fettle_status metric_check(const struct metric *m, const char *what, const 
 	return FETTLE_OK;
 }
 
-/* The next dimension behind the rows that is not 1; 1 when there is none. */
+/* The next dimension after the rows that is not 1; 1 when there is none. */
 static int64_t next_dim(const struct tensor *t, int *axis)
 {
 	while (*axis < t->rank)

@@ -114,13 +114,13 @@ enum metric_needs metric_needs(const struct metric *m);
 size_t metric_samples(const struct metric *m); /* added so far */
 
 /*
- * Whether a batch with these outputs (the fp32 model's will do) and labels (NULL if none) is compared with
+ * Whether a batch with these outputs (the fp32 model's work) and labels (NULL if none) is compared with
  * the reference. It decides METRIC_EITHER, so that references are kept only for those who look at them.
  */
 bool metric_uses_reference(const struct metric *m, const struct tensor *outputs, const struct tensor *labels);
 
 /*
- * Adds the first n_valid rows (dimension 0) of a batch; rows behind them are padding and may be missing
+ * Adds the first n_valid rows (dimension 0) of a batch; rows after them are padding and may be missing
  * from labels and reference. `labels` is one tensor or NULL, `reference` n_outputs tensors or NULL. An error
  * names the sample by its number since metric_new() or metric_reset(), from 0; reset the metric after one.
  */
@@ -149,7 +149,7 @@ double metric_chance(const struct metric *m, const struct tensor *output);
 
 /*
  * Several metrics as one. "top1,f1": the value is 1 less what the worst of them lost against the fp32 model's values,
- * which metric_set_base() tells; NaN before. "0.7*top1,0.3*f1": the weighted mean. `open` opens each by name.
+ * which metric_set_base() sets; NaN before. "0.7*top1,0.3*f1": the weighted mean. `open` opens each by name.
  */
 typedef enum fettle_status (*metric_open_fn)(void *self, const char *name, struct metric **out,
 					     struct err *err);

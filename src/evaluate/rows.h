@@ -22,7 +22,7 @@ void rows_release(struct rows *r);
 bool rows_have(const struct rows *r, const size_t *place, size_t n);
 /* The first n rows of the batch; false when they are of another shape than before. */
 bool rows_put(struct rows *r, const struct tensor *batch, const size_t *place, size_t n);
-/* As a batch of `fill` rows, those behind n repeating the last; the data belong to the buffer. */
+/* As a batch of `fill` rows, those after n repeating the last; the data belong to the buffer. */
 void rows_get(const struct rows *r, const size_t *place, size_t n, size_t fill, struct buffer *out);
 
 #endif

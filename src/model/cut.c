@@ -1,4 +1,4 @@
-/* What a value is computed from, as a number; and the part of a graph behind some of its values. */
+/* What a value is computed from, as a number; and the part of a graph after some of its values. */
 #include <stdlib.h>
 #include <string.h>
 

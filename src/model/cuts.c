@@ -165,7 +165,7 @@ static bool is_attention(const struct graph_index *g, const struct node *n)
 
 /*
  * The main path's cuts divide the graph into segments; a block begins with a segment that holds an
- * attention and goes on until the next such. The last one ends where the others' length says.
+ * attention and continues to the next one. The last one ends where the others' length says.
  */
 size_t graph_blocks(const struct graph_index *g, struct block **out)
 {

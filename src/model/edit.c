@@ -45,7 +45,7 @@ const char *node_str(const struct node *n, const char *name)
 
 	if (!a || !a->has_s)
 		return NULL;
-	return a->s.data ? (const char *)a->s.data : ""; /* the decoder has put a NUL behind it */
+	return a->s.data ? (const char *)a->s.data : ""; /* the decoder ends it with a NUL */
 }
 
 const int64_t *node_ints(const struct node *n, const char *name, size_t *count)

@@ -70,7 +70,7 @@ enum fettle_status optimised_graph(struct model **out, struct runtime *rt, struc
 	return st;
 }
 
-/* The types and shapes of all values, as the runtime infers them: it tells them only of outputs, so make
+/* The types and shapes of all values, as the runtime infers them: it reports them only for outputs, so make
  * every value one for a moment. */
 static enum fettle_status infer_types(struct model *m, struct runtime *rt, struct err *err)
 {

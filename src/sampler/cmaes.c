@@ -19,7 +19,7 @@
 #define SIGMA_START (1. / 6)
 #define SIGMA_END 1e-9 /* in parts of the scale: converged */
 #define LEARNING 0.25  /* of the options' probabilities, per generation */
-#define MARGIN 0.1     /* of probability that all options share, whatever was learnt */
+#define MARGIN 0.1     /* of probability that all options share, whatever the samples showed */
 
 enum {
 	DRAWS = 64, /* to find a point within bounds that is unseen */

@@ -134,7 +134,7 @@ enum fettle_status stage_blocks(struct search *s, const struct plan *base, const
 
 /* ---- single ops ---- */
 
-/* Puts the ops whose fallback wins back most of the output first, the rest behind as they were. */
+/* Puts the ops whose fallback wins back most of the output first, the rest after them in their old order. */
 static enum fettle_status order_by_impact(struct search *s, const struct plan *base, struct op_order *order,
 					  size_t *suspects)
 {

@@ -1,8 +1,8 @@
 /*
  * Falls back the op whose fallback helps the model's output most, as measured again after each, until the criterion holds; then
- * reverts. Which op is next is found one at a time, but only 1, 2, 4, 8, … fallen-back ops are tried, and when so many will do, a
+ * reverts. Which op is next is found one at a time, but only 1, 2, 4, 8, … fallen-back ops are tried, and when so many suffice, a
  * bisection finds the fewest. Where accuracy grows along that sequence, this gives the plan that trying every step would. Reverting
- * follows the order of the scores, several ops at a time as long as that will do, and does not end with the first that fails: what
+ * follows the order of the scores, several ops at a time as long as that works, and does not end with the first that fails: what
  * it requantizes includes all that one op at a time would. So the result is never worse for the trials that are saved.
  */
 #include "base/mem.h"
@@ -44,7 +44,7 @@ static enum fettle_status extend(struct search *s, struct plan *p, struct op_ord
 	return st;
 }
 
-/* p becomes the plan with the fewest that will do; if none does, with all of them. */
+/* p becomes the plan with the fewest that suffice; if none do, with all of them. */
 static enum fettle_status fall_back_until_met(struct search *s, const struct plan *base, struct plan *p,
 					      bool *met)
 {

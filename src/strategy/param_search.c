@@ -213,7 +213,7 @@ static void sampled_release(struct sampled *x)
 	free(x->point);
 }
 
-/* Asks, tries and tells, a few at a time, until nothing is left or `most` are tried. */
+/* Asks the sampler, tries, and reports back, a few at a time, until nothing is left or `most` are tried. */
 static enum fettle_status study(struct work *w, const char *name, const struct sampler_options *o,
 				double *point, struct settings (*settings)(const void *self),
 				const void *self, size_t most)

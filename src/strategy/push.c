@@ -94,7 +94,7 @@ static enum fettle_status try_with(struct push *p, const size_t *op, size_t n, b
 	return st;
 }
 
-/* The first single op that can be quantized. Sets are not tried: if none of its ops will do, a set will hardly. */
+/* The first single op that can be quantized. Sets are not tried: if none of its ops works, a set hardly will. */
 static enum fettle_status find_first(struct push *p, bool *met)
 {
 	enum fettle_status st = FETTLE_OK;
@@ -123,7 +123,7 @@ static enum fettle_status requantize(struct push *p, const size_t *op, size_t n)
 	return st ? st : requantize(p, op + n / 2, n - n / 2);
 }
 
-/* One, then twice as many at a time as long as that will do, and half as many when not. */
+/* One, then twice as many at a time as long as that works, and half as many when not. */
 static enum fettle_status requantize_in_steps(struct push *p)
 {
 	enum fettle_status st = FETTLE_OK;

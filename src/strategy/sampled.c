@@ -83,7 +83,7 @@ static enum fettle_status sampled_init(struct sampled *x, struct search *s, cons
 	return sampler_new(&x->sampler, name, &opt, search_err(s));
 }
 
-/* Tries the point at hand, and tells the sampler what it lost. */
+/* Tries the point at hand, and reports its loss to the sampler. */
 static enum fettle_status try_point(struct sampled *x)
 {
 	const struct space *space = search_space(x->s);

@@ -8,7 +8,7 @@
 #include "strategy/strategy.h"
 
 /*
- * How many trials to leave to the stages that follow: percent of those that are left. A stage goes on while
+ * How many trials to leave to the stages that follow: percent of those that are left. A stage continues while
  * stage_may_go_on(). Without a limit, always.
  */
 size_t stage_leave(const struct search *s, unsigned percent);
@@ -23,7 +23,7 @@ bool stage_may_go_on(const struct search *s, size_t leave);
 	"settings that are not the same for all ops, recipes other than all of them together, and sets of "  \
 	"fallen-back ops that no order of their scores gives"
 
-/* Of many trials that do not depend on each other, so many are tried before anything is learnt from them. */
+/* Of many trials that do not depend on each other, so many are tried before any result is used. */
 enum { SIDE_BY_SIDE = 8 };
 
 /* Tries the plan unless it quantizes nothing: that would be the baseline again. met: may be NULL. */
@@ -67,7 +67,7 @@ bool fallback_base(struct search *s, struct plan *base);
 enum fettle_status fallback_order(struct search *s, const struct plan *base, enum rank by,
 				  struct op_order *out);
 
-/* One transformer block after the other; when one will do, what of it can be is requantized. */
+/* One transformer block after the other; when one suffices, as much of it as possible is quantized again. */
 enum fettle_status stage_blocks(struct search *s, const struct plan *base, const struct op_order *order);
 /*
  * One op after the other, by predicted effect, as long as they have one and a third of the trials reach. The order becomes that
@@ -76,7 +76,7 @@ enum fettle_status stage_blocks(struct search *s, const struct plan *base, const
 enum fettle_status stage_single_ops(struct search *s, const struct plan *base, struct op_order *order);
 /*
  * The first ops of the order, as many as it takes (bisection), then those that need not be are requantized. When not
- * even all of them will do, single ops are quantized instead.
+ * even all of them suffice, single ops are quantized instead.
  */
 enum fettle_status stage_accumulated(struct search *s, const struct plan *base, const struct op_order *order);
 /* The first n of the order in fp32. */

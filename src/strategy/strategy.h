@@ -33,7 +33,7 @@ struct search; /* implemented in tune */
 struct score {
 	bool failed; /* the trial could not be run or evaluated; accuracy is NaN */
 	bool met;    /* meets the accuracy criterion, and quantizes something */
-	bool slight; /* met, but by quantizing less than SLIGHT_SHARE: the search goes on, and prefers any other that meets it */
+	bool slight; /* met, but by quantizing less than SLIGHT_SHARE: the search continues, and prefers any other that meets it */
 	double accuracy; /* as the metric gives it */
 	double loss; /* what it lost against the baseline, in units of the criterion; lower is better, NaN if failed */
 	double objective; /* latency (or size, memory) of those that meet the criterion; lower is better; else NaN */
@@ -106,7 +106,7 @@ struct err *search_err(struct search *s);
 /* Names the stage that the following trials belong to, for the history and the user. The text is copied. */
 void search_stage(struct search *s, const char *stage);
 /*
- * While held, meeting the criterion does not stop the search (budget and user still do): for stages that go on
+ * While held, meeting the criterion does not stop the search (budget and user still do): for stages that continue
  * to improve what they found. Letting go returns FETTLE_STOP if the goal was reached meanwhile.
  */
 void search_hold(struct search *s);
