@@ -1,47 +1,13 @@
 #include "cli/cli.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-static size_t edit_distance(const char *a, const char *b)
-{
-	size_t row[65], na = strlen(a), nb = strlen(b), i, j;
-
-	if (na > 64 || nb > 64)
-		return 64;
-	for (j = 0; j <= nb; j++)
-		row[j] = j;
-	for (i = 1; i <= na; i++) {
-		size_t diag = row[0]++;
-
-		for (j = 1; j <= nb; j++) {
-			size_t best = diag + (a[i - 1] != b[j - 1]);
-
-			diag = row[j];
-			best = row[j] + 1 < best ? row[j] + 1 : best;
-			row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-		}
-	}
-	return row[nb];
-}
-
-const char *nearest_word(const char *word, const char *const *words, size_t n)
-{
-	size_t limit = strlen(word) / 3 + 2, i;
-	const char *best = NULL;
-
-	for (i = 0; i < n; i++) {
-		size_t d = edit_distance(word, words[i]);
-
-		if (d < limit) {
-			limit = d;
-			best = words[i];
-		}
-	}
-	return best;
-}
+#include "base/str.h"
 
 enum { HELP_LEFT = 26, HELP_WIDTH = 80 };
 
@@ -69,7 +35,7 @@ static void print_details(const char *text)
 	print_indented(stdout, 0, HELP_WIDTH, paragraph);
 }
 
-static void print_help(const struct command *c, const struct option *o, size_t n, const char *details)
+static void print_help(const struct command *c, const struct cli_option *o, size_t n, const char *details)
 {
 	size_t i;
 
@@ -98,7 +64,7 @@ static void print_help(const struct command *c, const struct option *o, size_t n
 }
 
 /* For the shells' completion: an option a line, with what its value is and its help, separated by tabs. */
-static void print_completions(const struct option *o, size_t n)
+static void print_completions(const struct cli_option *o, size_t n)
 {
 	size_t i;
 
@@ -117,12 +83,12 @@ int usage_error(const struct command *c, const char *fmt, ...)
 	va_start(ap, fmt);
 	n = vsnprintf(message, sizeof(message), fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "fettle %s: %s%s 'fettle %s --help' tells more\n", c->name, message,
+	fprintf(stderr, "fettle %s: %s%s see 'fettle %s --help'\n", c->name, message,
 		n > 0 && message[strlen(message) - 1] == '?' ? "" : ";", c->name);
 	return EXIT_USAGE;
 }
 
-static bool set_number(const struct option *o, const char *text)
+static bool set_number(const struct cli_option *o, const char *text)
 {
 	char *end;
 
@@ -146,19 +112,7 @@ static bool set_number(const struct option *o, const char *text)
 	return end != text && !*end && !errno && *o->real >= 0;
 }
 
-static const struct option *find(const struct option *o, size_t n, const char *arg, size_t len)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		if ((arg[0] == '-' && strlen(o[i].name) == len - 2 &&
-		     strncmp(arg + 2, o[i].name, len - 2) == 0 && arg[1] == '-') ||
-		    (len == 2 && o[i].letter && arg[1] == o[i].letter))
-			return &o[i];
-	return NULL;
-}
-
-static int unknown(const struct command *c, const struct option *o, size_t n, const char *arg, size_t len)
+static int unknown(const struct command *c, const struct cli_option *o, size_t n, const char *arg)
 {
 	const char **names = calloc(n + 1, sizeof(*names)), *near = NULL;
 	char word[64];
@@ -166,66 +120,114 @@ static int unknown(const struct command *c, const struct option *o, size_t n, co
 
 	for (i = 0; names && i < n; i++)
 		names[i] = o[i].name;
-	snprintf(word, sizeof(word), "%.*s", (int)len, arg);
-	if (names && len > 2)
-		near = nearest_word(word + 2, names, n);
+	snprintf(word, sizeof(word), "%.*s", (int)strcspn(arg, "="), arg);
+	if (names && strlen(word) > 2)
+		near = str_nearest(word + 2, names, n);
 	usage_error(c, "unknown option '%s'%s%s%s", word, near ? ", did you mean '--" : "", near ? near : "",
 		    near ? "'?" : "");
 	free(names);
 	return -1;
 }
 
-int args_read(const struct command *c, const struct option *options, size_t n, const char *details, int argc,
-	      char **argv, const char **rest)
+/* Writes the value where it belongs; -1 after an error message. */
+static int set_value(const struct command *c, const struct cli_option *o, const char *value)
 {
-	int i, n_rest = 0;
+	if (o->flag) {
+		*o->flag = true;
+	} else if (o->list && o->list->n == sizeof(o->list->v) / sizeof(o->list->v[0])) {
+		usage_error(c, "--%s: too many of them", o->name);
+		return -1;
+	} else if (o->list) {
+		o->list->v[o->list->n++] = value;
+	} else if (o->text) {
+		*o->text = value;
+	} else if (!set_number(o, value)) {
+		usage_error(c, "--%s: '%s' is not a valid number", o->name, value);
+		return -1;
+	}
+	return 0;
+}
 
-	for (i = 0; i < argc; i++) {
-		const char *arg = argv[i], *eq = strchr(arg, '='), *value;
-		size_t len = eq && arg[0] == '-' && arg[1] == '-' ? (size_t)(eq - arg) : strlen(arg);
-		const struct option *o;
+enum { MAX_OPTIONS = 64, VAL_HELP = 'h', VAL_COMPLETE = 256, VAL_FIRST };
 
-		if (strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0) {
+/* getopt's tables, from ours. Letters and long names of an option return the same value. */
+struct getopt_tables {
+	struct option longs[MAX_OPTIONS + 3];
+	char letters[2 * MAX_OPTIONS + 4];
+};
+
+static void fill_tables(struct getopt_tables *t, const struct cli_option *o, size_t n)
+{
+	char *letter = t->letters;
+	size_t i;
+
+	*letter++ = ':'; /* a missing value is ':', not '?' */
+	*letter++ = VAL_HELP;
+	for (i = 0; i < n; i++) {
+		t->longs[i] = (struct option){ o[i].name, o[i].flag ? no_argument : required_argument, NULL,
+					       VAL_FIRST + (int)i };
+		if (o[i].letter) {
+			*letter++ = o[i].letter;
+			if (!o[i].flag)
+				*letter++ = ':';
+		}
+	}
+	*letter = '\0';
+	t->longs[n] = (struct option){ "help", no_argument, NULL, VAL_HELP };
+	t->longs[n + 1] = (struct option){ "complete", no_argument, NULL, VAL_COMPLETE };
+	t->longs[n + 2] = (struct option){ 0 };
+}
+
+static const struct cli_option *option_of(const struct cli_option *o, size_t n, int value)
+{
+	size_t i;
+
+	if (value >= VAL_FIRST)
+		return &o[value - VAL_FIRST];
+	for (i = 0; i < n; i++)
+		if (o[i].letter && o[i].letter == value)
+			return &o[i];
+	return NULL;
+}
+
+int args_read(const struct command *c, const struct cli_option *options, size_t n, const char *details,
+	      int argc, char **argv, const char **rest)
+{
+	struct getopt_tables t;
+	const struct cli_option *o;
+	int value, n_rest = 0;
+
+	assert(n <= MAX_OPTIONS);
+	fill_tables(&t, options, n);
+	argv--; /* getopt skips the first, which is the command's name */
+	argc++;
+	optind = 0;
+	opterr = 0;
+	while ((value = getopt_long(argc, argv, t.letters, t.longs, NULL)) != -1) {
+		if (value == VAL_HELP) {
 			print_help(c, options, n, details);
 			return -2;
 		}
-		if (strcmp(arg, "--complete") == 0) {
+		if (value == VAL_COMPLETE) {
 			print_completions(options, n);
 			return -2;
 		}
-		if (arg[0] != '-' || !arg[1]) {
-			rest[n_rest++] = arg;
-			continue;
+		o = option_of(options, n, value == '?' || value == ':' ? optopt : value);
+		if (value == '?' && o) {
+			usage_error(c, "--%s takes no value", o->name);
+			return -1;
 		}
-		o = find(options, n, arg, len);
-		if (!o)
-			return unknown(c, options, n, arg, len);
-		if (o->flag) {
-			if (arg[len]) {
-				usage_error(c, "--%s takes no value", o->name);
-				return -1;
-			}
-			*o->flag = true;
-			continue;
-		}
-		value = arg[len] ? arg + len + 1 : i + 1 < argc ? argv[++i] : NULL;
-		if (!value) {
+		if (value == ':' && o) {
 			usage_error(c, "--%s needs a value (%s)", o->name, o->value);
 			return -1;
 		}
-		if (o->list && o->list->n == sizeof(o->list->v) / sizeof(o->list->v[0])) {
-			usage_error(c, "--%s: too many of them", o->name);
+		if (!o)
+			return unknown(c, options, n, argv[optind - 1]);
+		if (set_value(c, o, optarg) < 0)
 			return -1;
-		}
-		if (o->list) {
-			o->list->v[o->list->n++] = value;
-		} else if (o->text) {
-			*o->text = value;
-		} else if (!set_number(o, value)) {
-			usage_error(c, "--%s: '%s' is not a valid number", o->name, value);
-			return -1;
-		}
 	}
+	while (optind < argc)
+		rest[n_rest++] = argv[optind++];
 	return n_rest;
 }
 

@@ -25,7 +25,7 @@ struct text_list {
 };
 
 /* An option: --name VALUE or --name=VALUE. Only one of the targets is set. */
-struct option {
+struct cli_option {
 	const char *name, *value, *help;
 	const char **text;
 	struct text_list *list;
@@ -41,15 +41,14 @@ struct option {
  * Reads options into their targets and collects the rest in `rest` (at least argc long). Returns the number
  * of those, or -1 after an error message, or -2 when --help was printed.
  */
-int args_read(const struct command *c, const struct option *options, size_t n, const char *details, int argc,
-	      char **argv, const char **rest);
+int args_read(const struct command *c, const struct cli_option *options, size_t n, const char *details,
+	      int argc, char **argv, const char **rest);
 /* Turns the result of args_read() < 0 into an exit code. */
 int args_exit(int result);
 /* Complains in the one form: "fettle COMMAND: MESSAGE" and where help is. */
 int usage_error(const struct command *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* After a library call failed: prints its message, gives the exit code. */
 int library_error(const struct fettle *f, enum fettle_status st);
-const char *nearest_word(const char *word, const char *const *words, size_t n); /* or NULL */
 
 /* How much goes to stderr, by the environment variable LOGLEVEL; --quiet is LOG_ERROR. */
 enum log_level {
@@ -119,7 +118,7 @@ struct tuner {
 	const struct command *command;
 	const char *details;
 	const char *subject; /* what it works on; NULL: "model" */
-	const struct option *options;
+	const struct cli_option *options;
 	size_t n_options;
 	const struct flag *flags;
 	size_t n_flags;

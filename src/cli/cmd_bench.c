@@ -97,7 +97,7 @@ static int run(int argc, char **argv)
 {
 	struct fettle_options o = FETTLE_OPTIONS_INIT;
 	bool json = false, quiet = false, profile = false;
-	const struct option options[] = {
+	const struct cli_option options[] = {
 		{ "data", "DATA", "take the inputs from the first samples of this", .text = &o.eval },
 		{ "batch", "N", "samples per run (1)", .number = &o.batch },
 		{ "threads", "N", "threads for the runtime (all cores)", .integer = &o.threads },

@@ -52,7 +52,7 @@ static int run(int argc, char **argv)
 	struct fettle_options o = FETTLE_OPTIONS_INIT;
 	const char *plugin = NULL;
 	bool json = false, quiet = false;
-	const struct option options[] = {
+	const struct cli_option options[] = {
 		{ "data", "DATA", "samples, with labels unless --reference is given", .text = &o.eval },
 		{ "metric", "METRIC", "as suits the labels, else cosine; see below", .text = &o.metric },
 		{ "scores", "NAMES", "outputs that are scored (the one that fits the labels)",

@@ -206,7 +206,7 @@ static int list_runs(struct fettle *f, bool json)
 static int run_history(int argc, char **argv)
 {
 	bool json = false, pareto = false;
-	const struct option options[] = {
+	const struct cli_option options[] = {
 		{ "pareto", NULL,
 		  "only the trials that no other beats in accuracy and all\nobjectives at once",
 		  .flag = &pareto },
@@ -246,7 +246,7 @@ static int run_recover(int argc, char **argv)
 {
 	struct fettle_options o = FETTLE_OPTIONS_INIT;
 	size_t trial = 0;
-	const struct option options[] = {
+	const struct cli_option options[] = {
 		{ "trial", "K", "which trial; 'fettle history' lists them (the best)", .number = &trial },
 		{ "output", "FILE", "where to write its model", .text = &o.output, .letter = 'o' },
 		{ "model", "MODEL", "the fp32 model, if it is no longer where it was", .text = &o.model },
@@ -281,7 +281,7 @@ static int run_strategies(int argc, char **argv)
 {
 	static const char *const head[] = { "strategy", "what it does" };
 	bool json = false;
-	const struct option options[] = { { "json", NULL, "print it as JSON", .flag = &json } };
+	const struct cli_option options[] = { { "json", NULL, "print it as JSON", .flag = &json } };
 	const char *rest[16], *name, *summary;
 	json_t *list = json_object();
 	struct table t;

@@ -259,7 +259,7 @@ static int run(int argc, char **argv)
 {
 	struct fettle_options o = FETTLE_OPTIONS_INIT;
 	bool json = false, ops = false, space = false, capability = false, recipes = false, cpus = false;
-	const struct option options[] = {
+	const struct cli_option options[] = {
 		{ "ops", NULL, "every op by name, not only by type", .flag = &ops },
 		{ "space", NULL, "what a search may choose from, op by op", .flag = &space },
 		{ "capability", NULL,

@@ -178,7 +178,7 @@ static int run(int argc, char **argv)
 	struct fettle_options o = FETTLE_OPTIONS_INIT;
 	struct text_list recipes = { .n = 0 };
 	bool json = false, quiet = false;
-	const struct option options[] = {
+	const struct cli_option options[] = {
 		{ "calib", "DATA", "samples to calibrate on", .text = &o.calib },
 		{ "output", "FILE", "where to write the quantized model", .text = &o.output, .letter = 'o' },
 		{ "config", "YAML", "configuration; options override it", .text = &o.config, .letter = 'c' },

@@ -46,7 +46,7 @@ static int run(int argc, char **argv)
 		{ "--max-trials", "tuning.exit_policy.max_trials", NULL },
 		{ "--timeout", "tuning.exit_policy.timeout", NULL },
 	};
-	const struct option options[] = {
+	const struct cli_option options[] = {
 		{ "max-trials", "N", "at most so many trials in all, 0: no limit (as before)",
 		  .text = &flags[0].value },
 		{ "timeout", "S", "seconds in all, those of the trials so far included (as before)",

@@ -107,7 +107,7 @@ static int run(int argc, char **argv)
 		{ "--seed", "tuning.random_seed", NULL },
 		{ "--log", "search_log_path", NULL },
 	};
-	const struct option options[] = {
+	const struct cli_option options[] = {
 		{ "config", "YAML", "the search space and all else; options override it", .text = &o.config,
 		  .letter = 'c' },
 		{ "calib", "DATA", "samples to calibrate on", .text = &o.calib },

@@ -69,7 +69,7 @@ static int run(int argc, char **argv)
 {
 	struct fettle_options o = FETTLE_OPTIONS_INIT;
 	bool json = false, quiet = false;
-	const struct option options[] = {
+	const struct cli_option options[] = {
 		{ "calib", "DATA", "samples to calibrate on", .text = &o.calib },
 		{ "eval", "DATA", "labelled samples, for the effect on the metric", .text = &o.eval },
 		{ "metric", "METRIC", "as suits the labels, else cosine", .text = &o.metric },

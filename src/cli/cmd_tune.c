@@ -125,7 +125,7 @@ static int run(int argc, char **argv)
 		{ "--seed", "tuning.random_seed", NULL },
 		{ "--confidence-batches", "tuning.strategy_kwargs.confidence_batches", NULL },
 	};
-	const struct option options[] = {
+	const struct cli_option options[] = {
 		{ "calib", "DATA", "samples to calibrate on", .text = &o.calib },
 		{ "eval", "DATA", "labelled samples to evaluate on", .text = &o.eval },
 		{ "metric", "METRIC", "as suits the labels, else cosine; 'fettle eval --help' lists them",

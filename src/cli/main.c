@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/str.h"
+
 static const struct command *const commands[] = {
 #define COMMAND(id) &cmd_##id,
 #include "cli/list.h"
@@ -55,7 +57,7 @@ static int run(const char *name, int argc, char **argv)
 		if (!commands[i]->hidden)
 			names[shown++] = commands[i]->name;
 	}
-	near = nearest_word(name, names, shown);
+	near = str_nearest(name, names, shown);
 	fprintf(stderr, "fettle: no command '%s'%s%s%s; 'fettle --help' lists them\n", name,
 		near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 	return EXIT_USAGE;
@@ -68,7 +70,7 @@ static bool is(const char *arg, const char *word, const char *letter)
 
 int main(int argc, char **argv)
 {
-	char *ask[] = { (char[]){ "--help" }, NULL };
+	char *ask[] = { argv[0], (char[]){ "--help" }, NULL };
 
 	if (argc < 2) {
 		help(stderr);
@@ -77,7 +79,7 @@ int main(int argc, char **argv)
 	if (is(argv[1], "--version", "-V"))
 		return version();
 	if (strcmp(argv[1], "help") == 0 && argc > 2)
-		return run(argv[2], 1, ask);
+		return run(argv[2], 1, ask + 1);
 	if (is(argv[1], "--help", "-h") || strcmp(argv[1], "help") == 0) {
 		help(stdout);
 		return 0;
