@@ -50,11 +50,11 @@ static enum fettle_status try_plan(struct fettle *f, const struct request *r, co
 	struct qplan plain = *plan;
 	struct model *q = NULL;
 	enum fettle_status st;
+	size_t i;
 
-	/* what needs data changes numbers only */
-	plain.recipes.fast_bias_correction = plain.recipes.weight_correction = false;
-	plain.recipes.cle = plain.recipes.smooth_quant = false;
-	plain.recipes.finetune.algorithm = FINETUNE_OFF;
+	for (i = 0; i < RECIPES; i++)
+		if (recipe_list[i]->changes_numbers) /* for which there need not be data here */
+			recipe_set(&plain.recipes, recipe_list[i], false);
 	st = quantize(z, &plain, &q, &f->err);
 	if (!st)
 		st = api_precisions(f, r, s, plan, plan, q, out);
@@ -152,7 +152,7 @@ static void describe_options(struct inspection *x, const struct tuning *t)
 	}
 	x->recipes = arena_alloc(&x->arena, (t->n_recipes + 1) * sizeof(*x->recipes));
 	for (i = 0; i < t->n_recipes; i++)
-		x->recipes[i] = recipe_infos[t->recipe[i]].name;
+		x->recipes[i] = recipe_list[t->recipe[i]]->name;
 }
 
 enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options *in,
@@ -242,14 +242,9 @@ void fettle_inspection_free(struct fettle_inspection *pub)
 
 bool fettle_recipe(size_t i, struct fettle_recipe *out)
 {
-	static const char *const values[] = {
-		[RECIPE_SWITCH] = "on, off",
-		[RECIPE_ALPHA] = "on (0.5), off, 0 to 1, auto",
-		[RECIPE_FINETUNE] = "on (gram), off, gram, adaround, adaquant; each also with :block"
-	};
-	const struct recipe_info *info = &recipe_infos[i];
+	const struct recipe *r;
 
-	if (i == n_recipe_infos) { /* what a search does, not what a plan has */
+	if (i == RECIPES) { /* what a search does, not what a plan has */
 		*out = (struct fettle_recipe){
 			.name = "auto_mp",
 			.summary =
@@ -259,14 +254,15 @@ bool fettle_recipe(size_t i, struct fettle_recipe *out)
 		};
 		return true;
 	}
-	if (i > n_recipe_infos)
+	if (i > RECIPES)
 		return false;
+	r = recipe_list[i];
 	*out = (struct fettle_recipe){
-		.name = info->name,
-		.summary = info->summary,
-		.by_default = info->first ? "on" : "off",
-		.values = values[info->kind],
-		.tuned = info->tuned,
+		.name = r->name,
+		.summary = r->summary,
+		.by_default = r->usual ? "on" : "off",
+		.values = r->values ? r->values : "on, off",
+		.tuned = r->tuned,
 	};
 	return true;
 }

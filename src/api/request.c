@@ -62,45 +62,56 @@ static enum fettle_status set_settings(struct request *r, struct err *err)
 	return st;
 }
 
-/* which has the algorithms for values, and maybe what they are judged by: "gram:block" */
-static enum fettle_status set_finetune(struct request *r, const char *text, struct err *err)
+static bool is_on(const char *value)
 {
-	const char *colon = strchr(text, ':'), *value;
-	char *algorithm = colon ? xstrfmt("%.*s", (int)(colon - text), text) : xstrdup(text);
-	enum fettle_status st;
+	return strcasecmp(value, "on") == 0 || strcasecmp(value, "true") == 0;
+}
 
-	value = algorithm;
-	if (strcasecmp(value, "on") == 0 || strcasecmp(value, "true") == 0)
-		value = finetune_algorithms[r->c->recipes.fast_finetune.algorithm];
-	else if (strcasecmp(value, "false") == 0)
-		value = "off";
-	st = config_set(r->c, "quantization.recipes.finetune", value, "--recipe", err);
-	if (!st && colon)
-		st = config_set(r->c, "quantization.recipes.FastFinetune.Granularity", colon + 1, "--recipe",
-				err);
-	free(algorithm);
+static bool is_off(const char *value)
+{
+	return strcasecmp(value, "off") == 0 || strcasecmp(value, "false") == 0;
+}
+
+/* recipes.NAME, or recipes.MAP.NAME */
+static enum fettle_status set_key(struct request *r, const char *map, const char *name, const char *value,
+				  struct err *err)
+{
+	char *key = xstrfmt("quantization.recipes.%s%s%s", map ? map : "", map ? "." : "", name);
+	enum fettle_status st = config_set(r->c, key, value, "--recipe", err);
+
+	free(key);
 	return st;
 }
 
-/* a recipe's own name, whatever the document calls it */
-static const char *own_name(const char *name)
+/* one of the recipe's words, and maybe one of a setting: "gram:block" */
+static enum fettle_status set_words(struct request *r, const struct recipe *i, const char *text,
+				    struct err *err)
 {
-	static const char *const documented[][2] = { { "include_cle", "cle" },
-						     { "include_sq", "smooth_quant" },
-						     { "include_fast_ft", "finetune" },
-						     { "include_auto_mp", "auto_mp" } };
-	size_t i;
+	const char *colon = strchr(text, ':');
+	char *way = colon ? xstrfmt("%.*s", (int)(colon - text), text) : xstrdup(text);
+	const struct recipe_key *k = i->keys;
+	enum fettle_status st;
 
-	for (i = 0; i < ARRAY_LEN(documented); i++)
-		if (strcmp(name, documented[i][0]) == 0)
-			return documented[i][1];
-	return name;
+	while (k->name && !k->brief)
+		k++;
+	st = set_key(r, NULL, i->name,
+		     is_on(way)    ? i->words[recipe_way(&r->c->recipes.keys, i)]
+		     : is_off(way) ? i->words[0]
+				   : way,
+		     err);
+	if (!st && colon && !k->name)
+		st = fail(err, FETTLE_INVALID, "cannot apply recipe '%s': value '%s', need one word", i->name,
+			  text);
+	if (!st && colon)
+		st = set_key(r, i->map, k->name, colon + 1, err);
+	free(way);
+	return st;
 }
 
 static enum fettle_status unknown_recipe(const char *name, struct err *err)
 {
 	struct fettle_recipe r;
-	const char *names[32], *near;
+	const char *names[RECIPES + 1], *near;
 	size_t n;
 
 	for (n = 0; n < ARRAY_LEN(names) && fettle_recipe(n, &r); n++)
@@ -114,25 +125,21 @@ static enum fettle_status unknown_recipe(const char *name, struct err *err)
 static enum fettle_status set_named_recipe(struct request *r, const char *name, const char *value,
 					   struct err *err)
 {
-	const struct recipe_info *info = recipe_find(name);
-	bool mixed = strcmp(name, "auto_mp") == 0;
-	bool on = strcasecmp(value, "on") == 0 || strcasecmp(value, "true") == 0;
-	bool off = strcasecmp(value, "off") == 0 || strcasecmp(value, "false") == 0;
+	const struct recipe *i = recipe_find(name);
+	bool mixed = strcmp(name, "auto_mp") == 0 || strcmp(name, "include_auto_mp") == 0;
+	bool number = i && i->number && !is_on(value) && !is_off(value);
 	enum fettle_status st;
-	char *key;
 
-	if (!info && !mixed)
+	if (!i && !mixed)
 		return unknown_recipe(name, err);
-	if (info && info->kind == RECIPE_FINETUNE)
-		return set_finetune(r, value, err);
-	if (!on && !off && (!info || info->kind != RECIPE_ALPHA))
-		return fail(err, FETTLE_INVALID, "cannot apply recipe '%s': value '%s', need on or off", name,
-			    value);
-	key = xstrfmt("quantization.recipes.%s", mixed ? "include_auto_mp" : name);
-	st = config_set(r->c, key, off ? "false" : "true", "--recipe", err);
-	free(key);
-	if (!st && !on && !off)
-		st = config_set(r->c, "quantization.recipes.smooth_quant_args.alpha", value, "--recipe", err);
+	if (i && i->words)
+		return set_words(r, i, value, err);
+	if (!is_on(value) && !is_off(value) && !number)
+		return fail(err, FETTLE_INVALID, "cannot apply recipe '%s': value '%s', need on or off",
+			    i ? i->name : "auto_mp", value);
+	st = set_key(r, NULL, mixed ? "include_auto_mp" : i->name, is_off(value) ? "false" : "true", err);
+	if (!st && number)
+		st = set_key(r, i->number->map, i->number->key, value, err);
 	return st;
 }
 
@@ -141,7 +148,7 @@ static enum fettle_status set_recipe(struct request *r, const char *text, struct
 {
 	const char *value = strchr(text, '=');
 	char *name = value ? xstrfmt("%.*s", (int)(value - text), text) : xstrdup(text);
-	enum fettle_status st = set_named_recipe(r, own_name(name), value ? value + 1 : "on", err);
+	enum fettle_status st = set_named_recipe(r, name, value ? value + 1 : "on", err);
 
 	free(name);
 	return st;
@@ -585,59 +592,54 @@ size_t request_constraints(const struct request *r, struct arena *a, struct cons
 	return v.n;
 }
 
-struct finetune request_finetune(const struct config *c, enum finetune_algorithm a)
+/* in this way, with the settings of the configuration */
+static void start_recipe(struct recipes *out, const struct config *c, const struct recipe *i, int way)
 {
-	const struct config_numbers *beta = &c->recipes.fast_finetune.beta_range;
-	const enum finetune_granularity g = (enum finetune_granularity)c->recipes.fast_finetune.granularity;
-	struct finetune f;
+	struct recipes usual = { 0 };
+	const struct recipe_key *k;
 
-	if (a == FINETUNE_OFF)
-		return (struct finetune){ .algorithm = a, .granularity = g }; /* a search may switch it on */
-	f = finetune_defaults(a);
-	f.granularity = g;
-	f.data_size = (size_t)c->recipes.fast_finetune.data_size;
-	f.batch_size = (size_t)c->recipes.fast_finetune.batch_size;
-	f.iterations = (size_t)c->recipes.fast_finetune.iterations;
-	if (config_is_set(c, &c->recipes.fast_finetune.learning_rate)) /* else by the algorithm */
-		f.learning_rate = c->recipes.fast_finetune.learning_rate;
-	f.seed = (uint64_t)c->recipes.fast_finetune.seed;
-	f.early_stop = c->recipes.fast_finetune.early_stop;
-	f.selective_update = c->recipes.fast_finetune.selective_update;
-	f.update_bias = c->recipes.fast_finetune.update_bias;
-	f.drop_ratio = c->recipes.fast_finetune.drop_ratio;
-	f.reg_param = c->recipes.fast_finetune.reg_param;
-	f.warm_start = c->recipes.fast_finetune.warm_start;
-	f.beta_range[0] = beta->n == 2 ? beta->v[0] : 0; /* which finetune() refuses */
-	f.beta_range[1] = beta->n == 2 ? beta->v[1] : 0;
-	return f;
+	i->start(&usual, way);
+	recipe_copy(out, &usual, i);
+	for (k = i->keys + 1; k->name; k++) /* after the way itself; what is not set is as the way has it */
+		if (config_is_set(c, (const char *)&c->recipes.keys + k->offset))
+			recipe_copy_key(out, &c->recipes.keys, k);
+}
+
+struct recipes request_ways(const struct config *c)
+{
+	struct recipes out = { 0 };
+	size_t i;
+
+	for (i = 0; i < RECIPES; i++)
+		if (recipe_list[i]->words)
+			start_recipe(&out, c, recipe_list[i], recipe_way(&c->recipes.keys, recipe_list[i]));
+	return out;
+}
+
+static void set_up_recipe(struct recipes *out, const struct config *c, size_t i)
+{
+	const struct recipe *r = recipe_list[i];
+	bool on = c->recipes.on[i];
+
+	if (r->words && (!on || config_is_set(c, &c->recipes.way[i]))) {
+		start_recipe(out, c, r, c->recipes.way[i]);
+	} else if (r->words) {
+		start_recipe(out, c, r, recipe_way(&c->recipes.keys, r));
+	} else {
+		recipe_set(out, r, on);
+		if (r->number)
+			*recipe_number(out, r) = on ? c->recipes.number[i].v[0] : 0;
+	}
 }
 
 struct recipes request_recipes(const struct request *asked)
 {
 	const struct config *c = asked->c;
-	bool documented = c->recipes.include_fast_ft && !config_is_set(c, &c->recipes.finetune);
-	int finetune = documented ? c->recipes.fast_finetune.algorithm : c->recipes.finetune;
-	struct recipes r;
+	struct recipes r = { 0 };
 	size_t i;
 
-	r = (struct recipes){
-		.keep_first = !c->recipes.first_conv_or_matmul,
-		.keep_last = !c->recipes.last_conv_or_matmul,
-		.keep_ends = !c->recipes.pre_post_process,
-		.own_pool_scale = !c->recipes.scale_propagation_max_pooling,
-		.own_concat_scale = !c->recipes.scale_propagation_concat,
-		.gemm_to_matmul = c->recipes.gemm_to_matmul,
-		.dedicated_qdq_pair = c->recipes.dedicated_qdq_pair,
-		.qdq_pair_on_weights = c->recipes.add_qdq_pair_to_weight,
-		.fast_bias_correction = c->recipes.fast_bias_correction,
-		.weight_correction = c->recipes.weight_correction,
-		.cle = c->recipes.cle,
-		.finetune = request_finetune(c, (enum finetune_algorithm)finetune),
-		.smooth_quant = c->recipes.smooth_quant,
-		.smooth_alpha = !c->recipes.smooth_quant ? 0
-				: c->recipes.alpha_auto  ? SMOOTH_AUTO
-							 : c->recipes.alpha.v[0],
-	};
+	for (i = 0; i < RECIPES; i++)
+		set_up_recipe(&r, c, i);
 	for (i = 0; i < c->recipes.optypes_to_exclude_output_quant.n; i++)
 		recipes_leave_output(&r, c->recipes.optypes_to_exclude_output_quant.v[i]);
 	return r;

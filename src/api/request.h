@@ -67,8 +67,8 @@ enum fettle_status api_precisions(struct fettle *f, const struct request *r, con
 void api_note_kind(struct fettle *f, const struct subject *s);
 enum fettle_status api_nothing(struct fettle *f, const struct subject *s, const char *verb, const char *path);
 struct recipes request_recipes(const struct request *r);
-/* The recipe finetune by this algorithm, as the configuration would have it. */
-struct finetune request_finetune(const struct config *c, enum finetune_algorithm a);
+/* Those with words, each on in the way that the configuration names. */
+struct recipes request_ways(const struct config *c);
 
 /* The configuration's constraints; free() the array. */
 size_t request_constraints(const struct request *r, struct arena *a, struct constraint **out);

@@ -67,33 +67,31 @@ _Static_assert(ARRAY_LEN(lists) == SETTINGS, "every setting has a key");
 /* What the rest of the configuration says of a setting that a space does not name; NAN: nothing. */
 static double configured(const struct config *c, enum setting which)
 {
+	const struct finetune *f = &c->recipes.keys.finetune;
+	const bool *on = c->recipes.on;
+	const int *way = &c->recipes.way[RECIPE_finetune];
 	const struct {
 		enum setting which;
 		const void *field;
 		double value;
 	} known[] = {
-		{ SET_CLE, &c->recipes.cle, c->recipes.cle },
-		{ SET_SQ, &c->recipes.smooth_quant, c->recipes.smooth_quant },
-		{ SET_SMOOTH_ALPHA, &c->recipes.alpha,
-		  c->recipes.alpha.n ? c->recipes.alpha.v[0] : SMOOTH_AUTO },
+		{ SET_CLE, &on[RECIPE_cle], on[RECIPE_cle] },
+		{ SET_SQ, &on[RECIPE_smooth_quant], on[RECIPE_smooth_quant] },
+		{ SET_SMOOTH_ALPHA, &c->recipes.number[RECIPE_smooth_quant],
+		  c->recipes.number[RECIPE_smooth_quant].v[0] },
 		{ SET_AUTO_MP, &c->recipes.include_auto_mp, c->recipes.include_auto_mp },
-		{ SET_FAST_FT, &c->recipes.include_fast_ft, c->recipes.include_fast_ft },
-		{ SET_FAST_FT, &c->recipes.finetune, c->recipes.finetune != FINETUNE_OFF },
-		{ SET_OPTIM_ALGORITHM, &c->recipes.finetune,
-		  c->recipes.finetune == FINETUNE_OFF ? NAN : c->recipes.finetune },
-		{ SET_OPTIM_ALGORITHM, &c->recipes.fast_finetune.algorithm,
-		  c->recipes.fast_finetune.algorithm },
-		{ SET_GRANULARITY, &c->recipes.fast_finetune.granularity,
-		  c->recipes.fast_finetune.granularity },
-		{ SET_DATA_SIZE, &c->recipes.fast_finetune.data_size, c->recipes.fast_finetune.data_size },
-		{ SET_BATCH_SIZE, &c->recipes.fast_finetune.batch_size, c->recipes.fast_finetune.batch_size },
-		{ SET_ITERATIONS, &c->recipes.fast_finetune.iterations, c->recipes.fast_finetune.iterations },
-		{ SET_LEARNING_RATE, &c->recipes.fast_finetune.learning_rate,
-		  c->recipes.fast_finetune.learning_rate },
-		{ SET_SEED, &c->recipes.fast_finetune.seed, (double)c->recipes.fast_finetune.seed },
-		{ SET_EARLY_STOP, &c->recipes.fast_finetune.early_stop, c->recipes.fast_finetune.early_stop },
-		{ SET_SELECTIVE, &c->recipes.fast_finetune.selective_update,
-		  c->recipes.fast_finetune.selective_update },
+		{ SET_FAST_FT, &on[RECIPE_finetune], on[RECIPE_finetune] },
+		{ SET_FAST_FT, way, *way != FINETUNE_OFF },
+		{ SET_OPTIM_ALGORITHM, way, *way == FINETUNE_OFF ? NAN : *way },
+		{ SET_OPTIM_ALGORITHM, &f->algorithm, f->algorithm },
+		{ SET_GRANULARITY, &f->granularity, f->granularity },
+		{ SET_DATA_SIZE, &f->data_size, (double)f->data_size },
+		{ SET_BATCH_SIZE, &f->batch_size, (double)f->batch_size },
+		{ SET_ITERATIONS, &f->iterations, (double)f->iterations },
+		{ SET_LEARNING_RATE, &f->learning_rate, f->learning_rate },
+		{ SET_SEED, &f->seed, (double)f->seed },
+		{ SET_EARLY_STOP, &f->early_stop, f->early_stop },
+		{ SET_SELECTIVE, &f->selective_update, f->selective_update },
 	};
 	size_t i;
 

@@ -209,15 +209,24 @@ static enum fettle_status read_masks(const struct request *r, const struct subje
 }
 
 /* has the recipe nothing to work on in this model? */
-static bool does_nothing(const struct request *r, struct subject *s, const struct recipe_info *i)
+static bool does_nothing(const struct request *r, struct subject *s, const struct recipe *i)
 {
-	bool cle = i->offset == offsetof(struct recipes, cle);
-
-	if (!cle && i->kind == RECIPE_SWITCH)
-		return false;
-	if (r->c->quantization.approach == APPROACH_DYNAMIC)
+	if (i->needs_data && r->c->quantization.approach == APPROACH_DYNAMIC)
 		return true; /* there need not be data to go by */
-	return cle ? !can_equalise(s) : i->kind == RECIPE_ALPHA && !can_smooth(s);
+	return i == &recipe_cle ? !can_equalise(s) : i == &recipe_smooth_quant && !can_smooth(s);
+}
+
+/* what is tried of a recipe's number: what the user lists; or, where that is left open, the recipe's own */
+static struct recipe_numbers numbers_of(const struct config *c, size_t i)
+{
+	const struct config_numbers *given = &c->recipes.number[i];
+	const struct recipe_number *n = recipe_list[i]->number;
+
+	if (!n)
+		return (struct recipe_numbers){ NULL, 0 };
+	if (config_is_set(c, given))
+		return (struct recipe_numbers){ given->v, given->n };
+	return (struct recipe_numbers){ n->tried, c->recipes.on[i] ? 1 : n->n_tried };
 }
 
 /* what the constraints take away, against the space that there would be without them */
@@ -246,25 +255,12 @@ enum fettle_status request_tuning(const struct request *r, struct subject *s, st
 				  struct err *err)
 {
 	const struct config *c = r->c;
-	const void *settable[] = { &c->recipes.first_conv_or_matmul,
-				   &c->recipes.last_conv_or_matmul,
-				   &c->recipes.pre_post_process,
-				   &c->recipes.scale_propagation_max_pooling,
-				   &c->recipes.scale_propagation_concat,
-				   &c->recipes.gemm_to_matmul,
-				   &c->recipes.dedicated_qdq_pair,
-				   &c->recipes.add_qdq_pair_to_weight,
-				   &c->recipes.fast_bias_correction,
-				   &c->recipes.weight_correction,
-				   &c->recipes.cle,
-				   &c->recipes.smooth_quant,
-				   &c->recipes.finetune }; /* as in recipe_infos[] */
-	static const double alphas[] = { SMOOTH_AUTO, 0.5 };
-	bool fixed[ARRAY_LEN(settable)];
+	bool fixed[RECIPES];
+	struct recipe_numbers numbers[RECIPES];
 	struct tuning_options o = { .recipes = request_recipes(r),
 				    .recipe_fixed = fixed,
-				    .finetune = request_finetune(
-					    c, (enum finetune_algorithm)c->recipes.fast_finetune.algorithm),
+				    .numbers = numbers,
+				    .when_on = request_ways(c),
 				    .mixed = c->recipes.include_auto_mp,
 				    .samples = c->calibration.sampling_size.v,
 				    .n_samples = c->calibration.sampling_size.n };
@@ -272,15 +268,10 @@ enum fettle_status request_tuning(const struct request *r, struct subject *s, st
 	enum fettle_status st;
 	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(fixed); i++)
-		fixed[i] = config_is_set(c, settable[i]) || does_nothing(r, s, &recipe_infos[i]) ||
-			   (recipe_infos[i].kind == RECIPE_FINETUNE &&
-			    config_is_set(c, &c->recipes.include_fast_ft));
-	o.alphas = c->recipes.alpha.v;
-	o.n_alphas = c->recipes.alpha.n;
-	if (c->recipes.alpha_auto || !config_is_set(c, &c->recipes.alpha)) {
-		o.alphas = alphas;
-		o.n_alphas = c->recipes.alpha_auto || c->recipes.smooth_quant ? 1 : ARRAY_LEN(alphas);
+	for (i = 0; i < RECIPES; i++) {
+		fixed[i] = config_is_set(c, &c->recipes.on[i]) || config_is_set(c, &c->recipes.way[i]) ||
+			   does_nothing(r, s, recipe_list[i]);
+		numbers[i] = numbers_of(c, i);
 	}
 	o.defaults = qplan_defaults(&s->cpu);
 	o.defaults.elsewhere = s->cpu.saturates && !cpu_detect().saturates;

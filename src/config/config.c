@@ -29,6 +29,7 @@ struct config *config_new(void)
 
 	c->state = xcalloc(1, sizeof(*c->state));
 	config_defaults(c, &c->state->arena);
+	make_keys(c->state->keys, &c->state->arena);
 	c->state->defaults = arena_alloc(&c->state->arena, sizeof(*c));
 	*c->state->defaults = *c;
 	return c;
@@ -184,7 +185,7 @@ static enum fettle_status find_path(struct reader *r, const char *dotted, const 
 			*rest++ = '\0';
 		if (k) {
 			*base = (char *)*base + k->offset;
-			keys = k->keys;
+			keys = key_table(r->c, k);
 		}
 		k = keys ? find_key(keys, name, &near) : NULL;
 		if (!keys)

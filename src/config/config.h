@@ -150,32 +150,15 @@ struct config {
 
 	/* A recipe that config_is_set() must be as the user says; the others are the search's to try. */
 	struct {
-		bool smooth_quant;                  /* false; also include_sq */
-		struct config_numbers alpha;        /* one, or several to be tuned; default 0.5 */
-		bool alpha_auto;                    /* alpha: auto; then `alpha` is empty */
-		bool fast_bias_correction;          /* false */
-		bool weight_correction;             /* false */
-		bool first_conv_or_matmul;          /* true, …_quantization */
-		bool last_conv_or_matmul;           /* true, …_quantization */
-		bool pre_post_process;              /* true, …_quantization */
-		bool scale_propagation_max_pooling; /* true */
-		bool scale_propagation_concat;      /* true */
-		bool gemm_to_matmul;                /* false: Gemm has an integer kernel of its own */
-		bool add_qdq_pair_to_weight;        /* false */
-		bool dedicated_qdq_pair;            /* false */
+		bool on[RECIPES]; /* as documented; of one with words: under its alias (include_fast_ft) */
+		int way[RECIPES]; /* of one with words: which of them; 0: off, unless it is on */
+		struct config_numbers number[RECIPES]; /* that comes with on: one, or several to be tuned */
+		struct recipes
+			keys; /* the settings of those that have some; nothing else of it has a meaning */
 		struct config_strings optypes_to_exclude_output_quant; /* empty */
 		int graph_optimization_level;                          /* enum config_graph_level: default */
-		bool cle;                                              /* false; also include_cle */
-		bool include_auto_mp, include_fast_ft;                 /* false */
-		int finetune; /* enum finetune_algorithm: off; by include_fast_ft: what FastFinetune says */
-		/* FastFinetune; what is not set is as finetune_defaults() has it */
-		struct {
-			int algorithm, granularity, device, data_size, batch_size, iterations;
-			int64_t seed;
-			double learning_rate, drop_ratio, reg_param, warm_start;
-			struct config_numbers beta_range;
-			bool early_stop, selective_update, update_bias;
-		} fast_finetune;
+		bool include_auto_mp;                                  /* false */
+		int finetune_device;                                   /* OptimDevice; 0: cpu */
 	} recipes;
 
 	struct {

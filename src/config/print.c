@@ -118,6 +118,15 @@ static void add_numbers(struct str *s, const struct config_numbers *list)
 	str_addf(s, "]");
 }
 
+static void add_pair(struct str *s, const double *pair)
+{
+	struct config_numbers list = { .n = 2 };
+	double v[] = { pair[0], pair[1] };
+
+	list.v = v;
+	add_numbers(s, &list);
+}
+
 static void add_texts(struct str *s, const struct config_strings *list)
 {
 	size_t i;
@@ -172,6 +181,12 @@ static void add_value(struct str *s, const struct key *k, const void *field)
 		break;
 	case KEY_INT64:
 		str_addf(s, "%lld", (long long)*(const int64_t *)field);
+		break;
+	case KEY_COUNT:
+		str_addf(s, "%zu", *(const size_t *)field);
+		break;
+	case KEY_PAIR:
+		add_pair(s, field);
 		break;
 	case KEY_NUMBER:
 		add_number(s, *(const double *)field);
@@ -244,7 +259,7 @@ void print_keys(struct printer *p, const struct key *keys, const void *base)
 			print_line(p, k->name, "left open", NULL);
 		} else if (k->type == KEY_MAP) {
 			print_open(p, k->name);
-			print_keys(p, k->keys, field);
+			print_keys(p, key_table(p->c, k), field);
 			print_close(p);
 		} else if (k->type == KEY_CUSTOM) {
 			k->custom->print(p, k, field);

@@ -285,6 +285,20 @@ static enum fettle_status read_numbers(struct reader *r, const struct key *k, co
 	return FETTLE_OK;
 }
 
+static enum fettle_status read_pair(struct reader *r, const struct key *k, const struct yaml *y,
+				    const struct items *items, double *out)
+{
+	struct config_numbers list;
+	enum fettle_status st;
+
+	if (items->n != 2)
+		return fail_value(r, y, "%zu number%s, need two", items->n, items->n == 1 ? "" : "s");
+	st = read_numbers(r, k, items, &list);
+	if (!st)
+		memcpy(out, list.v, 2 * sizeof(*out));
+	return st;
+}
+
 static enum fettle_status read_int_item(struct reader *r, const struct key *k, const struct yaml *y,
 					int64_t *out)
 {
@@ -362,6 +376,8 @@ static enum fettle_status read_list(struct reader *r, const struct key *k, const
 	switch (k->type) {
 	case KEY_NUMBERS:
 		return read_numbers(r, k, &items, field);
+	case KEY_PAIR:
+		return read_pair(r, k, y, &items, field);
 	case KEY_TEXTS:
 		read_texts(r, &items, field);
 		return FETTLE_OK;
@@ -405,6 +421,11 @@ static enum fettle_status read_value(struct reader *r, const struct key *k, cons
 		if (!st)
 			*(int64_t *)field = (int64_t)x;
 		return st;
+	case KEY_COUNT:
+		st = read_number(r, k, y, true, &x);
+		if (!st)
+			*(size_t *)field = (size_t)x;
+		return st;
 	case KEY_NUMBER:
 		return read_number(r, k, y, false, field);
 	case KEY_WORD:
@@ -444,9 +465,10 @@ enum fettle_status read_key(struct reader *r, const struct key *k, void *base, c
 	case KEY_MAP:
 		if (k->whole && yaml_is_text(y)) {
 			r->path = path_add(r, k->whole);
-			return read_key(r, find_key(k->keys, k->whole, &near), (char *)base + k->offset, y);
+			return read_key(r, find_key(key_table(r->c, k), k->whole, &near),
+					(char *)base + k->offset, y);
 		}
-		return read_map(r, k->keys, (char *)base + k->offset, y);
+		return read_map(r, key_table(r->c, k), (char *)base + k->offset, y);
 	case KEY_UNUSED:
 		add_note(r->c, &at, false, "%s has no effect: %s", r->path, k->why);
 		return FETTLE_OK;
@@ -459,15 +481,17 @@ enum fettle_status read_key(struct reader *r, const struct key *k, void *base, c
 
 const struct key *find_key(const struct key *keys, const char *name, const char **nearest)
 {
-	const char *names[NAMES_MAX];
+	const char **names;
 	size_t n;
 
-	for (n = 0; keys[n].name; n++) {
+	for (n = 0; keys[n].name; n++)
 		if (!strcmp(keys[n].name, name))
 			return &keys[n];
+	names = xcalloc(n, sizeof(*names));
+	for (n = 0; keys[n].name; n++)
 		names[n] = keys[n].name;
-	}
 	*nearest = str_nearest(name, names, n);
+	free(names);
 	return NULL;
 }
 

@@ -15,7 +15,8 @@ struct config_state {
 	struct arena arena;
 	VEC(struct field_origin) origins;
 	VEC(struct config_note) notes;
-	struct config *defaults; /* as config_defaults() leaves it */
+	const struct key *keys[KEY_MAKERS]; /* of key_table() */
+	struct config *defaults;            /* as config_defaults() leaves it */
 	struct config_source from;
 };
 

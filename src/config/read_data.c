@@ -401,29 +401,30 @@ static void print_metric(struct printer *p, const struct key *k, const void *fie
 
 const struct custom custom_metric = { read_metric, print_metric };
 
-/* ---- smooth_quant's alpha ---- */
+/* ---- a recipe's number ---- */
 
-static bool is_auto(const struct yaml *y)
+static bool is_word(const struct key *k, const struct yaml *y)
 {
-	return yaml_is_text(y) && !strcasecmp(y->text, "auto");
+	return k->recipe->number->word && yaml_is_text(y) && !strcasecmp(y->text, k->recipe->number->word);
 }
 
-/* each a number or auto */
-static enum fettle_status read_alphas(struct reader *r, const struct key *k, const struct yaml *y,
-				      void *field)
+/* each a number or the word for one */
+static enum fettle_status read_list_of_numbers(struct reader *r, const struct key *k, const struct yaml *y,
+					       void *field)
 {
 	struct config_numbers list = { NULL, 0 };
 	struct items items;
 	enum fettle_status st = read_items(r, y, &items);
 
 	if (!st && !items.n)
-		st = fail_value(r, y, "an empty list, need at least one number or auto");
+		st = fail_value(r, y, "an empty list, need at least one number or %s",
+				k->recipe->number->word);
 	if (st)
 		return st;
 	list.v = arena_alloc(&r->c->state->arena, items.n * sizeof(*list.v));
 	for (; list.n < items.n && !st; list.n++)
-		if (is_auto(items.v[list.n]))
-			list.v[list.n] = SMOOTH_AUTO;
+		if (is_word(k, items.v[list.n]))
+			list.v[list.n] = k->recipe->number->word_value;
 		else
 			st = read_number(r, k, items.v[list.n], false, &list.v[list.n]);
 	if (!st)
@@ -431,7 +432,7 @@ static enum fettle_status read_alphas(struct reader *r, const struct key *k, con
 	return st;
 }
 
-static void print_alphas(struct printer *p, const struct key *k, const void *field)
+static void print_list_of_numbers(struct printer *p, const struct key *k, const void *field)
 {
 	const struct config_numbers *list = field;
 	struct str s = STR_INIT;
@@ -441,8 +442,8 @@ static void print_alphas(struct printer *p, const struct key *k, const void *fie
 		return;
 	for (i = 0; i < list->n; i++) {
 		str_addf(&s, "%s", i ? ", " : "[");
-		if (list->v[i] == SMOOTH_AUTO)
-			str_addf(&s, "auto");
+		if (k->recipe->number->word && list->v[i] == k->recipe->number->word_value)
+			str_addf(&s, "%s", k->recipe->number->word);
 		else
 			str_addf(&s, "%.17g", list->v[i]);
 	}
@@ -451,41 +452,45 @@ static void print_alphas(struct printer *p, const struct key *k, const void *fie
 	str_release(&s);
 }
 
-const struct custom custom_alphas = { read_alphas, print_alphas };
+const struct custom custom_list_of_numbers = { read_list_of_numbers, print_list_of_numbers };
 
-/* numbers, or auto alone */
-static enum fettle_status read_alpha(struct reader *r, const struct key *k, const struct yaml *y, void *field)
+/* numbers, or the word alone */
+static enum fettle_status read_recipe_number(struct reader *r, const struct key *k, const struct yaml *y,
+					     void *field)
 {
 	struct config_numbers list = { NULL, 0 };
-	enum fettle_status st = is_auto(y) ? FETTLE_OK : read_alphas(r, k, y, &list);
+	enum fettle_status st = read_list_of_numbers(r, k, y, &list);
 	size_t i;
 
-	for (i = 0; i < list.n && !st; i++)
-		if (list.v[i] == SMOOTH_AUTO)
-			st = fail_value(r, y, "auto in a list, it stands alone");
-	if (st)
-		return st;
-	*(struct config_numbers *)field = list;
-	r->c->recipes.alpha_auto = is_auto(y);
-	return FETTLE_OK;
+	for (i = 0; i < list.n && list.n > 1 && !st; i++)
+		if (list.v[i] == k->recipe->number->word_value && k->recipe->number->word)
+			st = fail_value(r, y, "%s in a list, it stands alone", k->recipe->number->word);
+	if (!st)
+		*(struct config_numbers *)field = list;
+	return st;
 }
 
-static void print_alpha(struct printer *p, const struct key *k, const void *field)
+static void print_recipe_number(struct printer *p, const struct key *k, const void *field)
 {
-	if (p->c->recipes.alpha_auto)
-		print_line(p, k->name, "auto", config_origin(p->c, field));
+	const struct config_numbers *list = field;
+	const struct recipe_number *n = k->recipe->number;
+
+	if (n->word && list->n == 1 && list->v[0] == n->word_value)
+		print_line(p, k->name, n->word, config_origin(p->c, field));
 	else
 		print_numbers(p, k, field);
 }
 
-const struct custom custom_alpha = { read_alpha, print_alpha };
+const struct custom custom_number = { read_recipe_number, print_recipe_number };
 
 /* ---- NumIterLR ---- */
 
 static enum fettle_status read_pairs(struct reader *r, const struct key *k, const struct yaml *y, void *field)
 {
-	static const struct key iterations = { "", KEY_INT, .min = 1, .max = 1 << 30 },
-				rate = { "", KEY_NUMBER, .min = 1e-30, .max = 1e6 };
+	const char *near;
+	const struct key *keys = r->c->state->keys[KEYS_FINETUNE_SEARCH],
+			 *iterations = find_key(keys, "NumIterations", &near),
+			 *rate = find_key(keys, "LearningRate", &near);
 	struct config_numbers list = { NULL, 0 };
 	enum fettle_status st;
 	size_t i;
@@ -499,9 +504,9 @@ static enum fettle_status read_pairs(struct reader *r, const struct key *k, cons
 			return fail_value(r, y->v[i],
 					  "%s, need NumIterations and LearningRate such as [100, 1e-4]",
 					  describe(r, y->v[i]));
-		st = read_number(r, &iterations, y->v[i]->v[0], true, &list.v[list.n++]);
+		st = read_number(r, iterations, y->v[i]->v[0], true, &list.v[list.n++]);
 		if (!st)
-			st = read_number(r, &rate, y->v[i]->v[1], false, &list.v[list.n++]);
+			st = read_number(r, rate, y->v[i]->v[1], false, &list.v[list.n++]);
 		if (st)
 			return st;
 	}

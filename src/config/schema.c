@@ -1,6 +1,7 @@
 #include "config/schema.h"
 
-#include <string.h>
+#include "config/read.h"
+#include "config/recipe_keys.h"
 
 #define AT(member) .offset = offsetof(struct config, member)
 #define IN(type, member) .offset = offsetof(struct type, member)
@@ -54,7 +55,7 @@ static const struct word frameworks[] = {
 	END,
 };
 static const struct word formats[] = { WORD("QDQ", FORMAT_QDQ), WORD("QOperator", FORMAT_QOPERATOR), END };
-static const struct word devices[] = {
+const struct word device_words[] = {
 	WORD("cpu", 0),
 	{ "gpu", 0, "not supported, fettle runs on the cpu" },
 	END,
@@ -131,12 +132,6 @@ static const struct word quant_types[] = {
 	QTYPE("QUInt16", DT_U16), WORD("int8", DT_S8),    WORD("uint8", DT_U8),
 	WORD("int16", DT_S16),    WORD("uint16", DT_U16), END,
 };
-static const struct word optim_algorithms[] = {
-	WORD("adaround", FINETUNE_ADAROUND),
-	WORD("adaquant", FINETUNE_ADAQUANT),
-	WORD("gram", FINETUNE_GRAM),
-	END,
-};
 static const struct word directions[] = {
 	WORD("minimize", DIRECTION_MINIMIZE),
 	WORD("maximize", DIRECTION_MAXIMIZE),
@@ -153,72 +148,13 @@ static const struct key model_keys[] = {
 	END,
 };
 
-static const struct word finetune_words[] = {
-	WORD("off", FINETUNE_OFF),
-	WORD("adaround", FINETUNE_ADAROUND),
-	WORD("adaquant", FINETUNE_ADAQUANT),
-	WORD("gram", FINETUNE_GRAM),
-	END,
-};
-
-static const struct word finetune_granularity[] = {
-	WORD("layer", GRANULARITY_LAYER),
-	WORD("block", GRANULARITY_BLOCK),
-	END,
-};
-
-static const struct key smooth_keys[] = {
-	{ "alpha", KEY_CUSTOM, AT(recipes.alpha), .custom = &custom_alpha, LIMITS(0, 1), .open = true },
-	{ "folding", KEY_UNUSED, .why = "scales are always folded where the graph allows it" },
-	{ "auto_alpha_args", KEY_UNUSED, .why = "the search chooses its own steps" },
-	END,
-};
-static const struct key finetune_keys[] = {
-	{ "OptimAlgorithm", KEY_WORD, AT(recipes.fast_finetune.algorithm), WORDS(finetune_words),
-	  .open = true },
-	{ "Granularity", KEY_WORD, AT(recipes.fast_finetune.granularity), WORDS(finetune_granularity),
-	  .open = true },
-	{ "DataSize", KEY_INT, AT(recipes.fast_finetune.data_size), LIMITS(0, 1e9), .open = true },
-	{ "BatchSize", KEY_INT, AT(recipes.fast_finetune.batch_size), LIMITS(1, 1e6), .open = true },
-	{ "NumIterations", KEY_INT, AT(recipes.fast_finetune.iterations), LIMITS(1, 1e9), .open = true },
-	{ "LearningRate", KEY_NUMBER, AT(recipes.fast_finetune.learning_rate), LIMITS(1e-12, 1e6),
-	  .open = true },
-	{ "FixedSeed", KEY_INT64, AT(recipes.fast_finetune.seed), .open = true },
-	{ "EarlyStop", KEY_BOOL, AT(recipes.fast_finetune.early_stop), .open = true },
-	{ "SelectiveUpdate", KEY_BOOL, AT(recipes.fast_finetune.selective_update), .open = true },
-	{ "UpdateBias", KEY_BOOL, AT(recipes.fast_finetune.update_bias) },
-	{ "DropRatio", KEY_NUMBER, AT(recipes.fast_finetune.drop_ratio), LIMITS(0, 1) },
-	{ "RegParam", KEY_NUMBER, AT(recipes.fast_finetune.reg_param), LIMITS(0, 1e6) },
-	{ "WarmStart", KEY_NUMBER, AT(recipes.fast_finetune.warm_start), LIMITS(0, 1) },
-	{ "BetaRange", KEY_NUMBERS, AT(recipes.fast_finetune.beta_range), LIMITS(1e-6, 1e6) },
-	{ "OptimDevice", KEY_WORD, AT(recipes.fast_finetune.device), WORDS(devices) },
-	END,
-};
-static const struct key recipe_keys[] = {
-	{ "smooth_quant", KEY_BOOL, AT(recipes.smooth_quant), .open = true },
-	{ "smooth_quant_args", KEY_MAP, .keys = smooth_keys },
-	{ "fast_bias_correction", KEY_BOOL, AT(recipes.fast_bias_correction), .open = true },
-	{ "weight_correction", KEY_BOOL, AT(recipes.weight_correction), .open = true },
-	{ "first_conv_or_matmul_quantization", KEY_BOOL, AT(recipes.first_conv_or_matmul), .open = true },
-	{ "last_conv_or_matmul_quantization", KEY_BOOL, AT(recipes.last_conv_or_matmul), .open = true },
-	{ "pre_post_process_quantization", KEY_BOOL, AT(recipes.pre_post_process), .open = true },
-	{ "scale_propagation_max_pooling", KEY_BOOL, AT(recipes.scale_propagation_max_pooling),
-	  .open = true },
-	{ "scale_propagation_concat", KEY_BOOL, AT(recipes.scale_propagation_concat), .open = true },
-	{ "gemm_to_matmul", KEY_BOOL, AT(recipes.gemm_to_matmul), .open = true },
-	{ "add_qdq_pair_to_weight", KEY_BOOL, AT(recipes.add_qdq_pair_to_weight), .open = true },
-	{ "dedicated_qdq_pair", KEY_BOOL, AT(recipes.dedicated_qdq_pair), .open = true },
+/* beside those of the recipes themselves */
+static const struct key other_recipe_keys[] = {
 	{ "optypes_to_exclude_output_quant", KEY_TEXTS, AT(recipes.optypes_to_exclude_output_quant),
 	  .empty = true },
 	{ "graph_optimization_level", KEY_WORD, AT(recipes.graph_optimization_level), WORDS(graph_levels),
 	  USED(TRIES) },
-	{ "cle", KEY_BOOL, AT(recipes.cle), .open = true },
-	{ "include_cle", KEY_BOOL, AT(recipes.cle), .alias = true },
-	{ "include_sq", KEY_BOOL, AT(recipes.smooth_quant), .alias = true },
 	{ "include_auto_mp", KEY_BOOL, AT(recipes.include_auto_mp), .open = true },
-	{ "include_fast_ft", KEY_BOOL, AT(recipes.include_fast_ft), .open = true },
-	{ "finetune", KEY_WORD, AT(recipes.finetune), WORDS(finetune_words), .open = true },
-	{ "FastFinetune", KEY_MAP, .keys = finetune_keys },
 	{ "ffn_matmul_quantization", KEY_UNUSED, .why = "MatMul is tuned op by op" },
 	{ "layer_wise_quant", KEY_UNUSED, .why = "memory is bounded anyway" },
 	END,
@@ -262,7 +198,7 @@ static const struct key quantization_keys[] = {
 	{ "approach", KEY_WORD, AT(quantization.approach), WORDS(approaches) },
 	{ "quant_format", KEY_WORD, AT(quantization.format), WORDS(formats), USED(TRIES | CONFIG_QUANTIZE) },
 	{ "cpu", KEY_TEXT, AT(quantization.cpu), USED(PLANS) },
-	{ "recipes", KEY_MAP, .keys = recipe_keys },
+	{ "recipes", KEY_MAP, .made = KEYS_RECIPES },
 	{ "calibration", KEY_MAP, .keys = calibration_keys },
 	{ "model_wise", KEY_MAP, AT(quantization.model_wise), .keys = constraint_keys },
 	{ "op_type_wise", KEY_CUSTOM, AT(quantization.op_type_wise), .custom = &custom_constraints },
@@ -409,15 +345,16 @@ static const struct key tuning_keys[] = {
 	{                                                                                                    \
 		name, type, .quiet = true, __VA_ARGS__                                                       \
 	}
-static const struct key fast_finetune_keys[] = {
-	SPACE_KEY("OptimAlgorithm", KEY_WORDS, IN(config_space, optim_algorithm), WORDS(optim_algorithms)),
-	SPACE_KEY("Granularity", KEY_WORDS, IN(config_space, granularity), WORDS(finetune_granularity)),
-	SPACE_KEY("DataSize", KEY_INTS, IN(config_space, data_size), LIMITS(1, 1 << 30)),
-	SPACE_KEY("BatchSize", KEY_INTS, IN(config_space, batch_size), LIMITS(1, 1 << 20)),
-	SPACE_KEY("NumIterations", KEY_INTS, IN(config_space, num_iterations), LIMITS(1, 1 << 30)),
-	SPACE_KEY("LearningRate", KEY_NUMBERS, IN(config_space, learning_rate), LIMITS(1e-30, 1e6)),
+/* limits and words are those of the recipe's settings */
+static const struct key finetune_search_keys[] = {
+	SPACE_KEY("OptimAlgorithm", KEY_WORDS, IN(config_space, optim_algorithm)),
+	SPACE_KEY("Granularity", KEY_WORDS, IN(config_space, granularity)),
+	SPACE_KEY("DataSize", KEY_INTS, IN(config_space, data_size)),
+	SPACE_KEY("BatchSize", KEY_INTS, IN(config_space, batch_size)),
+	SPACE_KEY("NumIterations", KEY_INTS, IN(config_space, num_iterations)),
+	SPACE_KEY("LearningRate", KEY_NUMBERS, IN(config_space, learning_rate)),
 	SPACE_KEY("NumIterLR", KEY_CUSTOM, IN(config_space, num_iter_lr), .custom = &custom_pairs),
-	SPACE_KEY("FixedSeed", KEY_INTS, IN(config_space, fixed_seed), LIMITS(0, 9007199254740992.)),
+	SPACE_KEY("FixedSeed", KEY_INTS, IN(config_space, fixed_seed)),
 	SPACE_KEY("EarlyStop", KEY_BOOLS, IN(config_space, early_stop)),
 	SPACE_KEY("SelectiveUpdate", KEY_BOOLS, IN(config_space, selective_update)),
 	END,
@@ -429,9 +366,9 @@ static const struct key extra_option_keys[] = {
 	SPACE_KEY("CalibMovingAverageConstant", KEY_NUMBERS, IN(config_space, calib_moving_average_constant),
 		  LIMITS(1e-9, 1)),
 	SPACE_KEY("Percentile", KEY_NUMBERS, IN(config_space, percentile), LIMITS(50, 100)),
-	SPACE_KEY("SmoothAlpha", KEY_CUSTOM, IN(config_space, smooth_alpha), .custom = &custom_alphas,
-		  LIMITS(0, 1)),
-	{ "FastFinetune", KEY_MAP, .keys = fast_finetune_keys },
+	SPACE_KEY("SmoothAlpha", KEY_CUSTOM, IN(config_space, smooth_alpha),
+		  .custom = &custom_list_of_numbers, .recipe = &recipe_smooth_quant, LIMITS(0, 1)),
+	{ "FastFinetune", KEY_MAP, .made = KEYS_FINETUNE_SEARCH },
 	END,
 };
 static const struct key space_keys[] = {
@@ -489,8 +426,8 @@ static const struct key advanced_keys[] = {
 		{ "advanced_fastft_params", KEY_MAP, .keys = advanced_keys, .alias = (other) },              \
 		{ "n_jobs",           KEY_INT,         AT(search.jobs), LIMITS(1, 1024), .quiet = true,      \
 		  .incidental = true, .alias = (other) },                                                    \
-		{ "search_devices", KEY_WORD,      AT(search.devices),                                       \
-		  WORDS(devices),   .quiet = true, .alias = (other) },                                       \
+		{ "search_devices",    KEY_WORD,      AT(search.devices),                                    \
+		  WORDS(device_words), .quiet = true, .alias = (other) },                                    \
 		{ "search_log_path", KEY_PATH,           AT(search.log),                                     \
 		  .quiet = true,     .incidental = true, .alias = (other) },                                 \
 		{ "search_output_dir", KEY_PATH, AT(tuning.workspace), .alias = true },                      \
@@ -506,7 +443,7 @@ static const struct key search_keys[] = { SEARCH_KEYS(false), END };
 const struct key config_keys[] = {
 	{ "version", KEY_UNUSED, .why = "all versions are read alike" },
 	{ "model", KEY_MAP, .keys = model_keys },
-	{ "device", KEY_WORD, AT(device), WORDS(devices) },
+	{ "device", KEY_WORD, AT(device), WORDS(device_words) },
 	{ "quantization", KEY_MAP, .keys = quantization_keys, USED(PLANS) },
 	{ "evaluation", KEY_MAP, .keys = evaluation_keys },
 	{ "tuning", KEY_MAP, .keys = tuning_keys },
@@ -523,31 +460,22 @@ const struct key config_keys[] = {
 	END,
 };
 
+const struct key *key_table(const struct config *c, const struct key *map)
+{
+	return map->made ? c->state->keys[map->made] : map->keys;
+}
+
+void make_keys(const struct key *out[KEY_MAKERS], struct arena *arena)
+{
+	out[KEYS_RECIPES] = make_recipe_keys(arena, other_recipe_keys);
+	out[KEYS_FINETUNE_SEARCH] = make_search_keys(arena, finetune_search_keys, &recipe_finetune);
+}
+
 void config_defaults(struct config *c, struct arena *arena)
 {
-	const struct finetune ft = finetune_defaults(FINETUNE_GRAM);
 	struct config_dataloader loader = { .batch_size = 1 };
 
-	c->recipes.alpha = (struct config_numbers){ arena_alloc(arena, sizeof(double)), 1 };
-	c->recipes.alpha.v[0] = 0.5;
-	c->recipes.fast_finetune.algorithm = FINETUNE_GRAM;
-	c->recipes.fast_finetune.batch_size = (int)ft.batch_size;
-	c->recipes.fast_finetune.iterations = (int)ft.iterations;
-	c->recipes.fast_finetune.learning_rate = ft.learning_rate;
-	c->recipes.fast_finetune.seed = (int64_t)ft.seed;
-	c->recipes.fast_finetune.selective_update = ft.selective_update;
-	c->recipes.fast_finetune.update_bias = ft.update_bias;
-	c->recipes.fast_finetune.drop_ratio = ft.drop_ratio;
-	c->recipes.fast_finetune.reg_param = ft.reg_param;
-	c->recipes.fast_finetune.warm_start = ft.warm_start;
-	c->recipes.fast_finetune.beta_range =
-		(struct config_numbers){ arena_alloc(arena, sizeof(ft.beta_range)), 2 };
-	memcpy(c->recipes.fast_finetune.beta_range.v, ft.beta_range, sizeof(ft.beta_range));
-	c->recipes.first_conv_or_matmul = true;
-	c->recipes.last_conv_or_matmul = true;
-	c->recipes.pre_post_process = true;
-	c->recipes.scale_propagation_max_pooling = true;
-	c->recipes.scale_propagation_concat = true;
+	recipe_key_defaults(c, arena);
 	c->calibration.sampling_size = (struct config_ints){ arena_alloc(arena, sizeof(int64_t)), 1 };
 	c->calibration.sampling_size.v[0] = 100;
 	c->calibration.dataloader = loader;

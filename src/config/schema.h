@@ -12,6 +12,7 @@ enum key_type {
 	KEY_BOOL = 1, /* bool */
 	KEY_INT,      /* int */
 	KEY_INT64,    /* int64_t */
+	KEY_COUNT,    /* size_t */
 	KEY_NUMBER,   /* double */
 	KEY_WORD,     /* int, one of `words` */
 	KEY_TEXT,     /* const char * */
@@ -19,6 +20,7 @@ enum key_type {
 	/* lists: a YAML list, one value, or values with commas between them */
 	KEY_INTS,    /* struct config_ints */
 	KEY_NUMBERS, /* struct config_numbers */
+	KEY_PAIR,    /* double[2] */
 	KEY_BOOLS,   /* struct config_ints */
 	KEY_WORDS,   /* struct config_ints */
 	KEY_TEXTS,   /* struct config_strings */
@@ -35,6 +37,9 @@ struct word {
 	int value;
 	const char *refused; /* why it cannot be had; NULL: it can */
 };
+
+/* Tables that are made for each configuration, from the recipes. */
+enum key_maker { KEYS_RECIPES = 1, KEYS_FINETUNE_SEARCH, KEY_MAKERS };
 
 struct reader;
 struct printer;
@@ -68,13 +73,20 @@ struct key {
 	int also_value;
 	const struct word *words;
 	const struct key *keys;
+	enum key_maker made;         /* of a map: it has its keys from key_table() instead */
+	const struct recipe *recipe; /* of custom_number: whose number it is */
 	const struct custom *custom;
 };
 
 extern const struct key config_keys[];     /* base: struct config */
 extern const struct key constraint_keys[]; /* base: struct config_constraint */
-extern const struct custom custom_dataset, custom_transforms, custom_metric, custom_alpha, custom_constraints,
-	custom_pairs, custom_alphas;
+extern const struct word device_words[];
+extern const struct custom custom_dataset, custom_transforms, custom_metric, custom_constraints, custom_pairs,
+	custom_number, custom_list_of_numbers;
+
+/* The keys of a map. */
+const struct key *key_table(const struct config *c, const struct key *map);
+void make_keys(const struct key *out[KEY_MAKERS], struct arena *arena);
 
 /* Calls `visit` for every key that holds a value, by its printed name, with the commands that use it. */
 void config_each(const struct config *c,

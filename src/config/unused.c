@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "config/read.h"
+#include "config/recipe_keys.h"
 
 struct leaf {
 	const struct key *k;
@@ -15,8 +16,8 @@ struct leaves {
 };
 
 /* every key that holds a value, under its printed name */
-static void collect(struct leaves *out, const struct key *keys, const char *base, const char *path,
-		    unsigned used)
+static void collect(struct leaves *out, const struct config *c, const struct key *keys, const char *base,
+		    const char *path, unsigned used)
 {
 	const struct key *k;
 
@@ -28,7 +29,7 @@ static void collect(struct leaves *out, const struct key *keys, const char *base
 			continue;
 		name = *path ? xstrfmt("%s.%s", path, k->name) : xstrdup(k->name);
 		if (k->type == KEY_MAP) {
-			collect(out, k->keys, base + k->offset, name, narrowed);
+			collect(out, c, key_table(c, k), base + k->offset, name, narrowed);
 			free(name);
 		} else {
 			VEC_PUSH(&out->v, ((struct leaf){ k, name, base + k->offset, narrowed }));
@@ -51,7 +52,7 @@ void config_each(const struct config *c,
 	struct leaves l = { .v = { NULL, 0, 0 } };
 	size_t i;
 
-	collect(&l, config_keys, (const char *)c, "", CONFIG_COMMANDS);
+	collect(&l, c, config_keys, (const char *)c, "", CONFIG_COMMANDS);
 	for (i = 0; i < l.v.n; i++)
 		visit(self, l.v.v[i].path, l.v.v[i].k, l.v.v[i].used);
 	release(&l);
@@ -70,40 +71,6 @@ static const struct config_origin *given(const struct config *c, const struct le
 }
 
 /* ---- what another setting rules out ---- */
-
-static bool without_smoothing(const struct config *c, enum config_command command)
-{
-	if (command == CONFIG_SEARCH)
-		return false; /* the spaces say */
-	return !c->recipes.smooth_quant &&
-	       (command == CONFIG_QUANTIZE || config_is_set(c, &c->recipes.smooth_quant));
-}
-
-static bool without_finetune(const struct config *c, enum config_command command)
-{
-	bool given = config_is_set(c, &c->recipes.finetune) || config_is_set(c, &c->recipes.include_fast_ft);
-
-	if (command == CONFIG_SEARCH)
-		return false;
-	return !c->recipes.include_fast_ft && c->recipes.finetune == FINETUNE_OFF &&
-	       (command == CONFIG_QUANTIZE || given);
-}
-
-static int finetune_algorithm(const struct config *c)
-{
-	return config_is_set(c, &c->recipes.finetune) ? c->recipes.finetune
-						      : c->recipes.fast_finetune.algorithm;
-}
-
-static bool by_gram(const struct config *c, enum config_command command)
-{
-	return command != CONFIG_SEARCH && finetune_algorithm(c) == FINETUNE_GRAM;
-}
-
-static bool not_adaround(const struct config *c, enum config_command command)
-{
-	return command != CONFIG_SEARCH && finetune_algorithm(c) != FINETUNE_ADAROUND;
-}
 
 static bool is_dynamic(const struct config *c, enum config_command command)
 {
@@ -150,16 +117,6 @@ static const struct {
 	{                                                                                                    \
 		FIELD(member), LAST(member), idle, why                                                       \
 	}
-	RULE(recipes.alpha, without_smoothing, "smooth_quant is off"),
-	RULE(recipes.fast_finetune, without_finetune, "neither finetune nor include_fast_ft is on"),
-	RULE(recipes.fast_finetune.batch_size, by_gram, "gram does not iterate; adaround and adaquant do"),
-	RULE(recipes.fast_finetune.iterations, by_gram, "gram does not iterate; adaround and adaquant do"),
-	RULE(recipes.fast_finetune.learning_rate, by_gram, "gram does not iterate; adaround and adaquant do"),
-	RULE(recipes.fast_finetune.early_stop, by_gram, "gram does not iterate; adaround and adaquant do"),
-	RULE(recipes.fast_finetune.seed, by_gram, "gram does not iterate; adaround and adaquant do"),
-	RULE(recipes.fast_finetune.reg_param, not_adaround, "only adaround has it"),
-	RULE(recipes.fast_finetune.warm_start, not_adaround, "only adaround has it"),
-	RULE(recipes.fast_finetune.beta_range, not_adaround, "only adaround has it"),
 	RULE(calibration, is_dynamic, "nothing is calibrated, the approach is dynamic"),
 	RULE(tuning.criterion, only_performance, "performance_only accepts any accuracy"),
 	RULE(tuning.tolerable_loss, only_performance, "performance_only accepts any accuracy"),
@@ -178,7 +135,7 @@ static const char *ruled_out(const struct config *c, enum config_command command
 	for (i = 0; i < ARRAY_LEN(rules); i++)
 		if (offset >= rules[i].first && offset < rules[i].end && rules[i].idle(c, command))
 			return rules[i].why;
-	return NULL;
+	return recipe_key_idle(c, command, field);
 }
 
 /* ---- notes ---- */
@@ -292,7 +249,7 @@ void config_unused(const struct config *c, enum config_command command, const ch
 
 	while (!(command & 1u << bit))
 		bit++;
-	collect(&l, config_keys, (const char *)c, "", CONFIG_COMMANDS);
+	collect(&l, c, config_keys, (const char *)c, "", CONFIG_COMMANDS);
 	for (i = 0; i < l.v.n; i++) {
 		const struct leaf *x = &l.v.v[i];
 		const struct config_origin *at = given(c, x);

@@ -19,10 +19,7 @@ static size_t job_output(const struct job *j, size_t node, size_t k)
 /* does the op pass its input's parameters on to its outputs? */
 static bool passes_on(const struct job *j, size_t node)
 {
-	const struct recipes *r = &j->plan->recipes;
-	const struct node *n = j->g->m->nodes.v[node];
-
-	return job_moves(j, node) && !leaves_output(r, n) && !(r->own_pool_scale && node_is(n, "MaxPool"));
+	return job_moves(j, node) && !has_own_range(&j->plan->recipes, j->g->m->nodes.v[node]);
 }
 
 static void mark_readers(struct job *j)

@@ -87,6 +87,10 @@ static inline bool choice_is_wide(const struct op_choice *c, const struct op_rul
 struct qplan effective_plan(const struct qplan *p, const struct op_list *ops);
 /* is the output of such an op left to its readers (recipe no_output)? */
 bool leaves_output(const struct recipes *r, const struct node *n);
+/* does the output of such an op that moves data not share its input's range? */
+bool has_own_range(const struct recipes *r, const struct node *n);
+/* why_kept of the first recipe that leaves the op in fp32; NULL: none does */
+const char *recipe_that_keeps(const struct recipes *r, const struct op_list *ops, size_t op);
 
 /* decide.c: fills values; which get a pair, with which parameters */
 enum fettle_status decide(struct job *j, struct err *err);

@@ -170,18 +170,6 @@ static const char *no_gain(const struct op *op)
 				       : "only the dynamic approach has a kernel for it";
 }
 
-static const char *recipe_that_keeps(const struct qplan *p, const struct op_list *ops, size_t i)
-{
-	size_t k;
-
-	if (ops->v[i].rule->kind != OP_COMPUTE)
-		return "recipe pre_post_process_quantization=off";
-	for (k = 0; k < i && !(ops->v[k].rule && ops->v[k].rule->kind == OP_COMPUTE); k++)
-		;
-	return p->recipes.keep_first && k == i ? "recipe first_conv_or_matmul_quantization=off"
-					       : "recipe last_conv_or_matmul_quantization=off";
-}
-
 static struct op_precision precision_of(const struct plan_origin *o, const struct qplan *effective,
 					const struct op_list *ops, size_t i, bool integer)
 {
@@ -203,7 +191,7 @@ static struct op_precision precision_of(const struct plan_origin *o, const struc
 	if (c->mode != OP_FP32)
 		return fp32(FP32_NOT_FUSED, "the runtime has no integer kernel for these settings");
 	if (o->plan->ops[i].mode != OP_FP32)
-		return fp32(FP32_RECIPE, recipe_that_keeps(effective, ops, i));
+		return fp32(FP32_RECIPE, recipe_that_keeps(&effective->recipes, ops, i));
 	if (o->by_default->ops[i].mode == OP_FP32)
 		return fp32(FP32_NO_GAIN, no_gain(op));
 	return o->allowed->ops[i].mode == OP_FP32 ? fp32(FP32_USER, "told to stay in fp32")

@@ -4,32 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_compute(const struct op *op)
-{
-	return op->rule && op->rule->kind == OP_COMPUTE;
-}
-
-/* Order is that of the nodes, which is topological. Moves stay: they only pass on what they are given. */
-static void keep_fp32(struct qplan *p, const struct op_list *ops)
-{
-	const struct recipes *r = &p->recipes;
-	size_t first = 0, last = ops->n, i;
-
-	while (first < ops->n && !is_compute(&ops->v[first]))
-		first++;
-	if (first == ops->n)
-		return; /* no beginning and no end of anything */
-	while (!is_compute(&ops->v[--last]))
-		;
-	if (r->keep_first)
-		p->ops[first].mode = OP_FP32;
-	if (r->keep_last)
-		p->ops[last].mode = OP_FP32;
-	for (i = 0; i < ops->n && r->keep_ends; i++)
-		if ((i < first || i > last) && ops->v[i].rule && ops->v[i].rule->kind != OP_MOVE)
-			p->ops[i].mode = OP_FP32;
-}
-
 /* Weights as old kernels take them: symmetric ones have one zero point for all channels. */
 static void fit_old_conv(struct op_choice *c)
 {
@@ -39,18 +13,50 @@ static void fit_old_conv(struct op_choice *c)
 		c->weight.scheme = SCHEME_SYM;
 }
 
+static void apply_keeps(struct qplan *p, const struct op_list *ops)
+{
+	bool *in_fp32 = xcalloc(ops->n, sizeof(*in_fp32));
+	size_t i;
+
+	for (i = 0; i < RECIPES; i++)
+		if (recipe_list[i]->keep && recipe_applies(&p->recipes, recipe_list[i]))
+			recipe_list[i]->keep(ops, in_fp32);
+	for (i = 0; i < p->n && i < ops->n; i++)
+		if (in_fp32[i])
+			p->ops[i].mode = OP_FP32;
+	free(in_fp32);
+}
+
 struct qplan effective_plan(const struct qplan *asked, const struct op_list *ops)
 {
 	struct qplan p = qplan_copy(asked);
 	size_t i;
 
-	keep_fp32(&p, ops);
+	apply_keeps(&p, ops);
 	for (i = 0; i < p.n && i < ops->n; i++)
 		if (ops->v[i].old_conv)
 			fit_old_conv(&p.ops[i]);
-	if (p.format == FORMAT_QOPERATOR) /* which has no pairs to speak of */
-		p.recipes.dedicated_qdq_pair = p.recipes.qdq_pair_on_weights = false;
+	for (i = 0; i < RECIPES; i++)
+		if (p.format == FORMAT_QOPERATOR && recipe_list[i]->pairs_only)
+			recipe_set(&p.recipes, recipe_list[i], false);
 	return p;
+}
+
+const char *recipe_that_keeps(const struct recipes *r, const struct op_list *ops, size_t op)
+{
+	bool *in_fp32 = xcalloc(ops->n, sizeof(*in_fp32));
+	const char *why = NULL;
+	size_t i;
+
+	for (i = 0; i < RECIPES && !why; i++) {
+		if (!recipe_list[i]->keep || !recipe_applies(r, recipe_list[i]))
+			continue;
+		recipe_list[i]->keep(ops, in_fp32);
+		if (in_fp32[op])
+			why = recipe_list[i]->why_kept;
+	}
+	free(in_fp32);
+	return why;
 }
 
 bool leaves_output(const struct recipes *r, const struct node *n)
@@ -61,4 +67,15 @@ bool leaves_output(const struct recipes *r, const struct node *n)
 		if (node_is(n, r->no_output[i]))
 			return true;
 	return false;
+}
+
+bool has_own_range(const struct recipes *r, const struct node *n)
+{
+	size_t i;
+
+	for (i = 0; i < RECIPES; i++)
+		if (recipe_list[i]->own_range && recipe_applies(r, recipe_list[i]) &&
+		    recipe_list[i]->own_range(n))
+			return true;
+	return leaves_output(r, n);
 }

@@ -43,60 +43,32 @@ static json_t *op_to_json(const struct op *op, const struct op_choice *c)
 	return j;
 }
 
-/* FastFinetune's keys, as documented, and the most that a configuration may ask for */
-static const struct {
-	const char *key;
-	enum { FT_COUNT, FT_SEED, FT_REAL, FT_BOOL } type;
-	size_t offset;
-	double most;
-} finetune_keys[] = {
-#define KEY(name, type, field, most)                                                                         \
-	{                                                                                                    \
-		name, type, offsetof(struct finetune, field), most                                           \
-	}
-	KEY("DataSize", FT_COUNT, data_size, 1 << 30),
-	KEY("BatchSize", FT_COUNT, batch_size, 1 << 20),
-	KEY("NumIterations", FT_COUNT, iterations, 1 << 30),
-	KEY("LearningRate", FT_REAL, learning_rate, 1e6),
-	KEY("FixedSeed", FT_SEED, seed, 0),
-	KEY("EarlyStop", FT_BOOL, early_stop, 0),
-	KEY("SelectiveUpdate", FT_BOOL, selective_update, 0),
-	KEY("UpdateBias", FT_BOOL, update_bias, 0),
-	KEY("DropRatio", FT_REAL, drop_ratio, 1),
-	KEY("RegParam", FT_REAL, reg_param, 1e6),
-	KEY("WarmStart", FT_REAL, warm_start, 1),
-#undef KEY
-};
-
-static json_t *finetune_to_json(const struct finetune *f)
+static json_t *key_to_json(const struct recipe_key *k, const void *p)
 {
-	json_t *j = json_pack("{s:s, s:[f, f]}", "OptimAlgorithm", finetune_algorithms[f->algorithm],
-			      "BetaRange", f->beta_range[0], f->beta_range[1]);
-	size_t i;
-
-	if (f->granularity !=
-	    GRANULARITY_LAYER) /* older plans, whose weights are kept by their text, do not say */
-		json_object_set_new(j, "Granularity", json_string(finetune_granularities[f->granularity]));
-	for (i = 0; i < ARRAY_LEN(finetune_keys); i++) {
-		const void *p = (const char *)f + finetune_keys[i].offset;
-		json_t *v = NULL;
-
-		switch (finetune_keys[i].type) {
-		case FT_COUNT:
-			v = json_integer((json_int_t) * (const size_t *)p);
-			break;
-		case FT_SEED:
-			v = json_integer((json_int_t) * (const uint64_t *)p);
-			break;
-		case FT_REAL:
-			v = json_real(*(const double *)p);
-			break;
-		case FT_BOOL:
-			v = json_boolean(*(const bool *)p);
-			break;
-		}
-		json_object_set_new(j, finetune_keys[i].key, v);
+	switch (k->type) {
+	case RECIPE_COUNT:
+		return json_integer((json_int_t) * (const size_t *)p);
+	case RECIPE_SEED:
+		return json_integer((json_int_t) * (const uint64_t *)p);
+	case RECIPE_REAL:
+		return json_real(*(const double *)p);
+	case RECIPE_PAIR:
+		return json_pack("[f, f]", ((const double *)p)[0], ((const double *)p)[1]);
+	case RECIPE_BOOL:
+		return json_boolean(*(const bool *)p);
+	case RECIPE_WORD:
+		return k->newer && !*(const int *)p ? NULL : json_string(k->words[*(const int *)p]);
 	}
+	return NULL;
+}
+
+static json_t *keys_to_json(const struct recipes *r, const struct recipe *i)
+{
+	const struct recipe_key *k;
+	json_t *j = json_object();
+
+	for (k = i->keys; k->name; k++)
+		json_object_set_new(j, k->name, key_to_json(k, (const char *)r + k->offset));
 	return j;
 }
 
@@ -105,16 +77,18 @@ struct reader {
 	struct err *err;
 };
 
-/* true or false; of smooth_quant false, or its alpha; of finetune all its keys, or nothing */
-static json_t *recipe_to_json(const struct recipes *r, const struct recipe_info *i)
+/* true or false; its number instead of true; of one with settings all of those, or nothing */
+static json_t *recipe_to_json(const struct recipes *r, const struct recipe *i)
 {
 	bool on = recipe_get(r, i);
+	double x;
 
-	if (i->kind == RECIPE_FINETUNE)
-		return on ? finetune_to_json(&r->finetune) : NULL;
-	if (i->kind != RECIPE_ALPHA || !on)
+	if (i->keys)
+		return on ? keys_to_json(r, i) : NULL;
+	if (!i->number || !on)
 		return json_boolean(on);
-	return r->smooth_alpha == SMOOTH_AUTO ? json_string("auto") : json_real(r->smooth_alpha);
+	x = *(const double *)(const void *)((const char *)r + i->number->offset);
+	return i->number->word && x == i->number->word_value ? json_string(i->number->word) : json_real(x);
 }
 
 static json_t *recipes_to_json(const struct recipes *r)
@@ -122,8 +96,8 @@ static json_t *recipes_to_json(const struct recipes *r)
 	json_t *j = json_object(), *list;
 	size_t i;
 
-	for (i = 0; i < n_recipe_infos; i++)
-		json_object_set_new(j, recipe_infos[i].name, recipe_to_json(r, &recipe_infos[i]));
+	for (i = 0; i < RECIPES; i++)
+		json_object_set_new(j, recipe_list[i]->name, recipe_to_json(r, recipe_list[i]));
 	if (r->n_no_output) {
 		list = json_array();
 		for (i = 0; i < r->n_no_output; i++)
@@ -279,79 +253,105 @@ static enum fettle_status read_ops(struct reader *r, json_t *list, const struct 
 	return st;
 }
 
-static bool read_finetune_key(struct finetune *f, size_t key, const json_t *v)
+static bool read_pair(const struct recipe_key *k, const json_t *v, double *out)
 {
-	void *p = (char *)f + finetune_keys[key].offset;
-	const double x = json_number_value(v);
-	const bool in_limits = x >= 0 && x <= finetune_keys[key].most;
-
-	switch (finetune_keys[key].type) {
-	case FT_COUNT:
-		*(size_t *)p = (size_t)json_integer_value(v);
-		return json_is_integer(v) && in_limits;
-	case FT_SEED:
-		*(uint64_t *)p = (uint64_t)json_integer_value(v);
-		return json_is_integer(v);
-	case FT_REAL:
-		*(double *)p = x;
-		return json_is_number(v) && in_limits;
-	case FT_BOOL:
-		*(bool *)p = json_is_true(v);
-		return json_is_boolean(v);
-	}
-	return false;
-}
-
-/* what is not said is the algorithm's default */
-static enum fettle_status read_finetune(const struct reader *r, const json_t *j, struct finetune *out)
-{
-	const json_t *beta = json_object_get(j, "BetaRange"), *v;
-	int algorithm = FINETUNE_OFF, granularity = GRANULARITY_LAYER;
-	enum fettle_status st;
 	size_t i;
 
-	if (!j)
-		return FETTLE_OK;
-	st = read_word(r, j, "OptimAlgorithm", finetune_algorithms, N_FINETUNE_ALGORITHMS, &algorithm);
-	if (!st && json_object_get(j, "Granularity"))
-		st = read_word(r, j, "Granularity", finetune_granularities, N_FINETUNE_GRANULARITIES,
-			       &granularity);
-	*out = finetune_defaults((enum finetune_algorithm)algorithm);
-	out->granularity = (enum finetune_granularity)granularity;
-	for (i = 0; i < ARRAY_LEN(finetune_keys) && !st; i++) {
-		v = json_object_get(j, finetune_keys[i].key);
-		if (v && !read_finetune_key(out, i, v))
-			st = fail(r->err, FETTLE_INVALID,
-				  "cannot read plan %s: recipe finetune, %s has no valid value", r->where,
-				  finetune_keys[i].key);
+	for (i = 0; i < 2; i++) {
+		out[i] = json_number_value(json_array_get(v, i));
+		if (!(out[i] >= k->min && out[i] <= k->max))
+			return false;
 	}
-	for (i = 0; i < 2 && beta && !st; i++) {
-		out->beta_range[i] = json_number_value(json_array_get(beta, i));
-		if (!(out->beta_range[i] > 0 && out->beta_range[i] <= 1e6))
-			st = fail(r->err, FETTLE_INVALID,
-				  "cannot read plan %s: recipe finetune, BetaRange needs two numbers over 0 "
-				  "and at most 1e6",
-				  r->where);
+	return true;
+}
+
+static bool read_key(const struct recipe_key *k, const json_t *v, void *p)
+{
+	const double x = json_number_value(v);
+	const bool in_limits = x >= k->min && x <= k->max;
+
+	switch (k->type) {
+	case RECIPE_COUNT:
+		*(size_t *)p = (size_t)json_integer_value(v);
+		return json_is_integer(v) && in_limits;
+	case RECIPE_SEED:
+		*(uint64_t *)p = (uint64_t)json_integer_value(v);
+		return json_is_integer(v) && in_limits;
+	case RECIPE_REAL:
+		*(double *)p = x;
+		return json_is_number(v) && in_limits;
+	case RECIPE_PAIR:
+		return read_pair(k, v, p);
+	case RECIPE_BOOL:
+		*(bool *)p = json_is_true(v);
+		return json_is_boolean(v);
+	default:
+		return true; /* a word has been read */
+	}
+}
+
+static enum fettle_status fail_key(const struct reader *r, const struct recipe *i, const struct recipe_key *k)
+{
+	if (k->type == RECIPE_PAIR)
+		return fail(r->err, FETTLE_INVALID,
+			    "cannot read plan %s: recipe %s, %s needs two numbers over 0 and at most %g",
+			    r->where, i->name, k->name, k->max);
+	return fail(r->err, FETTLE_INVALID, "cannot read plan %s: recipe %s, %s has no valid value", r->where,
+		    i->name, k->name);
+}
+
+/* what is not said is the default of the way it is on */
+static enum fettle_status read_keys(const struct reader *rd, const json_t *j, const struct recipe *i,
+				    struct recipes *r)
+{
+	const struct recipe_key *k;
+	enum fettle_status st = FETTLE_OK;
+	int word = 0;
+
+	st = read_word(rd, j, i->keys->name, i->words, i->n_words, &word); /* the first key is the way */
+	i->start(r, word);
+	for (k = i->keys + 1; k->name && !st; k++) {
+		const json_t *v = json_object_get(j, k->name);
+		void *p = (char *)r + k->offset;
+
+		if (!v)
+			continue;
+		if (k->type == RECIPE_WORD) {
+			word = 0;
+			st = read_word(rd, j, k->name, k->words, k->n_words, &word);
+			*(int *)p = word;
+		} else if (!read_key(k, v, p)) {
+			st = fail_key(rd, i, k);
+		}
 	}
 	return st;
 }
 
-static enum fettle_status read_recipe(const struct reader *rd, const json_t *v, const struct recipe_info *i,
+static enum fettle_status read_recipe(const struct reader *rd, const json_t *v, const struct recipe *i,
 				      struct recipes *r)
 {
-	double alpha = json_is_number(v) ? json_number_value(v) : 0.5;
-	bool has_alpha = i->kind == RECIPE_ALPHA;
+	const struct recipe_number *n = i->number;
+	double x = n ? n->by_default : 0;
 
-	if (i->kind == RECIPE_FINETUNE)
-		return read_finetune(rd, v, &r->finetune);
-	if (has_alpha && json_is_string(v) && strcmp(json_string_value(v), "auto") == 0)
-		alpha = SMOOTH_AUTO;
-	else if (!json_is_boolean(v) && !(has_alpha && json_is_number(v) && alpha >= 0 && alpha <= 1))
-		return fail(rd->err, FETTLE_INVALID, "cannot read plan %s: recipe '%s', need true or false%s",
-			    rd->where, i->name, has_alpha ? ", or an alpha from 0 to 1, or \"auto\"" : "");
+	if (i->keys)
+		return read_keys(rd, v, i, r);
+	if (n && n->word && json_is_string(v) && strcmp(json_string_value(v), n->word) == 0)
+		x = n->word_value;
+	else if (n && json_is_number(v) && json_number_value(v) >= n->min && json_number_value(v) <= n->max)
+		x = json_number_value(v);
+	else if (!json_is_boolean(v) && !n)
+		return fail(rd->err, FETTLE_INVALID, "cannot read plan %s: recipe '%s', need true or false",
+			    rd->where, i->name);
+	else if (!json_is_boolean(v))
+		return fail(
+			rd->err, FETTLE_INVALID,
+			"cannot read plan %s: recipe '%s', need true or false, or a number (%s) from %g to "
+			"%g%s%s%s",
+			rd->where, i->name, n->key, n->min, n->max, n->word ? ", or \"" : "",
+			n->word ? n->word : "", n->word ? "\"" : "");
 	recipe_set(r, i, !json_is_false(v));
-	if (has_alpha)
-		r->smooth_alpha = json_is_false(v) ? 0 : alpha;
+	if (n)
+		*recipe_number(r, i) = json_is_false(v) ? 0 : x;
 	return FETTLE_OK;
 }
 
@@ -395,12 +395,12 @@ enum fettle_status qplan_from_json(struct qplan *out, int64_t *samples, const ch
 	out->format = (enum quant_format)format;
 	if (samples)
 		*samples = json_integer_value(json_object_get(all, "samples"));
-	for (i = 0; i < n_recipe_infos && !st; i++) {
-		const json_t *v = json_object_get(json_object_get(all, "recipes"), recipe_infos[i].name);
+	for (i = 0; i < RECIPES && !st; i++) {
+		const json_t *v = json_object_get(json_object_get(all, "recipes"), recipe_list[i]->name);
 
-		r.op = recipe_infos[i].name;
+		r.op = recipe_list[i]->name;
 		if (v)
-			st = read_recipe(&r, v, &recipe_infos[i], &out->recipes);
+			st = read_recipe(&r, v, recipe_list[i], &out->recipes);
 	}
 	left = json_object_get(json_object_get(all, "recipes"), "optypes_to_exclude_output_quant");
 	for (i = 0; i < json_array_size(left); i++)

@@ -5,26 +5,6 @@
 
 #include "space/constraint.h"
 
-const char *const finetune_algorithms[] = { "off", "adaround", "adaquant", "gram" };
-const char *const finetune_granularities[] = { "layer", "block" };
-
-struct finetune finetune_defaults(enum finetune_algorithm a)
-{
-	return (struct finetune){
-		.algorithm = a,
-		.batch_size = 32,
-		.iterations = 1000,
-		.learning_rate = a == FINETUNE_ADAQUANT ? 0.001 : 0.01,
-		.seed = 1,
-		.selective_update = true,
-		.update_bias = true,
-		.drop_ratio = 1,
-		.reg_param = 0.01,
-		.beta_range = { 20, 2 },
-		.warm_start = 0.2,
-	};
-}
-
 bool qsetting_equal(const struct qsetting *a, const struct qsetting *b)
 {
 	return a->dtype == b->dtype && a->scheme == b->scheme && a->per_channel == b->per_channel &&
@@ -211,16 +191,4 @@ struct qplan qplan_before(const struct qplan *p)
 			out.ops[i] = op_choice(OP_STATIC, &c->act_before, &c->weight_before);
 	}
 	return out;
-}
-
-void recipes_leave_output(struct recipes *r, const char *type)
-{
-	size_t i, k;
-
-	for (i = 0; i < n_op_rules && strcmp(op_rules[i].type, type) != 0;)
-		i++;
-	for (k = 0; k < r->n_no_output && strcmp(r->no_output[k], type) != 0;)
-		k++;
-	if (i < n_op_rules && k == r->n_no_output && k < NO_OUTPUT_MAX)
-		r->no_output[r->n_no_output++] = op_rules[i].type;
 }

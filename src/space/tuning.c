@@ -3,88 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* on by default, and turned off for accuracy; or the other way round */
-#define USUAL(f) .offset = offsetof(struct recipes, f), .first = true
-#define KEEPS(f) USUAL(f), .keeps_fp32 = true
-#define SPECIAL(f) .offset = offsetof(struct recipes, f), .on_is_field = true, .apply = true
-const struct recipe_info recipe_infos[] = {
-	{ "first_conv_or_matmul_quantization", "the first Conv or MatMul is quantized", KEEPS(keep_first),
-	  .tuned = true },
-	{ "last_conv_or_matmul_quantization", "the last Conv or MatMul is quantized", KEEPS(keep_last),
-	  .tuned = true },
-	{ "pre_post_process_quantization", "what comes before the first and behind the last is quantized",
-	  KEEPS(keep_ends), .tuned = true },
-	{ "scale_propagation_max_pooling", "MaxPool's output shares its input's scale",
-	  USUAL(own_pool_scale) },
-	{ "scale_propagation_concat", "Concat's inputs share its output's scale", USUAL(own_concat_scale),
-	  .tuned = true },
-	{ "gemm_to_matmul", "Gemm becomes MatMul and Add", SPECIAL(gemm_to_matmul) },
-	{ "dedicated_qdq_pair", "every reader of a value gets a Q/DQ pair of its own",
-	  SPECIAL(dedicated_qdq_pair) },
-	{ "add_qdq_pair_to_weight", "weights stay float, with a Q/DQ pair", SPECIAL(qdq_pair_on_weights) },
-	{ "fast_bias_correction", "biases take up the mean error of the quantized weights",
-	  SPECIAL(fast_bias_correction), .tuned = true },
-	{ "weight_correction", "quantized weights keep each channel's mean and variance",
-	  SPECIAL(weight_correction), .tuned = true },
-	{ "cle", "channels of activations are equalised across layers", SPECIAL(cle), .tuned = true },
-	{ "smooth_quant", "outliers in what MatMul and Gemm read move into their weights",
-	  SPECIAL(smooth_quant), .tuned = true, .kind = RECIPE_ALPHA },
-	{ "finetune", "weights are rounded so that ops' outputs change least (include_fast_ft)",
-	  SPECIAL(finetune), .tuned = true, .kind = RECIPE_FINETUNE, .costly = true },
-};
-const size_t n_recipe_infos = ARRAY_LEN(recipe_infos);
-
-/* a recipe's documented value <-> the field it stands for */
-bool recipe_get(const struct recipes *r, const struct recipe_info *i)
-{
-	if (i->kind == RECIPE_FINETUNE)
-		return r->finetune.algorithm != FINETUNE_OFF;
-	return *(const bool *)((const char *)r + i->offset) == i->on_is_field;
-}
-
-void recipe_set(struct recipes *r, const struct recipe_info *i, bool on)
-{
-	if (i->kind != RECIPE_FINETUNE)
-		*(bool *)((char *)r + i->offset) = on == i->on_is_field;
-	else if (!on)
-		r->finetune.algorithm = FINETUNE_OFF;
-	else if (!recipe_get(r, i))
-		r->finetune = finetune_defaults(FINETUNE_GRAM);
-}
-
-void recipes_text(const struct recipes *r, struct str *out)
-{
-	size_t before = out->n, i;
-
-	for (i = 0; i < n_recipe_infos; i++) {
-		const struct recipe_info *info = &recipe_infos[i];
-		bool on = recipe_get(r, info);
-
-		if (on == info->first)
-			continue;
-		str_addf(out, "%s%s", out->n > before ? ", " : "", info->name);
-		if (!on)
-			str_addf(out, "=off");
-		else if (info->kind == RECIPE_ALPHA && r->smooth_alpha == SMOOTH_AUTO)
-			str_addf(out, "=auto");
-		else if (info->kind == RECIPE_ALPHA)
-			str_addf(out, "=%.3g", r->smooth_alpha);
-		else if (info->kind == RECIPE_FINETUNE)
-			str_addf(out, "=%s%s", finetune_algorithms[r->finetune.algorithm],
-				 r->finetune.granularity == GRANULARITY_BLOCK ? ":block" : "");
-	}
-}
-
-const struct recipe_info *recipe_find(const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < n_recipe_infos; i++)
-		if (strcmp(recipe_infos[i].name, name) == 0)
-			return &recipe_infos[i];
-	return NULL;
-}
-
 /* Settings in order of preference. What gives the same numbers is listed once: int8 asymmetric is uint8 shifted. 16 bits, and
  * ranges by other algorithms than the first four, are for those who ask. */
 static size_t list_activations(const struct op_mask *m, const struct qplan_defaults *d, struct qsetting *out)
@@ -272,19 +190,19 @@ static void add_op(struct tuning *t, size_t node, const struct tuning_options *o
 	t->space.n = ++t->space.n_ops;
 }
 
-/* off and on; or off and each alpha; or, where the user wants it on, each alpha */
-static size_t list_recipe(struct tuning *t, const struct recipe_info *info, bool fixed,
-			  const struct tuning_options *o, struct recipe_option **out)
+/* off and on; or off and each number; or, where the user wants it on, each number */
+static size_t list_recipe(struct tuning *t, const struct recipe *r, bool fixed,
+			  const struct recipe_numbers *numbers, struct recipe_option **out)
 {
 	size_t n = 0, i;
 
-	*out = arena_alloc(&t->arena, (2 + o->n_alphas) * sizeof(**out));
+	*out = arena_alloc(&t->arena, (2 + numbers->n) * sizeof(**out));
 	if (!fixed)
 		(*out)[n++] = (struct recipe_option){ .on = false };
-	if (info->kind != RECIPE_ALPHA)
+	if (!r->number)
 		(*out)[n++] = (struct recipe_option){ .on = true };
-	for (i = 0; i < o->n_alphas && info->kind == RECIPE_ALPHA && n < SPACE_OPTIONS_MAX; i++)
-		(*out)[n++] = (struct recipe_option){ true, o->alphas[i] };
+	for (i = 0; i < numbers->n && n < SPACE_OPTIONS_MAX; i++)
+		(*out)[n++] = (struct recipe_option){ true, numbers->v[i] };
 	return n;
 }
 
@@ -292,28 +210,30 @@ static void add_recipes(struct tuning *t, const struct tuning_options *o)
 {
 	size_t i;
 
-	for (i = 0; i < n_recipe_infos; i++) {
-		const struct recipe_info *info = &recipe_infos[i];
-		bool now = recipe_get(&o->recipes, info), fixed = o->recipe_fixed[i];
+	for (i = 0; i < RECIPES; i++) {
+		const struct recipe *r = recipe_list[i];
+		const struct recipe_numbers numbers =
+			r->number && o->numbers ? o->numbers[i] : (struct recipe_numbers){ NULL, 0 };
+		bool now = recipe_get(&o->recipes, r), fixed = o->recipe_fixed[i];
 		struct recipe_option *options;
 		size_t n;
 
-		if (!info->tuned || (fixed && !(info->kind == RECIPE_ALPHA && now && o->n_alphas > 1)))
+		if (!r->tuned || (fixed && !(now && numbers.n > 1)))
 			continue;
-		n = list_recipe(t, info, fixed, o, &options);
+		n = list_recipe(t, r, fixed, &numbers, &options);
 		if (n < 2)
 			continue;
 		t->recipe_options[t->n_recipes] = options;
 		t->recipe[t->n_recipes++] = i;
 		t->space.v[t->space.n++] = (struct param){
 			.kind = PARAM_RECIPE,
-			.name = info->name,
+			.name = r->name,
 			.n_options = (uint8_t)n,
 			.first = now && !fixed,
 			.fallback = NO_OPTION,
-			.apply = fixed ? 0 : info->apply,
-			.keeps_fp32 = info->keeps_fp32,
-			.costly = info->costly,
+			.apply = !fixed && !r->usual,
+			.keeps_fp32 = r->keeps_fp32,
+			.costly = r->costly,
 			.block = -1,
 		};
 	}
@@ -323,7 +243,7 @@ struct tuning *tuning_new(const struct op_list *ops, const struct graph_index *g
 			  const struct tuning_options *o)
 {
 	struct tuning *t = xcalloc(1, sizeof(*t));
-	size_t max = ops->n + n_recipe_infos + 1, i;
+	size_t max = ops->n + RECIPES + 1, i;
 
 	t->ops = ops;
 	t->space.v = xcalloc(max, sizeof(*t->space.v));
@@ -336,7 +256,7 @@ struct tuning *tuning_new(const struct op_list *ops, const struct graph_index *g
 	t->recipe_options = xcalloc(max, sizeof(*t->recipe_options));
 	qplan_default(&t->base, ops, g, &o->defaults);
 	t->base.recipes = o->recipes;
-	t->finetune = o->finetune;
+	t->when_on = o->when_on;
 	for (i = 0; i < ops->n; i++) {
 		mask_fit(&o->masks[i], &ops->v[i], &o->defaults, &t->base.ops[i]);
 		/* what the default plan leaves alone gains nothing: it is tuned only for those who name it */
@@ -416,13 +336,14 @@ static struct recipes recipes_of(const struct tuning *t, const struct plan *p)
 
 	for (i = 0; i < t->n_recipes; i++) {
 		const struct recipe_option *o = &t->recipe_options[i][p->choice[t->space.n_ops + i]];
-		const struct recipe_info *info = &recipe_infos[t->recipe[i]];
+		const struct recipe *recipe = recipe_list[t->recipe[i]];
 
-		recipe_set(&r, info, o->on);
-		if (info->kind == RECIPE_ALPHA)
-			r.smooth_alpha = o->alpha;
-		if (info->kind == RECIPE_FINETUNE && o->on)
-			r.finetune = t->finetune;
+		if (recipe->words && o->on)
+			recipe_copy(&r, &t->when_on, recipe);
+		else
+			recipe_set(&r, recipe, o->on);
+		if (recipe->number)
+			*recipe_number(&r, recipe) = o->number;
 	}
 	return r;
 }

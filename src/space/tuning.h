@@ -8,34 +8,10 @@
 #include "space/constraint.h"
 #include "space/space.h"
 
-/* One recipe as a parameter: its name, and the field of struct recipes that its options set. */
-struct recipe_info {
-	const char *name, *summary;
-	size_t offset;    /* of a bool in struct recipes */
-	bool on_is_field; /* does "on" (as documented) set the field, or clear it? */
-	bool first;       /* documented value by default */
-	bool apply;       /* the value that helps accuracy */
-	bool keeps_fp32;  /* to apply it is to leave ops in fp32 */
-	bool tuned;       /* tried by the search when the user has not fixed it */
-	bool costly; /* it takes longer than a trial: tried alone, and only where the target is not met */
-	enum recipe_kind {
-		RECIPE_SWITCH,
-		RECIPE_ALPHA, /* on comes with an alpha (recipes.smooth_alpha) */
-		RECIPE_FINETUNE, /* on comes with an algorithm and more (recipes.finetune), in place of the bool */
-	} kind;
-};
-extern const struct recipe_info recipe_infos[];
-extern const size_t n_recipe_infos;
-bool recipe_get(const struct recipes *r, const struct recipe_info *i); /* the documented value */
-void recipe_set(struct recipes *r, const struct recipe_info *i, bool on);
-/* Those that are not as by default, as the command takes them: "cle, smooth_quant=auto, finetune=gram". */
-void recipes_text(const struct recipes *r, struct str *out);
-const struct recipe_info *recipe_find(const char *name); /* NULL: there is none */
-
 /* An option of a recipe's parameter. */
 struct recipe_option {
 	bool on; /* as documented */
-	double alpha;
+	double number;
 };
 
 struct tuning {
@@ -44,10 +20,10 @@ struct tuning {
 	const struct op_list *ops;
 	size_t *node;                          /* parameter -> node, for the first space.n_ops */
 	struct op_choice **choices;            /* parameter -> its options */
-	size_t *recipe;                        /* parameter - n_ops -> recipe_infos[] */
+	size_t *recipe;                        /* parameter - n_ops -> recipe_list[] */
 	struct recipe_option **recipe_options; /* likewise */
 	size_t n_recipes;
-	struct finetune finetune;
+	struct recipes when_on;
 	int64_t *samples; /* options of the last parameter, if there are several */
 	size_t n_samples;
 	VEC(struct plan) roots; /* see tuning_remember() */
@@ -62,12 +38,16 @@ struct tuning_options {
 	struct qplan_defaults defaults;
 	const struct op_mask *masks; /* per node */
 	struct recipes recipes;      /* as configured */
-	const bool *recipe_fixed;    /* per recipe_infos[]: the user has set it, or it would do nothing */
-	const double *alphas;        /* of smooth_quant, to be tuned; the first is the one to try first */
-	size_t n_alphas;
-	struct finetune finetune; /* what the recipe finetune is when a search switches it on */
-	bool mixed;               /* ops can be in 16 bits, too: include_auto_mp */
-	const int64_t *samples;   /* calibration sizes, ascending order not needed */
+	const bool *recipe_fixed;    /* per recipe_list[]: the user has set it, or it would do nothing */
+	/* per recipe_list[]: what is tried of a number that comes with on; the first is the one to try first.
+	 * NULL: nothing */
+	const struct recipe_numbers {
+		const double *v;
+		size_t n;
+	} * numbers;
+	struct recipes when_on; /* the settings of those with words, when a search switches them on */
+	bool mixed;             /* ops can be in 16 bits, too: include_auto_mp */
+	const int64_t *samples; /* calibration sizes, ascending order not needed */
 	size_t n_samples;
 };
 

@@ -13,7 +13,7 @@ static void add_option(struct str *s, const struct tuning *t, size_t i, size_t k
 	if (i >= t->space.n_ops) {
 		if (t->recipe_options && i - t->space.n_ops < t->n_recipes)
 			str_addf(s, " %d:%g", t->recipe_options[i - t->space.n_ops][k].on,
-				 t->recipe_options[i - t->space.n_ops][k].alpha);
+				 t->recipe_options[i - t->space.n_ops][k].number);
 		return;
 	}
 	str_addf(s, " %d", (int)t->space.v[i].options[k].mode);

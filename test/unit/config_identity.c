@@ -55,6 +55,12 @@ static void another_value(const struct key *k, const void *field, struct str *ou
 	case KEY_INT64:
 		str_addf(out, "%lld", (long long)*(const int64_t *)field + 1);
 		break;
+	case KEY_COUNT:
+		str_addf(out, "%zu", *(const size_t *)field + 1);
+		break;
+	case KEY_PAIR:
+		str_addf(out, "[7, 5]");
+		break;
 	case KEY_NUMBER:
 		str_addf(out, "%.17g", *(const double *)field / 2 + 0.0625);
 		break;
@@ -137,7 +143,8 @@ static void check_key(struct walk *w, const struct key *k, const char *path, con
 	config_free(c);
 }
 
-static void walk(struct walk *w, const struct key *keys, const char *path, const char *base)
+static void walk(struct walk *w, const struct config *c, const struct key *keys, const char *path,
+		 const char *base)
 {
 	const struct key *k;
 
@@ -145,7 +152,7 @@ static void walk(struct walk *w, const struct key *keys, const char *path, const
 		char *name = xstrfmt("%s%s%s", path, *path ? "." : "", k->name);
 
 		if (k->type == KEY_MAP && !k->alias)
-			walk(w, k->keys, name, base + k->offset);
+			walk(w, c, key_table(c, k), name, base + k->offset);
 		else if (!k->alias && k->type != KEY_UNUSED && k->type != KEY_REFUSED)
 			check_key(w, k, name, base + k->offset);
 		free(name);
@@ -163,7 +170,7 @@ static void every_setting_decides_or_says_that_it_does_not(void **state)
 
 	(void)state;
 	assert_ok(history_create(&w.h, dir, &info, &err), err);
-	walk(&w, config_keys, "", (const char *)c);
+	walk(&w, c, config_keys, "", (const char *)c);
 	print_message("%zu settings decide, %zu do not\n", w.decide, w.incidental);
 	assert_true(w.decide > 100 && w.incidental > 10);
 	history_close(w.h);

@@ -133,8 +133,8 @@ static void test_defaults(void **state)
 	assert_null(c->tuning.workspace);
 	assert_int_equal(c->calibration.sampling_size.n, 1);
 	assert_int_equal(c->calibration.sampling_size.v[0], 100);
-	assert_true(!c->recipes.gemm_to_matmul && c->recipes.first_conv_or_matmul);
-	assert_false(c->recipes.smooth_quant);
+	assert_true(!c->recipes.on[RECIPE_gemm_to_matmul] && c->recipes.on[RECIPE_keep_first]);
+	assert_false(c->recipes.on[RECIPE_smooth_quant]);
 	assert_null(config_origin(c, &c->tuning.timeout));
 	assert_int_equal(c->n_notes, 0);
 	config_free(c);
@@ -222,9 +222,10 @@ static void test_everything(void **state)
 	assert_string_equal(c->model.outputs.v[1], "scores");
 	assert_int_equal(c->quantization.approach, APPROACH_AUTO);
 	assert_int_equal(c->quantization.format, FORMAT_QOPERATOR);
-	assert_int_equal(c->recipes.alpha.n, 2);
-	assert_false(c->recipes.gemm_to_matmul || c->recipes.scale_propagation_concat);
-	assert_true(c->recipes.smooth_quant && c->recipes.cle && c->recipes.include_fast_ft);
+	assert_int_equal(c->recipes.number[RECIPE_smooth_quant].n, 2);
+	assert_false(c->recipes.on[RECIPE_gemm_to_matmul] || c->recipes.on[RECIPE_own_concat_scale]);
+	assert_true(c->recipes.on[RECIPE_smooth_quant] && c->recipes.on[RECIPE_cle] &&
+		    c->recipes.on[RECIPE_finetune]);
 	assert_string_equal(c->recipes.optypes_to_exclude_output_quant.v[1], "Gemm");
 	assert_int_equal(c->recipes.graph_optimization_level, GRAPH_EXTENDED);
 	check_data(c);
@@ -429,15 +430,17 @@ static void test_set(void **state)
 	assert_ok(config_set(c, "tuning.accuracy_criterion.absolute", "2", "--tolerance", &err), err);
 	assert_int_equal(c->tuning.criterion, CRITERION_ABSOLUTE);
 	assert_ok(config_set(c, "quantization.recipes.smooth_quant_args.alpha", "auto", "--set", &err), err);
-	assert_true(c->recipes.alpha_auto);
+	assert_true(c->recipes.number[RECIPE_smooth_quant].n == 1 &&
+		    c->recipes.number[RECIPE_smooth_quant].v[0] == SMOOTH_AUTO);
 	assert_ok(config_set(c, "quantization.recipes.include_sq", "true", "--set", &err), err);
 	assert_ok(config_set(c, "quantization.recipes.include_cle", "true", "--set", &err), err);
-	assert_true(c->recipes.smooth_quant && c->recipes.cle);
+	assert_true(c->recipes.on[RECIPE_smooth_quant] && c->recipes.on[RECIPE_cle]);
 	assert_ok(config_set(c, "quantization.recipes.cle", "false", "--set", &err), err);
-	assert_false(c->recipes.cle);
+	assert_false(c->recipes.on[RECIPE_cle]);
 	assert_ok(config_set(c, "quantization.recipes.smooth_quant_args.alpha", "[0.1, 0.9]", "--set", &err),
 		  err);
-	assert_true(!c->recipes.alpha_auto && c->recipes.alpha.v[1] == 0.9);
+	assert_true(c->recipes.number[RECIPE_smooth_quant].n == 2 &&
+		    c->recipes.number[RECIPE_smooth_quant].v[1] == 0.9);
 	/* paths are the caller's, and not YAML */
 	assert_ok(config_set(c, "tuning.workspace.path", "[ws]", "--workspace", &err), err);
 	assert_string_equal(c->tuning.workspace, "[ws]");

@@ -47,6 +47,8 @@ static const char *sample(const char *path, const struct key *k)
 			return w->name;
 	if (k->type == KEY_BOOL || k->type == KEY_BOOLS)
 		return "true";
+	if (k->type == KEY_PAIR)
+		return "[2, 1]";
 	if (k->type == KEY_TEXT || k->type == KEY_PATH || k->type == KEY_TEXTS)
 		return "text";
 	if (k->type == KEY_CUSTOM)

@@ -38,15 +38,16 @@ static struct tuning *make(const struct constraint *v, size_t n, enum approach a
 {
 	static const int64_t samples[] = { 10, 20 };
 	static const double alphas[] = { SMOOTH_AUTO, 0.5, 0.25 };
-	bool fixed[16] = { false };
+	const struct recipe_numbers numbers[RECIPES] = { [RECIPE_smooth_quant] = { alphas,
+										   ARRAY_LEN(alphas) } };
+	bool fixed[RECIPES] = { false };
 	struct op_mask *masks = xcalloc(s->ops.n, sizeof(*masks));
 	struct cpu cpu = { .name = "test", .saturates = saturates };
 	struct tuning_options o = { .defaults = qplan_defaults(&cpu),
 				    .masks = masks,
 				    .recipe_fixed = fixed,
-				    .alphas = alphas,
-				    .n_alphas = ARRAY_LEN(alphas),
-				    .finetune = finetune_defaults(FINETUNE_ADAROUND),
+				    .numbers = numbers,
+				    .when_on = { .finetune = finetune_defaults(FINETUNE_ADAROUND) },
 				    .mixed = true,
 				    .samples = samples,
 				    .n_samples = 2 };
@@ -134,7 +135,7 @@ static void only_what_overflows_is_narrow(void **state)
 	struct op_mask *masks = xcalloc(s->ops.n, sizeof(*masks));
 	struct tuning_options o = { .defaults = qplan_defaults(&cpu),
 				    .masks = masks,
-				    .recipe_fixed = (bool[16]){ false },
+				    .recipe_fixed = (bool[RECIPES]){ false },
 				    .samples = &(int64_t){ 10 },
 				    .n_samples = 1 };
 	size_t i, k, n[2] = { 0, 0 };

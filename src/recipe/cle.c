@@ -1,0 +1,12 @@
+/* Its pass is quantize/equalise.c. */
+#include "recipe/recipe.h"
+
+const struct recipe recipe_cle = {
+	.name = "cle",
+	.alias = "include_cle",
+	.summary = "channels of activations are equalised across layers",
+	RECIPE_SWITCH(cle),
+	.tuned = true,
+	.changes_numbers = true,
+	.needs_data = true,
+};
