@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "quantize/weights.h"
-#include "tune/lab.h"
+#include "tune/learn.h"
 
 static struct err err;
 
@@ -113,8 +113,8 @@ int main(int argc, char **argv)
 	struct session_options so = { .threads = 1 };
 	struct source calib = { NULL, NULL }, eval = { NULL, NULL };
 	struct calibration *c = NULL;
-	struct lab lab = { .deadline = INFINITY, .o = { .threads = 1 } };
-	struct quantizer *z;
+	struct learner *learner;
+	struct knowledge known;
 	struct qplan plan = QPLAN_INIT;
 	struct qplan_defaults d;
 	struct model *q = NULL;
@@ -154,12 +154,10 @@ int main(int argc, char **argv)
 	}
 	d = qplan_defaults(&s->cpu);
 	qplan_default(&plan, &s->ops, &s->g, &d);
-	lab.rt = rt;
-	lab.s = s;
-	lab.calib = calib.feed;
-	must(lab_quantizer(&lab, 0, &plan, &z, &err));
+	learner = learner_new(&(struct learn_source){ .rt = rt, .s = s, .calib = calib.feed, .threads = 1 });
+	must(learn(learner, 0, &plan, &known, &err));
 	start = clock_now();
-	must(quantize(z, &plan, &q, &err));
+	must(quantize(s->z, &known, &plan, &q, &err));
 	quantizing = clock_now() - start;
 	must(session_new(&int8, rt, q, &so, &err));
 	acc32 = top1(fp32, eval.feed);
@@ -174,7 +172,7 @@ int main(int argc, char **argv)
 	       100 * acc8);
 	session_free(int8);
 	model_free(q);
-	lab_release(&lab);
+	learner_free(learner);
 	qplan_release(&plan);
 	free(values);
 	calibration_free(c);

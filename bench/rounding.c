@@ -17,7 +17,7 @@
 #include "finetune/finetune.h"
 #include "finetune/layer.h"
 #include "finetune/part.h"
-#include "tune/lab.h"
+#include "tune/learn.h"
 
 static struct err err;
 
@@ -41,7 +41,7 @@ static void open_source(struct source *s, const char *path, struct session *sess
 struct bench {
 	struct runtime *rt;
 	struct subject *s;
-	struct quantizer *z;
+	struct knowledge known;
 	struct qplan plan;
 	struct source calib, eval;
 	bool *only;
@@ -51,9 +51,12 @@ struct bench {
 static struct finetune_op tune(struct bench *b, size_t node, enum finetune_algorithm a, size_t iterations,
 			       double *error)
 {
-	struct finetune_source src = {
-		.rt = b->rt, .s = b->s, .feed = b->calib.feed, .threads = 1, .only = b->only
-	};
+	struct finetune_source src = { .rt = b->rt,
+				       .s = b->s,
+				       .values = b->known.values,
+				       .feed = b->calib.feed,
+				       .threads = 1,
+				       .only = b->only };
 	struct finetune_report report = { .ops = { NULL, 0, 0 } };
 	struct rounding *r = NULL;
 	struct finetune_op op;
@@ -61,10 +64,10 @@ static struct finetune_op tune(struct bench *b, size_t node, enum finetune_algor
 	b->plan.recipes.finetune = finetune_defaults(a);
 	b->plan.recipes.finetune.iterations = iterations;
 	b->plan.recipes.finetune.selective_update = false;
-	must(finetune(b->z, &b->plan, &src, &r, &report, &err));
+	must(finetune(&b->plan, &src, &r, &report, &err));
 	op = report.ops.v[0];
 	src.feed = b->eval.feed;
-	must(finetune_error(b->z, &b->plan, &src, r, node, error, &err));
+	must(finetune_error(&b->plan, &src, r, node, error, &err));
 	VEC_RELEASE(&report.ops);
 	rounding_free(r);
 	return op;
@@ -83,7 +86,9 @@ static void compare(struct bench *b, size_t layers, size_t iterations)
 	printf("  %-34s %29s   %29s %8s %8s %7s\n", "op", "other samples: near gram ada",
 	       "learned from: near gram ada", "gram s", "ada s", "oneDNN");
 	for (i = 0; i < n; i++) {
-		struct finetune_source src = { .rt = b->rt, .s = b->s, .feed = b->eval.feed, .threads = 1 };
+		struct finetune_source src = {
+			.rt = b->rt, .s = b->s, .values = b->known.values, .feed = b->eval.feed, .threads = 1
+		};
 		struct finetune_op g, a;
 		double e[3];
 
@@ -92,7 +97,7 @@ static void compare(struct bench *b, size_t layers, size_t iterations)
 		seen++;
 		if (layers && (seen - 1) * layers / possible == seen * layers / possible)
 			continue;
-		must(finetune_error(b->z, &b->plan, &src, nothing, i, &e[0], &err));
+		must(finetune_error(&b->plan, &src, nothing, i, &e[0], &err));
 		b->only[i] = true;
 		g = tune(b, i, FINETUNE_GRAM, iterations, &e[1]);
 		a = tune(b, i, FINETUNE_ADAROUND, iterations, &e[2]);
@@ -116,12 +121,14 @@ static void compare(struct bench *b, size_t layers, size_t iterations)
 /* the error of the whole model's output on evaluation samples */
 static double error_of(struct bench *b, const struct rounding *r)
 {
-	struct finetune_source src = { .rt = b->rt, .s = b->s, .feed = b->eval.feed, .threads = 1 };
+	struct finetune_source src = {
+		.rt = b->rt, .s = b->s, .values = b->known.values, .feed = b->eval.feed, .threads = 1
+	};
 	struct model *m = NULL;
 	struct part p;
 	double e;
 
-	must(quantize_rounded(b->z, &b->plan, r, NULL, &m, &err));
+	must(quantize_rounded(&src, &b->plan, r, NULL, &m, &err));
 	must(part_open(&p, &src, &b->plan.recipes.finetune, true, 0, b->s->ops.n, m, &err));
 	must(part_error(&p, m, &e, &err));
 	part_close(&p);
@@ -137,7 +144,9 @@ static void print_block(const struct finetune_block *b)
 
 static void compare_blocks(struct bench *b, enum finetune_algorithm a, size_t iterations)
 {
-	struct finetune_source src = { .rt = b->rt, .s = b->s, .feed = b->calib.feed, .threads = 1 };
+	struct finetune_source src = {
+		.rt = b->rt, .s = b->s, .values = b->known.values, .feed = b->calib.feed, .threads = 1
+	};
 	double e[3], seconds[2];
 	size_t i;
 	int g;
@@ -151,7 +160,7 @@ static void compare_blocks(struct bench *b, enum finetune_algorithm a, size_t it
 
 		b->plan.recipes.finetune.granularity = (enum finetune_granularity)g;
 		seconds[g] = clock_now();
-		must(finetune(b->z, &b->plan, &src, &r, &report, &err));
+		must(finetune(&b->plan, &src, &r, &report, &err));
 		seconds[g] = clock_now() - seconds[g];
 		for (i = 0; i < report.blocks.n; i++)
 			print_block(&report.blocks.v[i]);
@@ -179,7 +188,7 @@ int main(int argc, char **argv)
 {
 	struct bench b = { .plan = QPLAN_INIT };
 	struct session *fp32 = NULL;
-	struct lab lab = { .deadline = INFINITY, .o = { .threads = 1 } };
+	struct learner *learner;
 	struct qplan_defaults d;
 	size_t n;
 
@@ -192,10 +201,9 @@ int main(int argc, char **argv)
 	open_source(&b.eval, argv[3], fp32, 1000);
 	d = qplan_defaults(&b.s->cpu);
 	qplan_default(&b.plan, &b.s->ops, &b.s->g, &d);
-	lab.rt = b.rt;
-	lab.s = b.s;
-	lab.calib = b.calib.feed;
-	must(lab_quantizer(&lab, 0, &b.plan, &b.z, &err));
+	learner = learner_new(
+		&(struct learn_source){ .rt = b.rt, .s = b.s, .calib = b.calib.feed, .threads = 1 });
+	must(learn(learner, 0, &b.plan, &b.known, &err));
 	b.only = xcalloc(b.s->ops.n, sizeof(*b.only));
 	if (argc > 4 && strcmp(argv[4], "blocks") == 0) {
 		n = argc > 6 ? strtoull(argv[6], NULL, 10) : 1000;
@@ -207,7 +215,7 @@ int main(int argc, char **argv)
 		compare(&b, argc > 4 ? strtoull(argv[4], NULL, 10) : 2, n);
 	}
 	free(b.only);
-	lab_release(&lab);
+	learner_free(learner);
 	qplan_release(&b.plan);
 	source_release(&b.calib);
 	source_release(&b.eval);

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "history/history.h"
-#include "quantize/variant.h"
 #include "space/plan_json.h"
 #include "tune/lab.h"
 #include "tune/values.h"
@@ -204,124 +202,6 @@ enum fettle_status fettle_workspaces(struct fettle *f, const char *folder, char 
 	return FETTLE_OK;
 }
 
-/* ranges from the history instead of from data */
-struct stored {
-	struct history_ranges ranges;
-	struct map index; /* "value\tsetting" */
-	struct arena arena;
-	struct history *h;
-	size_t samples; /* that they are of */
-	char *variant;  /* of the model: variant_key() */
-	const struct variant *v;
-	const char *workspace;
-	struct rounding *rounding;
-};
-
-static enum fettle_status stored_get(void *self, const char *value, const struct qsetting *s,
-				     struct range *out, struct err *err)
-{
-	struct stored *r = self;
-	char *setting = range_key(s, r->variant), *key = xstrfmt("%s\t%s", value, setting);
-	size_t i = map_get(&r->index, key);
-
-	free(setting);
-	free(key);
-	if (i == MAP_NONE)
-		return fail(err, FETTLE_INVALID, "cannot recover: the history has no range for value '%s'",
-			    value);
-	*out = (struct range){ (float)r->ranges.v[i].min, (float)r->ranges.v[i].max };
-	return FETTLE_OK;
-}
-
-static enum fettle_status stored_means(void *self, const char *value, int axis, size_t channels, double *out,
-				       struct err *err)
-{
-	struct stored *r = self;
-	char *key = mean_key(value, axis, r->samples, r->variant), *text = NULL, *p;
-	enum fettle_status st;
-	size_t i;
-
-	st = history_meta(r->h, key, &text, err);
-	p = text;
-	for (i = 0; i < channels && !st; i++) {
-		char *end = p;
-
-		out[i] = p ? strtod(p, &end) : 0;
-		if (end == p)
-			st = fail(err, FETTLE_INVALID,
-				  "cannot recover: the history has no means for value '%s'", value);
-		p = end;
-	}
-	free(text);
-	free(key);
-	return st;
-}
-
-static enum fettle_status stored_rounding(void *self, struct quantizer *z, const struct qplan *plan,
-					  const struct rounding **out, struct err *err)
-{
-	struct stored *r = self;
-	char *path = rounding_path(r->workspace, plan, &r->v->s->ops, r->samples);
-	enum fettle_status st = FETTLE_OK;
-
-	(void)z;
-	if (!r->rounding)
-		st = rounding_load(&r->rounding, path, r->v->s->ops.n, err);
-	*out = r->rounding;
-	free(path);
-	return st;
-}
-
-/* The ranges of a plan that asks for `samples`; of all there were, when there were not so many. */
-static enum fettle_status stored_open(struct stored *r, struct history *h, size_t samples, struct err *err)
-{
-	enum fettle_status st = history_ranges(h, 0, &r->ranges, err);
-	size_t i;
-
-	r->h = h;
-	for (i = 0; i < r->ranges.n && !st; i++)
-		if (r->ranges.v[i].samples <= samples && r->ranges.v[i].samples > r->samples)
-			r->samples = r->ranges.v[i].samples;
-	for (i = 0; i < r->ranges.n && !st; i++)
-		if (r->ranges.v[i].samples == r->samples)
-			map_set(&r->index,
-				arena_strfmt(&r->arena, "%s\t%s", r->ranges.v[i].value,
-					     r->ranges.v[i].setting),
-				i);
-	return st;
-}
-
-/* the model as the plan's recipes had rewritten it */
-static enum fettle_status stored_variant(struct stored *r, struct subject *s, const struct qplan *plan,
-					 struct variant **out, struct err *err)
-{
-	char *key, *text = NULL;
-	enum fettle_status st;
-
-	r->variant = variant_key(s, plan);
-	if (!recipes_rewrite(&plan->recipes))
-		return variant_new(out, NULL, s, plan, NULL, NULL, err);
-	key = rewrite_key(r->variant, r->samples);
-	st = history_meta(r->h, key, &text, err);
-	if (!st && !text)
-		st = fail(err, FETTLE_INVALID, "cannot recover: the history does not say what %s did",
-			  r->variant);
-	if (!st)
-		st = variant_read(out, s, text, err);
-	free(key);
-	free(text);
-	return st;
-}
-
-static void stored_release(struct stored *r)
-{
-	free(r->variant);
-	rounding_free(r->rounding);
-	map_release(&r->index);
-	arena_release(&r->arena);
-	history_ranges_release(&r->ranges);
-}
-
 static enum fettle_status best_trial(struct history *h, const char *workspace, size_t *out, struct err *err)
 {
 	struct run_copy *c = xcalloc(1, sizeof(*c));
@@ -338,15 +218,12 @@ enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options 
 				  size_t trial)
 {
 	struct request r;
-	struct stored stored = { .ranges = HISTORY_RANGES_INIT };
-	struct range_source source = {
-		.get = stored_get, .mean = stored_means, .rounding = stored_rounding, .self = &stored
-	};
+	struct learn_source source = { .workspace = workspace };
+	struct learner *learner = NULL;
+	struct knowledge known;
 	struct history *h = NULL;
 	struct history_trial t = { .number = 0 };
 	struct subject *s = NULL;
-	struct quantizer *z = NULL;
-	struct variant *v = NULL;
 	struct qplan plan = QPLAN_INIT;
 	struct model *q = NULL;
 	const char *model;
@@ -368,25 +245,21 @@ enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options 
 	st = api_subject(f, model, &s);
 	if (!st)
 		st = qplan_from_json(&plan, &samples, t.plan, "of the history", &s->ops, &f->err);
-	if (!st)
-		st = stored_open(&stored, h, (size_t)samples, &f->err);
-	if (!st)
-		st = stored_variant(&stored, s, &plan, &v, &f->err);
 	if (st)
 		goto out;
-	stored.v = v;
-	stored.workspace = workspace;
-	z = variant_quantizer(v, &source);
-	st = quantize(z, &plan, &q, &f->err);
+	source.s = s;
+	source.history = h;
+	learner = learner_new(&source);
+	st = learn(learner, samples, &plan, &known, &f->err);
+	if (!st)
+		st = quantize(s->z, &known, &plan, &q, &f->err);
 	if (!st)
 		st = model_save(q, r.o.output, &f->err);
 out:
 	model_free(q);
-	quantizer_free(z);
-	variant_free(v);
+	learner_free(learner);
 	qplan_release(&plan);
 	subject_free(s);
-	stored_release(&stored);
 	history_trial_release(&t);
 	history_close(h);
 	request_release(&r);

@@ -42,11 +42,10 @@ static size_t weight_bytes(const struct model *m)
 }
 
 /* What the runtime would make of the plan. Ranges decide nothing there, so they are made up. */
-static enum fettle_status try_plan(struct fettle *f, const struct request *r, const struct subject *s,
+static enum fettle_status try_plan(struct fettle *f, const struct request *r, struct subject *s,
 				   const struct qplan *plan, struct precisions *out)
 {
-	struct range_source ranges = made_up_ranges(&s->g);
-	struct quantizer *z = quantizer_new(s->m, &s->g, &s->ops, &ranges);
+	struct statistics *ranges = statistics_new();
 	struct qplan plain = *plan;
 	struct model *q = NULL;
 	enum fettle_status st;
@@ -55,11 +54,13 @@ static enum fettle_status try_plan(struct fettle *f, const struct request *r, co
 	for (i = 0; i < RECIPES; i++)
 		if (recipe_list[i]->changes_numbers) /* for which there need not be data here */
 			recipe_set(&plain.recipes, recipe_list[i], false);
-	st = quantize(z, &plain, &q, &f->err);
+	st = made_up_ranges(ranges, s, &plain, &f->err);
+	if (!st)
+		st = quantize(s->z, &(struct knowledge){ .values = ranges }, &plain, &q, &f->err);
 	if (!st)
 		st = api_precisions(f, r, s, plan, plan, q, out);
 	model_free(q);
-	quantizer_free(z);
+	statistics_free(ranges);
 	return st;
 }
 

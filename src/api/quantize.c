@@ -1,13 +1,12 @@
 #include "api/fed.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "api/effort.h"
 #include "base/file.h"
 #include "finetune/finetune.h"
 #include "quantize/variant.h"
-#include "tune/lab.h"
+#include "tune/learn.h"
 
 static bool plan_is_static(const struct qplan *p, const struct op_list *ops)
 {
@@ -38,7 +37,7 @@ static bool has_work(const struct subject *s, const struct qplan *plan)
 }
 
 /* the samples to calibrate on */
-static enum fettle_status open_calibration(struct fettle *f, const struct request *r, struct lab *l,
+static enum fettle_status open_calibration(struct fettle *f, const struct request *r, const struct subject *s,
 					   struct source *data)
 {
 	struct session_options so = { .threads = 1, .level = OPT_NONE };
@@ -48,31 +47,38 @@ static enum fettle_status open_calibration(struct fettle *f, const struct reques
 	struct session *shape = NULL; /* only to ask what the inputs are */
 	enum fettle_status st;
 
-	st = session_new(&shape, f->rt, l->s->m, &so, &f->err);
+	st = session_new(&shape, f->rt, s->m, &so, &f->err);
 	if (!st)
 		st = request_source(data, r, &r->c->calibration.dataloader, "calibration", shape, &fo,
 				    &f->err);
 	if (!st)
 		st = fed_tell(f, "calibration", data, NULL);
 	session_free(shape);
-	l->calib = data->feed;
 	return st;
 }
 
-/* where the plan is carried out, as trials of a search are */
-static enum fettle_status open_lab(struct fettle *f, const struct request *r, struct subject *s,
-				   const struct qplan *plan, struct lab *l)
+/* all that the plan needs to know, from the data */
+static enum fettle_status open_learner(struct fettle *f, const struct request *r, struct subject *s,
+				       const struct qplan *plan, struct feed *calib,
+				       struct fettle_quantized *times, struct finetune_report *report,
+				       struct learner **out)
 {
-	*l = (struct lab){
-		.rt = f->rt,
-		.s = s,
-		.o = { .threads = r->threads, .rounding_threads = r->threads, .cache = CACHE_DEFAULT },
-		.deadline = INFINITY,
-		.progress = api_progress,
-		.progress_self = f
-	};
-	qplan_averages(plan, l->o.averaging);
-	return r->o.cache ? parse_size(r->o.cache, &l->o.cache, &f->err) : FETTLE_OK;
+	struct learn_source source = { .rt = f->rt,
+				       .s = s,
+				       .calib = calib,
+				       .threads = r->threads,
+				       .rounding_threads = r->threads,
+				       .cache = CACHE_DEFAULT,
+				       .progress = api_progress,
+				       .self = f,
+				       .seconds = &times->seconds_calibrate,
+				       .report = report };
+	enum fettle_status st = r->o.cache ? parse_size(r->o.cache, &source.cache, &f->err) : FETTLE_OK;
+
+	qplan_averages(plan, source.averaging);
+	if (!st)
+		*out = learner_new(&source);
+	return st;
 }
 
 /* As a user's session will load it: better to find out now than in production. */
@@ -111,10 +117,10 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 {
 	struct request r;
 	struct subject *s = NULL;
-	struct lab lab = { .rt = NULL };
+	struct learner *learner = NULL;
+	struct knowledge known;
 	struct finetune_report report = { .ops = { NULL, 0, 0 } };
 	struct source data = { NULL, NULL };
-	struct quantizer *z = NULL;
 	struct model *q = NULL;
 	struct qplan plan = QPLAN_INIT;
 	bool is_static;
@@ -142,11 +148,8 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 		st = api_nothing(f, s, "quantize", r.o.model);
 	if (!st)
 		api_note_kind(f, s);
-	if (!st)
-		st = open_lab(f, &r, s, &plan, &lab);
 	if (st)
 		goto out;
-	lab.report = &report;
 	out->seconds_prepare = clock_now() - t;
 	t = clock_now();
 	is_static = plan_is_static(&plan, &s->ops);
@@ -158,20 +161,23 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options
 				  is_static ? ", or choose the dynamic approach" : "");
 			goto out;
 		}
-		st = api_phase(f, "calibrate");
+		st = api_phase(f, plan.recipes.finetune.algorithm == FINETUNE_OFF
+					  ? "calibrate"
+					  : "calibrate and fine-tune");
 		if (!st)
-			st = open_calibration(f, &r, &lab, &data);
+			st = open_calibration(f, &r, s, &data);
 		if (st)
 			goto out;
 		out->calib_samples = feed_samples(data.feed);
 	}
-	st = lab_quantizer(&lab, 0, &plan, &z, &f->err);
+	st = open_learner(f, &r, s, &plan, data.feed, out, &report, &learner);
+	if (!st)
+		st = learn(learner, 0, &plan, &known, &f->err);
 	if (!st)
 		st = api_phase(f, "quantize");
 	if (!st)
-		st = quantize(z, &plan, &q, &f->err);
-	out->seconds_calibrate = lab.times.calibrate;
-	out->seconds_quantize = clock_now() - t - lab.times.calibrate;
+		st = quantize(s->z, &known, &plan, &q, &f->err);
+	out->seconds_quantize = clock_now() - t - out->seconds_calibrate;
 	if (!st)
 		st = summarise(f, &r, s, &plan, q, out);
 	if (!st)
@@ -187,7 +193,7 @@ out:
 	VEC_RELEASE(&report.ops);
 	VEC_RELEASE(&report.blocks);
 	model_free(q);
-	lab_release(&lab);
+	learner_free(learner);
 	source_release(&data);
 	qplan_release(&plan);
 	subject_free(s);

@@ -108,7 +108,7 @@ struct chooser {
 enum fettle_status block_error(struct block_work *w, const struct rounding *r, double *out, struct err *err)
 {
 	struct model *m = NULL;
-	enum fettle_status st = quantize_rounded(w->q, w->plan, r, NULL, &m, err);
+	enum fettle_status st = quantize_rounded(w->part.source, w->plan, r, NULL, &m, err);
 
 	if (!st)
 		st = part_error(&w->part, m, out, err);
@@ -218,7 +218,7 @@ static enum fettle_status fit_joint(struct chooser *c, struct err *err)
 	for (i = 0; i < joint->n && !st; i++) {
 		if (!joint->v[i])
 			continue;
-		st = finetune_shift(c->w.q, c->w.plan, c->w.part.source, all, i, err);
+		st = finetune_shift(c->w.plan, c->w.part.source, all, i, err);
 		joint->v[i] = NULL;
 		if (!st && all->v[i])
 			rounding_set(joint, i, all->v[i]);
@@ -243,12 +243,11 @@ static enum fettle_status learn_joint(struct chooser *c, struct finetune_block *
 	return st ? st : choose_all(c, err);
 }
 
-enum fettle_status block_choose(struct quantizer *q, const struct qplan *plan,
-				const struct finetune_source *s, const struct block *b,
-				const struct offers *o, struct model *quantized, struct rounding *r,
-				struct finetune_block *report, struct err *err)
+enum fettle_status block_choose(const struct qplan *plan, const struct finetune_source *s,
+				const struct block *b, const struct offers *o, struct model *quantized,
+				struct rounding *r, struct finetune_block *report, struct err *err)
 {
-	struct chooser c = { .w = { .q = q, .plan = plan, .b = b, .offers = o }, .now = { .n = r->n } };
+	struct chooser c = { .w = { .plan = plan, .b = b, .offers = o }, .now = { .n = r->n } };
 	const size_t first = (size_t)b->first, end = (size_t)b->last + 1;
 	enum fettle_status st;
 	size_t i;

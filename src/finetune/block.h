@@ -38,7 +38,6 @@ bool find_aside(const struct subject *s, size_t node, const struct model *quanti
 
 /* A block of a model that is being rounded. */
 struct block_work {
-	struct quantizer *q;
 	const struct qplan *plan;
 	const struct block *b;
 	struct part part;
@@ -59,9 +58,8 @@ enum fettle_status block_learn(struct block_work *w, const struct rounding *now,
  * Starts from `r`, which has the ops rounded one by one, and changes those of the block there. `quantized` was made
  * with it.
  */
-enum fettle_status block_choose(struct quantizer *q, const struct qplan *plan,
-				const struct finetune_source *s, const struct block *b,
-				const struct offers *o, struct model *quantized, struct rounding *r,
-				struct finetune_block *report, struct err *err);
+enum fettle_status block_choose(const struct qplan *plan, const struct finetune_source *s,
+				const struct block *b, const struct offers *o, struct model *quantized,
+				struct rounding *r, struct finetune_block *report, struct err *err);
 
 #endif

@@ -369,7 +369,7 @@ static enum fettle_status make_base(struct lesson *s, struct err *err)
 		} else {
 			s->base->v[i] = s->now->v[i];
 		}
-	return quantize_rounded(s->w->q, s->w->plan, s->base, s->traces, &s->m, err);
+	return quantize_rounded(s->w->part.source, s->w->plan, s->base, s->traces, &s->m, err);
 }
 
 static enum fettle_status add_member(struct lesson *s, size_t node, struct err *err)

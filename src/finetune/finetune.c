@@ -126,9 +126,17 @@ static enum fettle_status work_open(struct work *w, const struct finetune_source
 	return math_new(&w->m, w->l, units / w->passes, err);
 }
 
-enum fettle_status finetune_error(struct quantizer *q, const struct qplan *plan,
-				  const struct finetune_source *s, const struct rounding *r, size_t node,
-				  double *out, struct err *err)
+enum fettle_status quantize_rounded(const struct finetune_source *s, const struct qplan *plan,
+				    const struct rounding *r, struct trace *traces, struct model **out,
+				    struct err *err)
+{
+	const struct knowledge k = { .values = s->values, .rounding = r };
+
+	return quantize_traced(s->s->z, &k, plan, traces, out, err);
+}
+
+enum fettle_status finetune_error(const struct qplan *plan, const struct finetune_source *s,
+				  const struct rounding *r, size_t node, double *out, struct err *err)
 {
 	const struct finetune o = finetune_defaults(FINETUNE_GRAM);
 	struct trace *traces = xcalloc(s->s->m->nodes.n, sizeof(*traces));
@@ -140,7 +148,7 @@ enum fettle_status finetune_error(struct quantizer *q, const struct qplan *plan,
 	int threads = math_threads(1);
 	enum fettle_status st;
 
-	st = quantize_rounded(q, plan, NULL, traces, &m, err);
+	st = quantize_rounded(s, plan, NULL, traces, &m, err);
 	if (st)
 		goto out;
 	if (own)
@@ -162,9 +170,8 @@ out:
 	return st;
 }
 
-enum fettle_status finetune_shift(struct quantizer *q, const struct qplan *plan,
-				  const struct finetune_source *s, struct rounding *r, size_t node,
-				  struct err *err)
+enum fettle_status finetune_shift(const struct qplan *plan, const struct finetune_source *s,
+				  struct rounding *r, size_t node, struct err *err)
 {
 	struct finetune o = plan->recipes.finetune;
 	struct trace *traces = xcalloc(r->n, sizeof(*traces));
@@ -175,7 +182,7 @@ enum fettle_status finetune_shift(struct quantizer *q, const struct qplan *plan,
 	enum fettle_status st;
 
 	o.drop_ratio = 1;
-	st = quantize_rounded(q, plan, r, traces, &m, err);
+	st = quantize_rounded(s, plan, r, traces, &m, err);
 	if (!st)
 		st = layer_open(&l, s->s, node, &traces[node], &plan->ops[node].weight, err);
 	if (!st)
@@ -196,7 +203,6 @@ enum fettle_status finetune_shift(struct quantizer *q, const struct qplan *plan,
 
 /* One run over a model. */
 struct tuner {
-	struct quantizer *q;
 	struct qplan plan;
 	const struct finetune_source *s;
 	struct model *m; /* quantized, as rounded so far */
@@ -293,7 +299,7 @@ static enum fettle_status quantize_again(struct tuner *t, struct err *err)
 {
 	model_free(t->m);
 	t->m = NULL;
-	return quantize_rounded(t->q, &t->plan, t->r, t->traces, &t->m, err);
+	return quantize_rounded(t->s, &t->plan, t->r, t->traces, &t->m, err);
 }
 
 /* which ops can be tuned, and are to be */
@@ -350,7 +356,7 @@ static enum fettle_status tune_block(struct tuner *t, const struct block *b, con
 			report.last = t->s->s->ops.v[i].name;
 		}
 	if (!st && report.first) {
-		st = block_choose(t->q, &t->plan, t->s, b, &t->offers, t->m, t->r, &report, err);
+		st = block_choose(&t->plan, t->s, b, &t->offers, t->m, t->r, &report, err);
 		if (!st)
 			st = quantize_again(t, err);
 		if (!st && t->report)
@@ -399,11 +405,11 @@ static enum fettle_status check_options(const struct finetune *o, struct err *er
 	return FETTLE_OK;
 }
 
-enum fettle_status finetune(struct quantizer *q, const struct qplan *asked, const struct finetune_source *s,
-			    struct rounding **out, struct finetune_report *report, struct err *err)
+enum fettle_status finetune(const struct qplan *asked, const struct finetune_source *s, struct rounding **out,
+			    struct finetune_report *report, struct err *err)
 {
 	const size_t n = s->s->m->nodes.n;
-	struct tuner t = { .q = q, .plan = *asked, .s = s, .report = report };
+	struct tuner t = { .plan = *asked, .s = s, .report = report };
 	size_t *batch = &t.plan.recipes.finetune.batch_size;
 	int threads = math_threads(1);
 	enum fettle_status st;
@@ -415,7 +421,7 @@ enum fettle_status finetune(struct quantizer *q, const struct qplan *asked, cons
 		*batch = feed_samples(s->feed);
 	st = check_options(&t.plan.recipes.finetune, err);
 	if (!st)
-		st = quantize_rounded(q, &t.plan, NULL, t.traces, &t.m, err);
+		st = quantize_rounded(s, &t.plan, NULL, t.traces, &t.m, err);
 	if (!st && t.plan.recipes.finetune.granularity == GRANULARITY_BLOCK)
 		st = tune_blocks(&t, err);
 	else if (!st)

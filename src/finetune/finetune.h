@@ -26,8 +26,9 @@
 struct finetune_source {
 	struct runtime *rt;
 	struct subject *s;
-	const struct feed *feed; /* calibration samples, read from its beginning */
-	const bool *only;        /* per node: which ops to tune; NULL: all */
+	const struct statistics *values; /* of s, all that the plan needs */
+	const struct feed *feed;         /* calibration samples, read from its beginning */
+	const bool *only;                /* per node: which ops to tune; NULL: all */
 	int threads;
 	size_t cache; /* bytes for inputs and outputs of an op; one batch is always kept. 0: a gigabyte */
 	progress_fn progress; /* may be NULL; counts ops */
@@ -65,23 +66,26 @@ struct finetune_report {
  * For the static ops of the plan; the same seed gives the same result. `report` may be NULL; its names live as
  * long as the subject.
  */
-enum fettle_status finetune(struct quantizer *q, const struct qplan *plan, const struct finetune_source *s,
-			    struct rounding **out, struct finetune_report *report, struct err *err);
+enum fettle_status finetune(const struct qplan *plan, const struct finetune_source *s, struct rounding **out,
+			    struct finetune_report *report, struct err *err);
 
 /*
  * The error of one op with the weights that a rounding has for it, on the feed's samples (all of them), while the
  * ops before it are rounded to the nearest: for comparing roundings of one op.
  */
-enum fettle_status finetune_error(struct quantizer *q, const struct qplan *plan,
-				  const struct finetune_source *s, const struct rounding *r, size_t node,
-				  double *out, struct err *err);
+enum fettle_status finetune_error(const struct qplan *plan, const struct finetune_source *s,
+				  const struct rounding *r, size_t node, double *out, struct err *err);
 
 /*
  * Fits what an op's bias gains to the levels that a rounding has for it, given all else in the rounding. Where the bias
  * then is too large for 32 bits the op is left to the nearest.
  */
-enum fettle_status finetune_shift(struct quantizer *q, const struct qplan *plan,
-				  const struct finetune_source *s, struct rounding *r, size_t node,
-				  struct err *err);
+enum fettle_status finetune_shift(const struct qplan *plan, const struct finetune_source *s,
+				  struct rounding *r, size_t node, struct err *err);
+
+/* The source's model under a plan, with the weights that a rounding (may be NULL) has by now. */
+enum fettle_status quantize_rounded(const struct finetune_source *s, const struct qplan *plan,
+				    const struct rounding *r, struct trace *traces, struct model **out,
+				    struct err *err);
 
 #endif

@@ -12,8 +12,8 @@
  * al., "Post training 4-bit quantization of convolution networks for rapid-deployment", arXiv:1810.05723; the
  * channel of a weight quantized per tensor is the tensor). The deviation goes into the weight's scale
  * (weights.c). A shift of the mean has no place in symmetric integers, but what it does to the output on
- * average is (mean W - mean W')_o times the sum of all E[x]: that goes into the bias, if the source of
- * ranges knows means. Both recipes together: the first formula, which contains the second.
+ * average is (mean W - mean W')_o times the sum of all E[x]: that goes into the bias, if means are
+ * known. Both recipes together: the first formula, which contains the second.
  *
  * Static ops only: for others there may be no calibration. A MatMul has no bias; if the only thing behind it is
  * an Add of a constant in fp32, that is taken for one. Otherwise it is left alone, for an Add put there would
@@ -116,11 +116,10 @@ static enum fettle_status find_shift(struct job *j, size_t node, const struct qw
 	const struct recipes *r = &j->plan->recipes;
 	const struct node *old = j->g->m->nodes.v[node];
 	const struct channel_axis in = weighted_axis(j->g->m, &j->z->ops->v[node], old);
-	struct range_source *source = &j->z->ranges;
 	const struct rounded *own = job_rounded(j, node);
 	struct init *init;
 	struct layout l;
-	double *means;
+	const double *means;
 	float *error;
 	enum fettle_status st;
 	size_t i, count;
@@ -134,17 +133,22 @@ static enum fettle_status find_shift(struct job *j, size_t node, const struct qw
 		}
 		return FETTLE_OK;
 	}
-	if ((!r->fast_bias_correction && !r->weight_correction) || !source->mean || !in.value)
+	if ((!r->fast_bias_correction && !r->weight_correction) || !in.value)
+		return FETTLE_OK;
+	means = statistics_means(j->known->values, in.value, in.axis, in.channels);
+	if (!means && r->fast_bias_correction)
+		return fail(err, FETTLE_INVALID,
+			    "cannot correct the bias of op '%s': fast_bias_correction needs the means of the "
+			    "channels of value '%s', which are not known",
+			    j->z->ops->v[node].name, in.value);
+	if (!means)
 		return FETTLE_OK;
 	init = model_init(j->z->base, old->in[1]);
 	l = layout_of(old, &init->t);
 	*n = layout_outputs(&l);
-	means = xcalloc(in.channels, sizeof(*means));
-	st = source->mean(source->self, in.value, in.axis, in.channels, means, err);
-	if (!st)
-		st = model_weight(j->z->base, init, err);
+	st = model_weight(j->z->base, init, err);
 	if (st)
-		goto out;
+		return st;
 	count = (size_t)tensor_count(&init->t);
 	error = xcalloc(count, sizeof(*error));
 	qweight_floats(w, error);
@@ -153,9 +157,7 @@ static enum fettle_status find_shift(struct job *j, size_t node, const struct qw
 	*shift = xcalloc(*n, sizeof(**shift));
 	(r->fast_bias_correction ? full_shift : mean_shift)(&l, error, means, *shift);
 	free(error);
-out:
-	free(means);
-	return st;
+	return FETTLE_OK;
 }
 
 static void add_shift(struct job *j, struct tensor *bias, const double *shift, size_t n)

@@ -98,7 +98,7 @@ static struct qpair *add_pair(struct job *j, size_t value, const struct qsetting
 	for (; *p; p = &(*p)->next)
 		if (qsetting_equal(&(*p)->setting, s))
 			return *p;
-	*p = arena_alloc(&j->m->arena, sizeof(**p));
+	*p = arena_alloc(j->arena, sizeof(**p));
 	(*p)->setting = *s;
 	return *p;
 }
@@ -172,12 +172,12 @@ static bool clip_bounds(const struct job *j, const struct node *n, float *lo, fl
 static enum fettle_status compute_params(struct job *j, size_t value, struct qpair *p, struct err *err)
 {
 	const struct qsetting *s = &p->setting;
+	const char *name = j->g->names[rearranged_from(j->g, value)];
 	struct range r;
-	enum fettle_status st;
 
-	st = j->z->ranges.get(j->z->ranges.self, j->g->names[rearranged_from(j->g, value)], s, &r, err);
-	if (st)
-		return st;
+	if (!j->known->values || !statistics_range(j->known->values, name, s, &r))
+		return fail(err, FETTLE_INVALID,
+			    "cannot quantize value '%s': its range is not known, calibrate it", name);
 	if (!isfinite(r.min) || !isfinite(r.max))
 		return fail(err, FETTLE_INVALID,
 			    "cannot quantize value '%s': range [%g, %g], need finite numbers",
@@ -236,18 +236,25 @@ static void split_unfusable(struct job *j)
 	}
 }
 
+void decide_pairs(struct job *j)
+{
+	size_t i;
+
+	j->values = arena_alloc(j->arena, j->g->n * sizeof(*j->values));
+	for (i = 0; i < j->g->n; i++)
+		j->values[i].root = i;
+	mark_readers(j);
+	mark_quantized(j);
+	choose_settings(j);
+}
+
 enum fettle_status decide(struct job *j, struct err *err)
 {
 	struct qpair *p;
 	enum fettle_status st;
 	size_t i;
 
-	j->values = arena_alloc(&j->m->arena, j->g->n * sizeof(*j->values));
-	for (i = 0; i < j->g->n; i++)
-		j->values[i].root = i;
-	mark_readers(j);
-	mark_quantized(j);
-	choose_settings(j);
+	decide_pairs(j);
 	for (i = 0; i < j->g->n; i++)
 		for (p = j->values[i].pair; p; p = p->next) {
 			st = compute_params(j, i, p, err);

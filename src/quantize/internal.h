@@ -9,10 +9,7 @@ struct quantizer {
 	struct model *base;
 	const struct graph_index *g;
 	const struct op_list *ops;
-	struct range_source ranges;
-	bool has_ranges;
 	struct weight_cache *weights;
-	const struct variant *variant; /* plans are of its base; NULL: of the prepared model */
 };
 
 /* A QuantizeLinear/DequantizeLinear pair on a value. */
@@ -40,21 +37,22 @@ struct qvalue {
 
 struct job {
 	struct quantizer *z;
+	const struct knowledge *known;
+	struct arena *arena;         /* of the decisions; lives as long as the job */
 	const struct qplan *plan;    /* with the modes that are in effect */
 	const struct graph_index *g; /* of the base: value and node numbers */
 	struct model *m;             /* being made */
 	struct qvalue *values;
 	VEC(struct node *) nodes;
 	const char *qdq_domain;
-	struct map made;                 /* constants already added: name -> 1 */
-	const struct rounding *rounding; /* may be NULL */
-	struct trace *traces;            /* may be NULL */
-	struct map dynamic;              /* value -> index of its DynamicQuantizeLinear in nodes */
+	struct map made;      /* constants already added: name -> 1 */
+	struct trace *traces; /* may be NULL */
+	struct map dynamic;   /* value -> index of its DynamicQuantizeLinear in nodes */
 };
 
 static inline const struct rounded *job_rounded(const struct job *j, size_t node)
 {
-	return j->rounding ? j->rounding->v[node] : NULL;
+	return j->known->rounding ? j->known->rounding->v[node] : NULL;
 }
 
 static inline enum op_mode job_mode(const struct job *j, size_t node)
@@ -92,7 +90,8 @@ bool has_own_range(const struct recipes *r, const struct node *n);
 /* why_kept of the first recipe that leaves the op in fp32; NULL: none does */
 const char *recipe_that_keeps(const struct recipes *r, const struct op_list *ops, size_t op);
 
-/* decide.c: fills values; which get a pair, with which parameters */
+/* decide.c: fills values; which get a pair with which setting, and then also with which parameters */
+void decide_pairs(struct job *j);
 enum fettle_status decide(struct job *j, struct err *err);
 /* would the runtime drop the Relu or Clip that makes this value (true, too, if nothing such does) before a Q so? */
 bool absorbs_activation(const struct job *j, size_t value, const struct qpair *p);

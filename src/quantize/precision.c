@@ -134,20 +134,23 @@ enum fettle_status integer_ops(const struct model *quantized, struct runtime *rt
 }
 
 /* what a Relu or Clip leaves is positive, so that it is fused */
-static enum fettle_status made_up_range(void *self, const char *value, const struct qsetting *s,
-					struct range *out, struct err *err)
+enum fettle_status made_up_ranges(struct statistics *out, struct subject *s, const struct qplan *plan,
+				  struct err *err)
 {
-	const struct node *n = graph_producer(self, value);
+	struct needs needs = NEEDS_INIT;
+	enum fettle_status st = quantizer_needs(s->z, plan, &needs, err);
+	size_t i;
 
-	(void)s;
-	(void)err;
-	*out = (struct range){ n && (node_is(n, "Relu") || node_is(n, "Clip")) ? 0 : -1, 1 };
-	return FETTLE_OK;
-}
+	for (i = 0; i < needs.ranges.n; i++) {
+		const struct range_need *need = &needs.ranges.v[i];
+		const struct node *n = graph_producer(&s->g, need->value);
+		const bool positive = n && (node_is(n, "Relu") || node_is(n, "Clip"));
 
-struct range_source made_up_ranges(const struct graph_index *g)
-{
-	return (struct range_source){ .get = made_up_range, .self = (void *)(uintptr_t)g };
+		statistics_set_range(out, need->value, &need->setting,
+				     (struct range){ positive ? 0 : -1, 1 });
+	}
+	needs_release(&needs);
+	return st;
 }
 
 const char *const fp32_reasons[] = {

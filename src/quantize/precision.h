@@ -47,7 +47,8 @@ struct plan_origin {
 enum fettle_status integer_ops(const struct model *quantized, struct runtime *rt, const struct op_list *ops,
 			       bool *out, struct err *err);
 /* Ranges for a plan without data, when only what the runtime makes of it is of interest. */
-struct range_source made_up_ranges(const struct graph_index *g);
+enum fettle_status made_up_ranges(struct statistics *out, struct subject *s, const struct qplan *plan,
+				  struct err *err);
 void precisions_init(struct precisions *p, const struct plan_origin *o, const struct op_list *ops,
 		     const bool *integer);
 void precisions_release(struct precisions *p);

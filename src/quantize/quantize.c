@@ -7,16 +7,13 @@
 #include "quantize/variant.h"
 
 struct quantizer *quantizer_new(struct model *prepared, const struct graph_index *g,
-				const struct op_list *ops, const struct range_source *ranges)
+				const struct op_list *ops)
 {
 	struct quantizer *z = xcalloc(1, sizeof(*z));
 
 	z->base = prepared;
 	z->g = g;
 	z->ops = ops;
-	z->has_ranges = ranges != NULL;
-	if (ranges)
-		z->ranges = *ranges;
 	z->weights = weight_cache_new(prepared);
 	return z;
 }
@@ -27,11 +24,6 @@ void quantizer_free(struct quantizer *z)
 		return;
 	weight_cache_free(z->weights);
 	free(z);
-}
-
-void quantizer_map(struct quantizer *z, const struct variant *v)
-{
-	z->variant = v;
 }
 
 static bool needs_16_bits(const struct qplan *p, const struct op_list *ops)
@@ -62,16 +54,23 @@ static enum fettle_status check_plan(const struct quantizer *z, const struct qpl
 			return fail(err, FETTLE_INVALID, "cannot apply plan: op '%s' cannot be %s: %s",
 				    op->name, need == MODE_STATIC ? "static int8" : "dynamic int8",
 				    op->why ? op->why : "the runtime has no such kernel");
-		if (need == MODE_STATIC && (op->rule->kind == OP_COMPUTE || op->rule->kind == OP_ELEMENT) &&
-		    !z->has_ranges)
+	}
+	return FETTLE_OK;
+}
+
+/* a plan that is all dynamic needs no calibration */
+static enum fettle_status check_static(const struct quantizer *z, const struct qplan *p, struct err *err)
+{
+	size_t i;
+
+	for (i = 0; i < p->n; i++) {
+		const struct op *op = &z->ops->v[i];
+
+		if (p->ops[i].mode == OP_STATIC &&
+		    (op->rule->kind == OP_COMPUTE || op->rule->kind == OP_ELEMENT))
 			return fail(err, FETTLE_INVALID,
 				    "cannot apply plan: op '%s' is static, which needs calibration",
 				    op->name);
-		if (need == MODE_STATIC && p->recipes.fast_bias_correction && op->rule->kind == OP_COMPUTE &&
-		    !z->ranges.mean)
-			return fail(err, FETTLE_INVALID,
-				    "cannot apply plan: fast_bias_correction needs the means of channels, "
-				    "which this calibration does not give");
 	}
 	return FETTLE_OK;
 }
@@ -124,14 +123,9 @@ static bool has_static_compute(const struct qplan *p, const struct op_list *ops)
 	return false;
 }
 
-static enum fettle_status rounding_for(struct quantizer *z, const struct qplan *plan,
-				       const struct rounding **out, struct err *err)
+static bool needs_rounding(const struct quantizer *z, const struct qplan *p)
 {
-	struct qplan before = qplan_before(plan);
-	enum fettle_status st = z->ranges.rounding(z->ranges.self, z, &before, out, err);
-
-	qplan_release(&before);
-	return st;
+	return p->recipes.finetune.algorithm != FINETUNE_OFF && has_static_compute(p, z->ops);
 }
 
 /* what fell back afterwards has no use for its rounding */
@@ -146,40 +140,42 @@ static void without_fallen_back(const struct qplan *plan, const struct rounding 
 }
 
 /* a plan of the quantizer's own model */
-static enum fettle_status carry_out(struct quantizer *z, const struct qplan *plan, struct model **out,
-				    struct err *err)
+static enum fettle_status carry_out(struct quantizer *z, const struct knowledge *k, const struct qplan *plan,
+				    struct model **out, struct err *err)
 {
-	const struct rounding *r = NULL;
 	struct rounding left = { .n = 0 };
-	enum fettle_status st = check_plan(z, plan, err);
+	struct knowledge own = { .values = k->values };
+	enum fettle_status st;
 
-	if (!st && plan->recipes.finetune.algorithm != FINETUNE_OFF && has_static_compute(plan, z->ops)) {
-		if (!z->ranges.rounding)
-			return fail(err, FETTLE_INVALID,
-				    "cannot apply plan: finetune needs calibration data, or the weights it "
-				    "has made");
-		st = rounding_for(z, plan, &r, err);
+	st = check_plan(z, plan, err);
+	if (st)
+		return st;
+	if (needs_rounding(z, plan) && !k->rounding)
+		return fail(err, FETTLE_INVALID,
+			    "cannot apply plan: finetune needs calibration data, or the weights it has made");
+	if (needs_rounding(z, plan)) {
+		without_fallen_back(plan, k->rounding, &left);
+		own.rounding = &left;
 	}
-	if (!st && r)
-		without_fallen_back(plan, r, &left);
-	if (!st)
-		st = quantize_rounded(z, plan, r ? &left : NULL, NULL, out, err);
+	st = quantize_traced(z, &own, plan, NULL, out, err);
 	free(left.v);
 	return st;
 }
 
-enum fettle_status quantize_rounded(struct quantizer *z, const struct qplan *asked, const struct rounding *r,
-				    struct trace *traces, struct model **out, struct err *err)
+enum fettle_status quantize_traced(struct quantizer *z, const struct knowledge *k, const struct qplan *asked,
+				   struct trace *traces, struct model **out, struct err *err)
 {
 	struct qplan plan;
-	struct job j = { .z = z, .plan = &plan, .rounding = r, .traces = traces };
+	struct job j = { .z = z, .known = k, .plan = &plan, .traces = traces };
 	struct graph_index g = *z->g;
 	struct node **ops;
 	enum fettle_status st;
 
 	st = check_plan(z, asked, err);
-	if (!st && r)
-		st = check_rounding(z, r, err);
+	if (!st && !k->values)
+		st = check_static(z, asked, err);
+	if (!st && k->rounding)
+		st = check_rounding(z, k->rounding, err);
 	if (st)
 		return st;
 	plan = effective_plan(asked, z->ops);
@@ -188,6 +184,7 @@ enum fettle_status quantize_rounded(struct quantizer *z, const struct qplan *ask
 	memcpy(g.output, z->g->output, g.n * sizeof(*g.output));
 	j.g = &g;
 	j.m = model_derive(z->base);
+	j.arena = &j.m->arena;
 	j.qdq_domain = j.m->opset < 13 || (j.m->opset < 21 && needs_16_bits(&plan, z->ops)) ? DOMAIN_MS : "";
 	model_need_domain(j.m, DOMAIN_MS, 1);
 	ops = dup_nodes(j.m);
@@ -211,21 +208,77 @@ enum fettle_status quantize_rounded(struct quantizer *z, const struct qplan *ask
 	return st;
 }
 
-enum fettle_status quantize(struct quantizer *z, const struct qplan *asked, struct model **out,
-			    struct err *err)
+enum fettle_status quantize(struct quantizer *z, const struct knowledge *k, const struct qplan *asked,
+			    struct model **out, struct err *err)
 {
 	struct qplan mapped;
 	enum fettle_status st;
 
-	if (!z->variant || !z->variant->node)
-		return carry_out(z, asked, out, err);
-	if (asked->n != z->variant->n_base)
+	if (!k->variant || !k->variant->node)
+		return carry_out(z, k, asked, out, err);
+	if (asked->n != k->variant->n_base)
 		return fail(err, FETTLE_INVALID, "cannot apply plan: it is for %zu ops, the model has %zu",
-			    asked->n, z->variant->n_base);
-	variant_plan(z->variant, asked, &mapped);
-	st = carry_out(z, &mapped, out, err);
+			    asked->n, k->variant->n_base);
+	variant_plan(k->variant, asked, &mapped);
+	st = carry_out(k->variant->s->z, k, &mapped, out, err);
 	qplan_release(&mapped);
 	return st;
+}
+
+/* ---- what must be known ---- */
+
+static void need_ranges(struct job *j, struct needs *out)
+{
+	const struct qpair *p;
+	size_t i;
+
+	decide_pairs(j);
+	for (i = 0; i < j->g->n; i++)
+		for (p = j->values[i].pair; p; p = p->next)
+			VEC_PUSH(&out->ranges,
+				 ((struct range_need){ j->g->names[rearranged_from(j->g, i)], p->setting }));
+}
+
+static void need_means(const struct job *j, struct needs *out)
+{
+	const struct recipes *r = &j->plan->recipes;
+	size_t i;
+
+	for (i = 0; i < j->plan->n && (r->fast_bias_correction || r->weight_correction); i++) {
+		const struct op *op = &j->z->ops->v[i];
+		struct channel_axis a;
+
+		if (!job_quantizes(j, i) || op->rule->kind != OP_COMPUTE)
+			continue;
+		a = weighted_axis(j->g->m, op, j->g->m->nodes.v[i]);
+		if (a.value)
+			VEC_PUSH(&out->means, a);
+	}
+}
+
+enum fettle_status quantizer_needs(struct quantizer *z, const struct qplan *asked, struct needs *out,
+				   struct err *err)
+{
+	struct arena arena = ARENA_INIT;
+	struct qplan plan;
+	struct job j = { .z = z, .plan = &plan, .g = z->g, .arena = &arena };
+	enum fettle_status st = check_plan(z, asked, err);
+
+	if (st)
+		return st;
+	plan = effective_plan(asked, z->ops);
+	need_ranges(&j, out);
+	need_means(&j, out);
+	out->rounding = needs_rounding(z, asked);
+	qplan_release(&plan);
+	arena_release(&arena);
+	return FETTLE_OK;
+}
+
+void needs_release(struct needs *n)
+{
+	VEC_RELEASE(&n->ranges);
+	VEC_RELEASE(&n->means);
 }
 
 static bool offers_static(const struct op *op)
@@ -245,12 +298,10 @@ size_t quantizer_means(const struct graph_index *g, const struct op_list *ops, c
 	size_t i, k, n = 0;
 
 	*out = xcalloc(ops->n, sizeof(**out));
-	if (plan && !plan->recipes.fast_bias_correction && !plan->recipes.weight_correction)
-		return 0;
 	for (i = 0; i < ops->n; i++) {
 		struct channel_axis a;
 
-		if (!(plan ? is_static(ops, plan, i) : offers_static(&ops->v[i])) ||
+		if ((!offers_static(&ops->v[i]) && !(plan && is_static(ops, plan, i))) ||
 		    ops->v[i].rule->kind != OP_COMPUTE)
 			continue;
 		a = weighted_axis(g->m, &ops->v[i], g->m->nodes.v[i]);

@@ -6,36 +6,40 @@
 #define QUANTIZE_QUANTIZE_H
 
 #include "calibrate/means.h"
-#include "quantize/rounding.h"
-#include "space/qplan.h"
+#include "quantize/knowledge.h"
+
+/* A prepared model, and its weights as quantized so far. All arguments must outlive it. */
+struct quantizer;
+struct quantizer *quantizer_new(struct model *prepared, const struct graph_index *g,
+				const struct op_list *ops);
+void quantizer_free(struct quantizer *q);
 
 /*
- * What is known of activations: minimum and maximum of a value under a setting; and, if there is `mean`, the
- * mean of each of its channels along an axis (-1: the last). Only recipes that correct biases call that, with
- * what quantizer_means() lists. Without it fast_bias_correction fails, and weight_correction keeps to variances.
- * `rounding` is asked for the weights of a plan with the recipe finetune; what it gives must outlive the models.
+ * Depends on its arguments alone, and fails when the knowledge lacks something that the plan needs. Where the knowledge
+ * has a variant of the model, that is quantized. The model shares weights with the quantizer (or the variant's) and with
+ * the rounding, which must outlive it.
  */
-struct quantizer;
-struct range_source {
-	enum fettle_status (*get)(void *self, const char *value, const struct qsetting *s, struct range *out,
-				  struct err *err);
-	enum fettle_status (*mean)(void *self, const char *value, int axis, size_t channels, double *means,
-				   struct err *err);
-	enum fettle_status (*rounding)(void *self, struct quantizer *q, const struct qplan *plan,
-				       const struct rounding **out, struct err *err);
-	void *self;
+enum fettle_status quantize(struct quantizer *q, const struct knowledge *k, const struct qplan *plan,
+			    struct model **out, struct err *err);
+
+/* What a plan needs to be known. Names live in the quantizer's model; needs_release() it. */
+struct range_need {
+	const char *value;
+	struct qsetting setting;
 };
-
-/* All arguments must outlive it. `ranges` may be NULL for plans that are all dynamic. */
-struct quantizer *quantizer_new(struct model *prepared, const struct graph_index *g,
-				const struct op_list *ops, const struct range_source *ranges);
-void quantizer_free(struct quantizer *q);
-struct variant;
-void quantizer_map(struct quantizer *q, const struct variant *v); /* plans are of what v is a variant of */
-
-/* The model shares weights with the quantizer, which must outlive it. */
-enum fettle_status quantize(struct quantizer *q, const struct qplan *plan, struct model **out,
-			    struct err *err);
+struct needs {
+	VEC(struct range_need) ranges;
+	VEC(struct channel_axis) means;
+	bool rounding; /* that of qplan_before(), whose needs are those of this plan too */
+};
+#define NEEDS_INIT                                                                                           \
+	{                                                                                                    \
+		.rounding = false                                                                            \
+	}
+/* The plan is one of the quantizer's own model, not of what that is a variant of. */
+enum fettle_status quantizer_needs(struct quantizer *q, const struct qplan *plan, struct needs *out,
+				   struct err *err);
+void needs_release(struct needs *n);
 
 /* What became of an op with a constant weight. Names live in the model that was made. */
 struct trace {
@@ -48,11 +52,11 @@ struct trace {
 };
 
 /*
- * The same, with these weights instead of what the recipe finetune would give; both may be NULL. `traces` has
- * room for one per node. The model shares the rounding's bytes.
+ * A plan of the quantizer's own model with just the rounding that the knowledge has, be it none, whether the plan asks for
+ * finetune or not. `traces` has room for one per node, or is NULL.
  */
-enum fettle_status quantize_rounded(struct quantizer *q, const struct qplan *plan, const struct rounding *r,
-				    struct trace *traces, struct model **out, struct err *err);
+enum fettle_status quantize_traced(struct quantizer *q, const struct knowledge *k, const struct qplan *plan,
+				   struct trace *traces, struct model **out, struct err *err);
 
 /* The value that is quantized when an op makes `value`: behind the fused Relu or Clip if there is one. */
 size_t quantized_output(const struct graph_index *g, const char *value);
@@ -61,7 +65,7 @@ size_t quantized_output(const struct graph_index *g, const char *value);
 size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, const struct qplan *plan,
 			const char ***out);
 
-/* The values whose means this plan's recipes need, or (NULL) those of any plan; free() the array. */
+/* The same for the means that recipes may need. */
 size_t quantizer_means(const struct graph_index *g, const struct op_list *ops, const struct qplan *plan,
 		       struct channel_axis **out);
 

@@ -23,6 +23,7 @@ enum fettle_status subject_open(struct subject **out, struct runtime *rt, const 
 	/* so that a node of any model made from it says which op it is */
 	for (i = 0; i < s->ops.n; i++)
 		s->m->nodes.v[i]->name = s->ops.v[i].name;
+	s->z = quantizer_new(s->m, &s->g, &s->ops);
 	s->quantized = kind_quantized(s->m, &s->m->arena);
 	s->hidden = kind_hidden(s->m, &s->m->arena);
 	s->cpu = cpu_detect();
@@ -34,6 +35,7 @@ void subject_free(struct subject *s)
 {
 	if (!s)
 		return;
+	quantizer_free(s->z);
 	op_list_release(&s->ops);
 	shapes_release(&s->shapes);
 	graph_index_release(&s->g);

@@ -10,6 +10,7 @@ struct subject {
 	struct model *m;
 	struct graph_index g;
 	struct op_list ops;
+	struct quantizer *z;
 	struct shapes shapes; /* of every value, for one sample; empty if the model does not run on zeros */
 	struct cpu cpu;
 	const char *quantized, *hidden; /* see ops/kind.h; NULL: nothing to say */

@@ -147,6 +147,7 @@ static void finish(struct variant *v, struct rewrite *w)
 	model_sweep(v->s->m);
 	graph_index_init(&v->s->g, v->s->m);
 	op_list_init(&v->s->ops, &v->s->m->arena, v->s->m, &v->s->g, &base->shapes);
+	v->s->z = quantizer_new(v->s->m, &v->s->g, &v->s->ops);
 	v->text = w->text.s;
 	w->text = (struct str)STR_INIT;
 }
@@ -222,12 +223,4 @@ void variant_plan(const struct variant *v, const struct qplan *p, struct qplan *
 	out->ops = xcalloc(out->n, sizeof(*out->ops));
 	for (i = 0; i < p->n && i < v->n_base; i++)
 		out->ops[v->node ? v->node[i] : i] = p->ops[i];
-}
-
-struct quantizer *variant_quantizer(const struct variant *v, const struct range_source *ranges)
-{
-	struct quantizer *z = quantizer_new(v->s->m, &v->s->g, &v->s->ops, ranges);
-
-	quantizer_map(z, v);
-	return z;
 }

@@ -1,7 +1,6 @@
 /*
  * A subject whose weights a recipe has rewritten (cle, smooth_quant): the same function in fp32, easier to quantize.
- * It is calibrated anew and has a quantizer of its own, which takes plans made for the base. Values keep their
- * names; what they hold is scaled.
+ * Values keep their names; what they hold is scaled.
  */
 #ifndef QUANTIZE_VARIANT_H
 #define QUANTIZE_VARIANT_H
@@ -46,7 +45,5 @@ enum fettle_status variant_range(const struct variant *v, const struct calibrati
 
 /* A plan of the base as one of the variant; qplan_release() it. */
 void variant_plan(const struct variant *v, const struct qplan *p, struct qplan *out);
-/* For plans of the base. `ranges` are of the variant's own calibration. */
-struct quantizer *variant_quantizer(const struct variant *v, const struct range_source *ranges);
 
 #endif

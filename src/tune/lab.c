@@ -33,18 +33,39 @@ bool lab_go_on_uncounted(void *lab, size_t done, size_t total)
 	return !lab_stopped(lab);
 }
 
+enum fettle_status lab_learn_plan(struct lab *l, int64_t samples, const struct qplan *plan,
+				  struct knowledge *out, struct err *err)
+{
+	struct learn_source s = { .rt = l->rt,
+				  .s = l->s,
+				  .calib = l->calib,
+				  .workspace = l->o.workspace,
+				  .threads = l->o.threads,
+				  .rounding_threads = l->o.rounding_threads,
+				  .cache = l->o.cache,
+				  .progress = lab_go_on,
+				  .self = l,
+				  .seconds = &l->times.calibrate };
+
+	if (!l->learner) {
+		memcpy(s.averaging, l->o.averaging, sizeof(s.averaging));
+		l->learner = learner_new(&s);
+	}
+	return learn(l->learner, samples, plan, out, err);
+}
+
 enum fettle_status lab_quantize(struct lab *l, const struct qplan *q, struct model **out, struct err *err)
 {
-	struct quantizer *z = NULL;
+	struct knowledge k;
 	struct plan first = PLAN_INIT;
 	struct qplan plan = *q;
 	enum fettle_status st;
 
 	plan.recipes.finetune.algorithm = FINETUNE_OFF;
 	plan_init(&first, &l->t->space);
-	st = lab_quantizer(l, tuning_samples(l->t, &first), q, &z, err);
+	st = lab_learn_plan(l, tuning_samples(l->t, &first), &plan, &k, err);
 	plan_release(&first);
-	return st ? st : quantize(z, &plan, out, err);
+	return st ? st : quantize(l->s->z, &k, &plan, out, err);
 }
 
 /* a sample, or what looks like one where there is no data */
@@ -315,7 +336,8 @@ static void record(void *self, const struct trial *t)
 
 	lab_learn(l, t);
 	if (l->history) {
-		lab_flush_ranges(l);
+		if (l->learner) /* first: a trial that is in the history can be recovered */
+			learner_keep(l->learner, l->history);
 		tuning_qplan(l->t, &t->plan, &q);
 		json = qplan_to_json(&q, &l->s->ops, tuning_samples(l->t, &t->plan));
 		stage = tuning_text(l->t, &t->plan, t->stage);
@@ -400,5 +422,6 @@ void lab_release(struct lab *l)
 	VEC_RELEASE(&l->int8_shares);
 	arena_release(&l->names);
 	l->fp32 = NULL;
-	lab_forget_ranges(l);
+	learner_free(l->learner);
+	l->learner = NULL;
 }

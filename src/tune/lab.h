@@ -11,11 +11,10 @@
 #include "history/history.h"
 #include "quantize/subject.h"
 #include "space/tuning.h"
+#include "tune/learn.h"
 #include "tune/search.h"
 
 enum lab_objective { LAB_LATENCY, LAB_SIZE, LAB_FOOTPRINT, LAB_ACCURACY, LAB_OBJECTIVES };
-
-struct finetune_report;
 
 struct lab_options {
 	const char *model; /* path of the fp32 model */
@@ -69,8 +68,6 @@ struct lab {
 	struct runtime *rt;
 	struct subject *s;
 	struct tuning *t;
-	size_t calib_total;        /* samples there are to calibrate on */
-	size_t *calib_order;       /* which, in the order of the feed */
 	struct feed *calib, *eval; /* calib may be NULL for dynamic plans, eval with an evaluator */
 	struct feed *one;          /* single samples, to time on */
 	struct metric *metric;
@@ -85,18 +82,16 @@ struct lab {
 	double deadline;      /* clock_now() at which a trial is broken off; INFINITY: never */
 	progress_fn progress; /* false: cancelled */
 	void *progress_self;
-	struct finetune_report *report; /* of the recipe finetune; may be NULL */
 	void (*on_trial)(void *self, const struct trial *t);
 	void *on_trial_self;
 
 	/* kept between trials */
 	struct session *fp32;
-	struct lab_ranges **ranges; /* per number of calibration samples and variant of the model */
-	size_t n_ranges;
-	struct stand *stands; /* where trials run, side by side */
-	pthread_mutex_t lock; /* what they share: quantizers, and the cache */
-	struct order *order;  /* of the evaluation samples; NULL before the baseline */
-	struct plan kept;     /* the last one that met the criterion, and what its samples scored */
+	struct learner *learner; /* see lab_learn_plan() */
+	struct stand *stands;    /* where trials run, side by side */
+	pthread_mutex_t lock;    /* what they share: quantizers, and the cache */
+	struct order *order;     /* of the evaluation samples; NULL before the baseline */
+	struct plan kept;        /* the last one that met the criterion, and what its samples scored */
 	double *kept_scores;
 	pthread_t main;
 	/* ops and plans are being compared: where finetune is always on, it is left out, for each would need weights of its own */
@@ -129,8 +124,6 @@ enum fettle_status lab_model(struct lab *l, const struct plan *p, struct model *
 /* The model of any quantizer's plan, on the first calibration, without finetune: for comparing many plans that
  * differ in an op or two. model_free() it before the lab. */
 enum fettle_status lab_quantize(struct lab *l, const struct qplan *q, struct model **out, struct err *err);
-const struct observer *lab_observer(const struct lab *l,
-				    const char *value); /* after that; NULL: not calibrated */
 /* The share of its multiply-adds that the runtime computes in integers. Once for all plans of one structure. */
 enum fettle_status lab_share(struct lab *l, const struct plan *p, double *share, struct err *err);
 /* On all samples, to the end. */
@@ -168,20 +161,11 @@ void lab_forget_stands(struct lab *l);
 struct qplan_summary lab_summary(const struct lab *l, const struct plan *p);
 enum fettle_status lab_size(struct model *m, size_t *bytes, struct err *err);
 
-/* ranges.c: one calibration and one quantizer per number of calibration samples and per variant of the model (that is
- * what cle and smooth_quant make of it), made when a plan first asks */
-enum fettle_status lab_quantizer(struct lab *l, int64_t samples, const struct qplan *plan,
-				 struct quantizer **out, struct err *err);
-void lab_flush_ranges(struct lab *l); /* to the history, before the trial: what is in it can be recovered */
-void lab_forget_ranges(struct lab *l);
+/* What is known for a plan of the base; see learn(). */
+enum fettle_status lab_learn_plan(struct lab *l, int64_t samples, const struct qplan *plan,
+				  struct knowledge *out, struct err *err);
 
-/* What the history keeps of each variant of the model, by the names of these; free() them. */
-char *range_key(const struct qsetting *s, const char *variant); /* its ranges: value and this setting */
-char *mean_key(const char *value, int axis, size_t samples, const char *variant);
-/* where the weights are that finetune has made for a plan of this model; a file */
-char *rounding_path(const char *workspace, const struct qplan *plan, const struct op_list *ops,
-		    size_t samples);
-char *footprint_key(size_t trial);                      /* its peak memory, where that is an objective */
-char *rewrite_key(const char *variant, size_t samples); /* what variant_read() wants */
+/* What the history has of a trial, by the name of this; free() it. */
+char *footprint_key(size_t trial); /* its peak memory, where that is an objective */
 
 #endif

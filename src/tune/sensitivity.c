@@ -79,8 +79,8 @@ static double decibels(double relative_error)
 static double clipping_share(struct lab *l, size_t node, const struct op_choice *c)
 {
 	const struct node *n = l->s->m->nodes.v[node];
-	const struct observer *o =
-		lab_observer(l, l->s->g.names[rearranged_from(&l->s->g, graph_value(&l->s->g, n->in[0]))]);
+	const struct observer *o = learner_observer(
+		l->learner, l->s->g.names[rearranged_from(&l->s->g, graph_value(&l->s->g, n->in[0]))]);
 	struct range_options ro = { c->act.algorithm, c->act.percentile, c->act.averaging, c->act.dtype,
 				    c->act.scheme };
 	struct qparams q;

@@ -94,10 +94,10 @@ static enum fettle_status make_model(struct lab *l, struct stand *d, const struc
 				     struct err *err)
 {
 	const bool plain = l->scoring && l->t->base.recipes.finetune.algorithm != FINETUNE_OFF;
-	struct quantizer *z = NULL;
+	struct knowledge k;
 	struct qplan q = QPLAN_INIT;
 	enum fettle_status st;
-	double start;
+	double start, calibrating;
 
 	if (d->model && plan_equal(&d->plan, p) && d->plain == plain)
 		return FETTLE_OK;
@@ -106,13 +106,15 @@ static enum fettle_status make_model(struct lab *l, struct stand *d, const struc
 	tuning_qplan(l->t, p, &q);
 	if (plain)
 		q.recipes.finetune.algorithm = FINETUNE_OFF;
-	st = lab_quantizer(l, tuning_samples(l->t, p), &q, &z, err);
 	start = clock_now();
+	calibrating = l->times.calibrate;
+	st = lab_learn_plan(l, tuning_samples(l->t, p), &q, &k, err);
 	if (!st)
-		st = quantize(z, &q, &d->model, err);
+		st = quantize(l->s->z, &k, &q, &d->model, err);
+	calibrating = l->times.calibrate - calibrating;
 	qplan_release(&q);
 	pthread_mutex_unlock(&l->lock);
-	*seconds += clock_now() - start;
+	*seconds += clock_now() - start - calibrating;
 	d->plain = plain;
 	if (!st)
 		plan_copy(&d->plan, p);

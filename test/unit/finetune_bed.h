@@ -5,6 +5,7 @@
 #include "unit/unit.h"
 #include "unit/build.h"
 #include "unit/data_files.h"
+#include "unit/know.h"
 
 #include "finetune/finetune.h"
 #include "runtime/prepare.h"
@@ -17,7 +18,7 @@ struct bed {
 	struct dataset *set;
 	struct feed *feed;
 	struct calibration *c;
-	struct quantizer *z;
+	struct statistics *values; /* that the plan needs; bed_learn() adds what a changed one does */
 	struct qplan plan;
 	struct finetune_source source;
 };
@@ -55,6 +56,14 @@ static inline enum fettle_status find_range(void *self, const char *value, const
 	return range_compute(calibration_find(self, value), &o, out, err);
 }
 
+/* what the plan, as it is now, needs to be known */
+static inline void bed_learn(struct bed *b)
+{
+	struct err err = ERR_INIT;
+
+	assert_ok(know(b->values, b->s->z, &b->plan, find_range, NULL, b->c, &err), err);
+}
+
 /* a model and samples from files; the first are taken, as many as `limit` says (0: all) */
 static inline void bed_load(struct bed *b, const char *path, const char *data, size_t limit)
 {
@@ -62,7 +71,6 @@ static inline void bed_load(struct bed *b, const char *path, const char *data, s
 	struct input_spec spec = { .dtype = DT_F32 };
 	const struct value *in;
 	struct qplan_defaults d;
-	struct range_source ranges;
 	struct err err = ERR_INIT;
 
 	*b = (struct bed){ .plan = QPLAN_INIT };
@@ -79,9 +87,11 @@ static inline void bed_load(struct bed *b, const char *path, const char *data, s
 		  err);
 	d = qplan_defaults(&b->s->cpu);
 	qplan_default(&b->plan, &b->s->ops, &b->s->g, &d);
-	ranges = (struct range_source){ .get = find_range, .self = b->c };
-	b->z = quantizer_new(b->s->m, &b->s->g, &b->s->ops, &ranges);
-	b->source = (struct finetune_source){ .rt = b->rt, .s = b->s, .feed = b->feed, .threads = 1 };
+	b->values = statistics_new();
+	bed_learn(b);
+	b->source = (struct finetune_source){
+		.rt = b->rt, .s = b->s, .values = b->values, .feed = b->feed, .threads = 1
+	};
 }
 
 /* a model of `graph`, from x to y, and pictures for it */
@@ -99,7 +109,7 @@ static inline void bed_open(struct bed *b, size_t samples, size_t side, const ch
 
 static inline void bed_close(struct bed *b)
 {
-	quantizer_free(b->z);
+	statistics_free(b->values);
 	qplan_release(&b->plan);
 	calibration_free(b->c);
 	feed_free(b->feed);
@@ -114,7 +124,7 @@ static inline struct rounding *tune(struct bed *b, const struct finetune *o, str
 	struct err err = ERR_INIT;
 
 	b->plan.recipes.finetune = *o;
-	assert_ok(finetune(b->z, &b->plan, &b->source, &r, report, &err), err);
+	assert_ok(finetune(&b->plan, &b->source, &r, report, &err), err);
 	return r;
 }
 

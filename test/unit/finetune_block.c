@@ -145,7 +145,7 @@ static void test_judged_is_emitted(void **state)
 	(void)state;
 	bed_open(&b, SAMPLES, 8, residual);
 	r = tune(&b, &o, NULL);
-	assert_ok(quantize_rounded(b.z, &b.plan, r, NULL, &m, &err), err);
+	assert_ok(quantize_rounded(&b.source, &b.plan, r, NULL, &m, &err), err);
 	check_part(&b, m, 0, maker(&b, "r0"));
 	check_part(&b, m, maker(&b, "c1"), maker(&b, "r2"));
 	check_part(&b, m, maker(&b, "r2") + 1, maker(&b, "f"));
@@ -295,12 +295,12 @@ static void test_stopped(void **state)
 		o.iterations = 160;
 		b.plan.recipes.finetune = o;
 		b.source.self = &left;
-		assert_ok(finetune(b.z, &b.plan, &b.source, &r, NULL, &err), err);
+		assert_ok(finetune(&b.plan, &b.source, &r, NULL, &err), err);
 		rounding_free(r);
 		calls = (1 << 30) - left;
 		assert_true(calls >= (i ? 7 + 1 : 7) * 10); /* ops, and a block */
 		left = calls - 3;
-		assert_int_equal(finetune(b.z, &b.plan, &b.source, &r, NULL, &err), FETTLE_STOP);
+		assert_int_equal(finetune(&b.plan, &b.source, &r, NULL, &err), FETTLE_STOP);
 		assert_int_equal(left, 0);
 	}
 	bed_close(&b);
@@ -384,10 +384,10 @@ static void test_selective(void **state)
 		for (i = 0; i < r->n; i++)
 			if (r->v[i])
 				rounding_set(offers.v[OFFER_TUNED], i, r->v[i]);
-		assert_ok(quantize_rounded(b.z, &b.plan, r, NULL, &m, &err), err);
+		assert_ok(quantize_rounded(&b.source, &b.plan, r, NULL, &m, &err), err);
 		b.plan.recipes.finetune.selective_update = selective;
 		report = (struct finetune_block){ .first = NULL };
-		assert_ok(block_choose(b.z, &b.plan, &b.source, &all, &offers, m, r, &report, &err), err);
+		assert_ok(block_choose(&b.plan, &b.source, &all, &offers, m, r, &report, &err), err);
 		assert_true(report.layered > report.before);
 		assert_true(report.after <= report.layered);
 		for (i = left = 0; i < r->n; i++)

@@ -102,22 +102,6 @@ static void read_value(struct bed *b, struct model *m, const char *name, struct 
 	model_free(d);
 }
 
-static enum fettle_status give_rounding(void *self, struct quantizer *z, const struct qplan *plan,
-					const struct rounding **out, struct err *err)
-{
-	(void)z;
-	(void)plan;
-	(void)err;
-	*out = *(struct rounding **)self;
-	return FETTLE_OK;
-}
-
-static enum fettle_status get_range(void *self, const char *value, const struct qsetting *s,
-				    struct range *out, struct err *err)
-{
-	return find_range(((void **)self)[1], value, s, out, err);
-}
-
 /* each weight as the model's op reads it is the one that was decided; nodes are found by their outputs */
 static void check_model(struct bed *b, struct model *m, const struct rounding *r, bool transposes)
 {
@@ -159,45 +143,41 @@ static void test_model(void **state)
 	struct tensor y, again, nearest;
 	struct err err = ERR_INIT;
 	char *path = xstrfmt("%s/rounding", dir);
-	struct quantizer *z;
-	void *self[2];
+	struct knowledge k = { .values = NULL };
 	struct bed b;
 
 	(void)state;
 	bed_open(&b, SAMPLES, 8, body);
 	r = tune(&b, &o, NULL);
-	self[0] = r;
-	self[1] = b.c;
-	/* the quantizer of the tests above knows no rounding, which a plan with finetune needs */
-	assert_int_equal(quantize(b.z, &b.plan, &m, &err), FETTLE_INVALID);
+	k.values = b.values;
+	/* no rounding is known, which a plan with finetune needs */
+	assert_int_equal(quantize(b.s->z, &k, &b.plan, &m, &err), FETTLE_INVALID);
 	assert_non_null(strstr(err.msg, "finetune"));
-	z = quantizer_new(
-		b.s->m, &b.s->g, &b.s->ops,
-		&(struct range_source){ .get = get_range, .rounding = give_rounding, .self = self });
-	assert_ok(quantize(z, &b.plan, &m, &err), err);
+	k.rounding = r;
+	assert_ok(quantize(b.s->z, &k, &b.plan, &m, &err), err);
 	check_model(&b, m, r, false);
 	read_value(&b, m, "y", &y);
 	model_free(m);
 	assert_ok(rounding_save(r, path, &err), err);
 	assert_ok(rounding_load(&loaded, path, r->n, &err), err);
 	assert_int_equal(differences(r, loaded), 0);
-	self[0] = loaded;
-	assert_ok(quantize(z, &b.plan, &m, &err), err);
+	k.rounding = loaded;
+	assert_ok(quantize(b.s->z, &k, &b.plan, &m, &err), err);
 	read_value(&b, m, "y", &again);
 	assert_memory_equal(y.data, again.data, tensor_bytes(&y));
 	model_free(m);
 	b.plan.recipes.gemm_to_matmul = true;
-	assert_ok(quantize(z, &b.plan, &m, &err), err);
+	assert_ok(quantize(b.s->z, &k, &b.plan, &m, &err), err);
 	check_model(&b, m, loaded, true);
 	model_free(m);
 	b.plan.recipes.gemm_to_matmul = false;
-	assert_ok(quantize_rounded(z, &b.plan, NULL, NULL, &m, &err), err);
+	assert_ok(quantize_rounded(&b.source, &b.plan, NULL, NULL, &m, &err), err);
 	read_value(&b, m, "y", &nearest);
 	assert_memory_not_equal(y.data, nearest.data, tensor_bytes(&y));
 	model_free(m);
 	/* of another model */
 	loaded->n--;
-	assert_int_equal(quantize(z, &b.plan, &m, &err), FETTLE_INVALID);
+	assert_int_equal(quantize(b.s->z, &k, &b.plan, &m, &err), FETTLE_INVALID);
 	assert_int_equal(truncate(path, 200), 0);
 	rounding_free(loaded);
 	assert_int_equal(rounding_load(&loaded, path, r->n, &err), FETTLE_INVALID);
@@ -205,7 +185,6 @@ static void test_model(void **state)
 	tensor_free(&again);
 	tensor_free(&nearest);
 	rounding_free(r);
-	quantizer_free(z);
 	free(path);
 	bed_close(&b);
 }
@@ -274,7 +253,7 @@ static void test_settings(void **state)
 	rounding_free(plain);
 	b.plan.recipes.finetune = options(FINETUNE_GRAM);
 	b.plan.recipes.finetune.drop_ratio = 0.5;
-	assert_int_equal(finetune(b.z, &b.plan, &b.source, &r, NULL, &err), FETTLE_INVALID);
+	assert_int_equal(finetune(&b.plan, &b.source, &r, NULL, &err), FETTLE_INVALID);
 	assert_non_null(strstr(err.msg, "DropRatio"));
 	VEC_RELEASE(&report.ops);
 	bed_close(&b);

@@ -18,6 +18,7 @@ static void quantize_all(struct bed *b)
 	for (i = 0; i < b->plan.n; i++)
 		if (b->s->ops.v[i].rule && b->s->ops.v[i].rule->weight > 0)
 			b->plan.ops[i].mode = OP_STATIC;
+	bed_learn(b);
 }
 
 struct shape {
@@ -177,7 +178,7 @@ static double error_of(struct bed *b, const struct rounding *r, const struct fee
 	double e;
 
 	src.feed = others;
-	assert_ok(quantize_rounded(b->z, &b->plan, r, NULL, &m, &err), err);
+	assert_ok(quantize_rounded(&b->source, &b->plan, r, NULL, &m, &err), err);
 	assert_ok(part_open(&p, &src, &b->plan.recipes.finetune, false, 0, b->s->m->nodes.n, m, &err), err);
 	assert_ok(part_error(&p, m, &e, &err), err);
 	part_close(&p);

@@ -383,7 +383,7 @@ static void check_blocks(struct bed *b)
 	for (i = 0; i < b->s->ops.n; i++)
 		wanted[i] = b->s->ops.v[i].rule && b->s->ops.v[i].rule->weight == 1;
 	n = block_list(b->s, wanted, &blocks);
-	assert_ok(quantize_rounded(b->z, &b->plan, NULL, NULL, &m, &err), err);
+	assert_ok(quantize_rounded(&b->source, &b->plan, NULL, NULL, &m, &err), err);
 	for (i = 0; i < n; i++)
 		check_block(b, m, &blocks[i]);
 	model_free(m);

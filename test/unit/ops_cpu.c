@@ -78,10 +78,8 @@ static double measure(const struct row *r, bool narrow, bool *needs)
 {
 	struct subject *s = NULL;
 	struct seen seen = { .n = 0 };
-	struct range_source source = { .get = seen_range, .self = &seen };
 	struct qplan plan = QPLAN_INIT;
 	struct qplan_defaults d;
-	struct quantizer *z;
 	struct model *q = NULL;
 	const char **values;
 	struct err err = ERR_INIT;
@@ -104,11 +102,9 @@ static double measure(const struct row *r, bool narrow, bool *needs)
 	plan.ops[at].weight.narrow = narrow;
 	n = quantizer_values(&s->g, &s->ops, &plan, &values);
 	observe(&seen, rt, s, values, n);
-	z = quantizer_new(s->m, &s->g, &s->ops, &source);
-	assert_ok(quantize(z, &plan, &q, &err), err);
+	assert_ok(quantize_by(s, &plan, seen_range, NULL, &seen, &q, &err), err);
 	db = compare(rt, s->m, q);
 	model_free(q);
-	quantizer_free(z);
 	qplan_release(&plan);
 	seen_release(&seen);
 	free(values);

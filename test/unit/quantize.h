@@ -4,6 +4,7 @@
 
 #include "unit/unit.h"
 #include "unit/build.h"
+#include "unit/know.h"
 
 #include <unistd.h>
 

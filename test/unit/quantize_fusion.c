@@ -24,9 +24,7 @@ static struct model *run_case(int opset, const char *inputs, const char *body, c
 {
 	struct subject *s = NULL;
 	struct seen r = { .n = 0 };
-	struct range_source source = { .get = seen_range, .self = &r };
 	struct model *q = NULL, *graph = NULL;
-	struct quantizer *z;
 	struct qplan plan = QPLAN_INIT;
 	struct qplan_defaults d;
 	struct err err = ERR_INIT;
@@ -61,8 +59,7 @@ static struct model *run_case(int opset, const char *inputs, const char *body, c
 	}
 	n = quantizer_values(&s->g, &s->ops, &plan, &values);
 	observe(&r, rt, s, values, n);
-	z = quantizer_new(s->m, &s->g, &s->ops, &source);
-	assert_ok(quantize(z, &plan, &q, &err), err);
+	assert_ok(quantize_by(s, &plan, seen_range, NULL, &r, &q, &err), err);
 	snprintf(path, sizeof(path), "%s/%d.int8.onnx", dir, n_files++);
 	assert_ok(model_save(q, path, &err), err);
 	db = compare(rt, s->m, q);
@@ -70,7 +67,6 @@ static struct model *run_case(int opset, const char *inputs, const char *body, c
 	if (db < min_db)
 		fail_msg("%s: %.1f dB, need %.1f; ops:%s", why, db, min_db, describe(graph));
 	model_free(q);
-	quantizer_free(z);
 	qplan_release(&plan);
 	subject_free(s);
 	seen_release(&r);

@@ -20,8 +20,7 @@ struct bed {
 static void open_bed(struct bed *b)
 {
 	struct err err = ERR_INIT;
-	struct range_source ranges;
-	struct quantizer *z;
+	struct statistics *ranges = statistics_new();
 	struct qplan_defaults d;
 	char *path = xstrfmt("%s/m.onnx", dir);
 
@@ -30,12 +29,11 @@ static void open_bed(struct bed *b)
 	free(path);
 	d = qplan_defaults(&b->s->cpu);
 	qplan_default(&b->plan, &b->s->ops, &b->s->g, &d);
-	ranges = made_up_ranges(&b->s->g);
-	z = quantizer_new(b->s->m, &b->s->g, &b->s->ops, &ranges);
-	assert_ok(quantize(z, &b->plan, &b->q, &err), err);
+	assert_ok(made_up_ranges(ranges, b->s, &b->plan, &err), err);
+	assert_ok(quantize(b->s->z, &(struct knowledge){ .values = ranges }, &b->plan, &b->q, &err), err);
 	assert_ok(integer_ops(b->q, rt, &b->s->ops, b->integer, &err), err);
 	model_free(b->q);
-	quantizer_free(z);
+	statistics_free(ranges);
 }
 
 static void close_bed(struct bed *b)

@@ -27,7 +27,7 @@ struct made {
 	struct subject *s;
 	struct seen seen;
 	struct qplan plan;
-	struct quantizer *z;
+	bool no_means;
 	struct model *q, *graph; /* ours, and what the runtime makes of it */
 	struct qplan_summary sum;
 	double db;
@@ -80,17 +80,14 @@ static void save(struct model *q)
 	assert_ok(model_save(q, path, &err), err);
 }
 
-/* everything up to the quantizer */
+/* everything up to quantizing */
 static void open_case(struct made *m, const struct spec *sp)
 {
-	struct range_source source = { .get = seen_range,
-				       .mean = sp->no_means ? NULL : seen_mean,
-				       .self = &m->seen };
 	struct qplan_defaults d;
 	struct err err = ERR_INIT;
 	char path[128];
 
-	*m = (struct made){ .plan = QPLAN_INIT };
+	*m = (struct made){ .plan = QPLAN_INIT, .no_means = sp->no_means };
 	snprintf(path, sizeof(path), "%s/fp32.onnx", dir);
 	if (!sp->path)
 		build_model(path, 13, sp->inputs, sp->body, sp->outputs ? sp->outputs : "y");
@@ -102,7 +99,11 @@ static void open_case(struct made *m, const struct spec *sp)
 	m->plan.recipes = sp->recipes;
 	tweak(&m->plan, m->s, sp);
 	observe_plan(m);
-	m->z = quantizer_new(m->s->m, &m->s->g, &m->s->ops, &source);
+}
+
+static enum fettle_status quantize_made(struct made *m, struct err *err)
+{
+	return quantize_by(m->s, &m->plan, seen_range, m->no_means ? NULL : seen_mean, &m->seen, &m->q, err);
 }
 
 static void make(struct made *m, const struct spec *sp)
@@ -110,7 +111,7 @@ static void make(struct made *m, const struct spec *sp)
 	struct err err = ERR_INIT;
 
 	open_case(m, sp);
-	assert_ok(quantize(m->z, &m->plan, &m->q, &err), err);
+	assert_ok(quantize_made(m, &err), err);
 	save(m->q);
 	m->db = compare(rt, m->s->m, m->q);
 	m->sum = qplan_summarise(&m->plan, &m->s->ops);
@@ -121,7 +122,6 @@ static void made_release(struct made *m)
 {
 	model_free(m->graph);
 	model_free(m->q);
-	quantizer_free(m->z);
 	qplan_release(&m->plan);
 	subject_free(m->s);
 	seen_release(&m->seen);
@@ -749,7 +749,7 @@ static void no_means_no_correction(void **state)
 	(void)state;
 	sp.recipes.fast_bias_correction = true;
 	open_case(&m, &sp);
-	assert_int_equal(quantize(m.z, &m.plan, &m.q, &err), FETTLE_INVALID);
+	assert_int_equal(quantize_made(&m, &err), FETTLE_INVALID);
 	assert_non_null(strstr(err.msg, "fast_bias_correction needs the means"));
 	made_release(&m);
 }
@@ -1030,7 +1030,6 @@ static void random_plan(struct rng *rng, struct made *m)
 static void try_random(uint64_t seed)
 {
 	struct dag d = { .body = STR_INIT, .v = { { .name = "x", .channels = 4, .size = 6 } }, .n = 1 };
-	struct range_source source = { .get = seen_range, .mean = seen_mean };
 	struct made m = { .plan = QPLAN_INIT };
 	struct str outputs = STR_INIT;
 	struct err err = ERR_INIT;
@@ -1054,9 +1053,7 @@ static void try_random(uint64_t seed)
 						.reduce_range = REDUCE_ON });
 	random_plan(&d.rng, &m);
 	observe_plan(&m);
-	source.self = &m.seen;
-	m.z = quantizer_new(m.s->m, &m.s->g, &m.s->ops, &source);
-	if (quantize(m.z, &m.plan, &m.q, &err) != FETTLE_OK)
+	if (quantize_made(&m, &err) != FETTLE_OK)
 		fail_msg("graph %llu: %s: %s", (unsigned long long)seed, err.msg, d.body.s);
 	save(m.q);
 	m.db = compare(rt, m.s->m, m.q);

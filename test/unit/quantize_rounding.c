@@ -21,7 +21,7 @@ static bool carries(struct bed *b, const struct rounding *r)
 {
 	struct model *m = NULL;
 	struct err err = ERR_INIT;
-	enum fettle_status st = quantize_rounded(b->z, &b->plan, r, NULL, &m, &err);
+	enum fettle_status st = quantize_rounded(&b->source, &b->plan, r, NULL, &m, &err);
 
 	assert_true(st == FETTLE_OK || (st == FETTLE_INVALID && err.msg[0]));
 	model_free(m);

@@ -45,9 +45,7 @@ static double make(const char *model, const struct qplan_defaults *d, bool pow2,
 {
 	struct subject *s = NULL;
 	struct seen seen = { .n = 0 };
-	struct range_source source = { .get = seen_range, .self = &seen };
 	struct qplan plan = QPLAN_INIT;
-	struct quantizer *z;
 	struct model *q = NULL;
 	const char **values;
 	struct err err = ERR_INIT;
@@ -59,14 +57,12 @@ static double make(const char *model, const struct qplan_defaults *d, bool pow2,
 	n = quantizer_values(&s->g, &s->ops, &plan, &values);
 	observe(&seen, rt, s, values, n);
 	free(values);
-	z = quantizer_new(s->m, &s->g, &s->ops, &source);
-	assert_ok(quantize(z, &plan, &q, &err), err);
+	assert_ok(quantize_by(s, &plan, seen_range, NULL, &seen, &q, &err), err);
 	assert_true(plan.ops[0].mode == OP_STATIC);
 	if (pow2)
 		check_scales(q, why);
 	db = compare(rt, s->m, q);
 	model_free(q);
-	quantizer_free(z);
 	qplan_release(&plan);
 	seen_release(&seen);
 	subject_free(s);

@@ -227,11 +227,10 @@ static enum fettle_status calibrated(void *self, const char *value, const struct
 /* dB of the int8 model, calibrated on the variant's own values, on other data than that */
 static double int8_db(struct subject *s, struct variant *v)
 {
-	struct range_source source = { .get = calibrated };
+	struct statistics *ranges = statistics_new();
 	struct qplan_defaults defaults = qplan_defaults(&s->cpu);
 	struct qplan plan = QPLAN_INIT, own = QPLAN_INIT;
 	struct calibration *c = NULL;
-	struct quantizer *z;
 	struct model *q = NULL;
 	struct err err = ERR_INIT;
 	const char **values;
@@ -245,12 +244,12 @@ static double int8_db(struct subject *s, struct variant *v)
 	data_open(&d, s);
 	assert_ok(calibrate(&c, rt, v->s->m, values, n, d.feed, &one_thread, &err), err);
 	data_close(&d);
-	source.self = c;
-	z = variant_quantizer(v, &source);
-	assert_ok(quantize(z, &plan, &q, &err), err);
+	assert_ok(know(ranges, v->s->z, &own, calibrated, NULL, c, &err), err);
+	assert_ok(quantize(s->z, &(struct knowledge){ .variant = v, .values = ranges }, &plan, &q, &err),
+		  err);
 	db = compare(rt, s->m, q);
 	model_free(q);
-	quantizer_free(z);
+	statistics_free(ranges);
 	calibration_free(c);
 	free(values);
 	qplan_release(&plan);

@@ -6,6 +6,7 @@
 #include "unit/unit.h"
 #include "unit/build.h"
 #include "unit/data_files.h"
+#include "unit/know.h"
 #include "unit/place.h"
 
 #include <dirent.h>
@@ -22,7 +23,6 @@ struct bed {
 	struct dataset *set;
 	struct feed *feed;
 	struct calibration *c;
-	struct quantizer *z;
 	struct qplan plan; /* the default one */
 	struct order order;
 	struct map macs;
@@ -54,7 +54,6 @@ static void bed_open(struct bed *b, const char *model, const char *data)
 	struct session *fp32 = NULL;
 	struct input_spec specs[4];
 	struct qplan_defaults d;
-	struct range_source ranges;
 	struct err err = ERR_INIT;
 	size_t i;
 
@@ -73,8 +72,6 @@ static void bed_open(struct bed *b, const char *model, const char *data)
 		  err);
 	d = qplan_defaults(&b->s->cpu);
 	qplan_default(&b->plan, &b->s->ops, &b->s->g, &d);
-	ranges = (struct range_source){ .get = find_range, .self = b->c };
-	b->z = quantizer_new(b->s->m, &b->s->g, &b->s->ops, &ranges);
 	b->order.n = feed_samples(b->feed);
 	b->order.place = xcalloc(b->order.n, sizeof(*b->order.place));
 	for (i = 0; i < b->order.n; i++)
@@ -87,7 +84,6 @@ static void bed_close(struct bed *b)
 {
 	map_release(&b->macs);
 	free(b->order.place);
-	quantizer_free(b->z);
 	qplan_release(&b->plan);
 	calibration_free(b->c);
 	feed_free(b->feed);
@@ -182,7 +178,7 @@ static struct model *model_of(struct bed *b, const struct qplan *p)
 	struct model *m = NULL;
 	struct err err = ERR_INIT;
 
-	assert_ok(quantize(b->z, p, &m, &err), err);
+	assert_ok(quantize_by(b->s, p, find_range, NULL, b->c, &m, &err), err);
 	return m;
 }
 

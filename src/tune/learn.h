@@ -1,0 +1,54 @@
+/*
+ * Makes the knowledge that plans need, from data or from the history of a run. What was learnt for one plan serves the next:
+ * one calibration pass per variant of the model and number of samples, whatever the algorithms; one rounding per plan.
+ *
+ *	l = learner_new(&source);
+ *	learn(l, samples, plan, &k, err);
+ *	quantize(subject->z, &k, plan, &model, err);
+ *	learner_free(l);
+ *
+ * With data, knowledge is computed from it, except roundings that an earlier run has left in the workspace. Without, it is
+ * read from the history, and fails where that does not have it.
+ */
+#ifndef TUNE_LEARN_H
+#define TUNE_LEARN_H
+
+#include "history/history.h"
+#include "quantize/subject.h"
+
+struct finetune_report;
+
+struct learn_source {
+	struct runtime *rt;
+	struct subject *s;
+	struct feed *calib;      /* NULL: no data */
+	struct history *history; /* read where there is no data; may be NULL */
+	const char *workspace;   /* where roundings are kept; NULL: nowhere */
+	double averaging[OBSERVER_AVERAGES];
+	int threads;
+	int rounding_threads; /* 0: 1 */
+	size_t cache;         /* bytes for the recipe finetune */
+	progress_fn progress;
+	void *self;
+	double *seconds;                /* what calibrating takes is added to this; may be NULL */
+	struct finetune_report *report; /* of the recipe finetune; may be NULL */
+};
+
+struct learner;
+struct learner *learner_new(const struct learn_source *s);
+void learner_free(struct learner *l);
+
+/*
+ * All that a plan of the subject needs. `samples` of the data are calibrated on, the first in the feed's order; 0: all. What
+ * *out points to lives as long as the learner.
+ */
+enum fettle_status learn(struct learner *l, int64_t samples, const struct qplan *plan, struct knowledge *out,
+			 struct err *err);
+
+/* Writes what is not in the history yet, so that learn() can read it from there. */
+void learner_keep(struct learner *l, struct history *h);
+
+/* What was observed of a value of the model as it is, or as the first plan had it; NULL: not calibrated. */
+const struct observer *learner_observer(const struct learner *l, const char *value);
+
+#endif

@@ -1,0 +1,157 @@
+/* Knowledge from the calibration samples. */
+#include <string.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "finetune/finetune.h"
+#include "tune/facts.h"
+
+static struct calibrate_options calibrate_options(const struct learner *l)
+{
+	struct calibrate_options o = { .threads = l->s.threads,
+				       .progress = l->s.progress,
+				       .self = l->s.self };
+
+	memcpy(o.averaging, l->s.averaging, sizeof(o.averaging));
+	return o;
+}
+
+/* the samples that these facts are from */
+static enum fettle_status use_samples(struct learner *l, const struct facts *f, struct err *err)
+{
+	return feed_set_order(l->s.calib, l->order, f->samples, err);
+}
+
+static void spent(struct learner *l, double since)
+{
+	if (l->s.seconds)
+		*l->s.seconds += clock_now() - since;
+}
+
+enum fettle_status make_variant(struct learner *l, struct facts *f, const struct qplan *plan, struct err *err)
+{
+	const struct calibrate_options o = calibrate_options(l);
+	double start = clock_now();
+	enum fettle_status st;
+
+	f->samples = f->asked > 0 && (size_t)f->asked < l->total ? (size_t)f->asked : l->total;
+	st = use_samples(l, f, err);
+	if (!st)
+		st = variant_new(&f->v, l->s.rt, l->s.s, plan, l->s.calib, &o, err);
+	spent(l, start);
+	return st;
+}
+
+/* one pass observes all values that any plan may need, and what this one needs beyond */
+static enum fettle_status calibrate_facts(struct learner *l, struct facts *f, const struct qplan *mapped,
+					  struct err *err)
+{
+	const struct calibrate_options o = calibrate_options(l);
+	double start = clock_now();
+	enum fettle_status st;
+
+	if (f->own)
+		return FETTLE_OK;
+	st = use_samples(l, f, err);
+	if (!st)
+		st = subject_calibrate(f->v->s, l->s.rt, mapped, l->s.calib, &o, &f->own, err);
+	spent(l, start);
+	return st;
+}
+
+/* of the model as it is, over the same samples */
+static enum fettle_status calibrate_base(struct learner *l, const struct facts *f, const struct qplan *plan,
+					 const struct calibration **out, struct err *err)
+{
+	struct qplan plain = *plan;
+	struct facts *base = NULL;
+	enum fettle_status st;
+
+	plain.recipes = (struct recipes){ 0 };
+	st = find_facts(l, f->asked, &plain, &base, err);
+	if (!st)
+		st = calibrate_facts(l, base, &plain, err);
+	if (!st)
+		*out = base->own;
+	return st;
+}
+
+static void note_range(struct facts *f, const struct range_need *n, struct range r)
+{
+	char *key = range_key(&n->setting, f->key);
+
+	VEC_PUSH(&f->new_ranges, ((struct history_range){ n->value, arena_strdup(&f->arena, key), f->samples,
+							  r.min, r.max }));
+	free(key);
+}
+
+/* where a range is taken from: a calibration of the variant, or of the base (see variant_range()) */
+enum fettle_status observe_range(struct learner *l, struct facts *f, const struct qplan *plan,
+				 const struct qplan *mapped, const struct range_need *n, struct range *out,
+				 struct err *err)
+{
+	const struct qsetting *s = &n->setting;
+	const struct range_options o = { s->algorithm, s->percentile, s->averaging, s->dtype, s->scheme };
+	const struct calibration *base = NULL;
+	enum fettle_status st;
+
+	if (variant_needs_own(f->v, n->value, s->algorithm))
+		st = calibrate_facts(l, f, mapped, err);
+	else
+		st = calibrate_base(l, f, plan, &base, err);
+	if (!st)
+		st = variant_range(f->v, base, f->own, n->value, &o, out, err);
+	if (!st)
+		note_range(f, n, *out);
+	return st;
+}
+
+/* of all values that recipes may need means of */
+static enum fettle_status sweep_means(struct learner *l, struct facts *f, const struct qplan *mapped,
+				      struct err *err)
+{
+	const struct calibrate_options o = calibrate_options(l);
+	struct channel_axis *axes = NULL;
+	double start = clock_now();
+	enum fettle_status st;
+	size_t n;
+
+	if (f->means)
+		return FETTLE_OK;
+	n = quantizer_means(&f->v->s->g, &f->v->s->ops, mapped, &axes);
+	st = use_samples(l, f, err);
+	if (!st)
+		st = calibrate_means(&f->means, l->s.rt, f->v->s->m, axes, n, l->s.calib, &o, err);
+	free(axes);
+	spent(l, start);
+	return st;
+}
+
+enum fettle_status observe_means(struct learner *l, struct facts *f, const struct qplan *mapped,
+				 const struct channel_axis *a, double *out, struct err *err)
+{
+	enum fettle_status st = sweep_means(l, f, mapped, err);
+
+	if (!st)
+		st = channel_means_get(f->means, a->value, a->axis, a->channels, out, err);
+	if (!st)
+		VEC_PUSH(&f->new_means, ((struct noted_means){ *a, out }));
+	return st;
+}
+
+enum fettle_status make_rounding(struct learner *l, struct facts *f, const struct qplan *mapped,
+				 struct rounding **out, struct err *err)
+{
+	const struct finetune_source s = { .rt = l->s.rt,
+					   .s = f->v->s,
+					   .values = f->values,
+					   .feed = l->s.calib,
+					   /* the same weights, however many trials run side by side */
+					   .threads = l->s.rounding_threads ? l->s.rounding_threads : 1,
+					   .cache = l->s.cache ? l->s.cache : 1,
+					   .progress = l->s.progress,
+					   .self = l->s.self };
+	enum fettle_status st = use_samples(l, f, err);
+
+	return st ? st : finetune(mapped, &s, out, l->s.report, err);
+}
