@@ -252,6 +252,8 @@ struct fettle_timing {
 	size_t size_bytes;
 	size_t footprint_bytes; /* peak memory of a process that runs it; 0 without options->helper */
 	double speedup;         /* against the first model */
+	/* between which the speed-up lies, with 99 % confidence; 0 and infinity when too few runs were timed to tell */
+	double speedup_low, speedup_high;
 };
 FETTLE_API enum fettle_status fettle_bench(struct fettle *f, const struct fettle_options *o,
 					   const char *const *models, size_t n, struct fettle_timing *out);

@@ -215,7 +215,9 @@ enum fettle_status fettle_bench(struct fettle *f, const struct fettle_options *i
 						 .p90_ms = 1e3 * l[i].p90,
 						 .runs = l[i].runs,
 						 .size_bytes = model_file_size(models[i]),
-						 .speedup = l[0].median / l[i].median };
+						 .speedup = l[i].speedup.value,
+						 .speedup_low = l[i].speedup.low,
+						 .speedup_high = l[i].speedup.high };
 		if (r.o.helper)
 			st = evaluate_footprint(r.o.helper, models[i], r.o.eval, r.o.batch ? r.o.batch : 1,
 						r.threads, &out[i].footprint_bytes, &f->err);

@@ -4,6 +4,7 @@
 
 #include "calibrate/calibrate.h"
 #include "evaluate/metric.h"
+#include "evaluate/race.h"
 
 struct paired; /* evaluate/paired.h */
 
@@ -50,7 +51,10 @@ enum fettle_status evaluate_accuracy(const struct evaluation *e, struct accuracy
 struct latency {
 	double median, p90; /* seconds for one run */
 	size_t runs;
+	struct race_ratio
+		speedup; /* against the first, with the interval that holds it with LATENCY_CONFIDENCE */
 };
+#define LATENCY_CONFIDENCE 0.99
 
 /*
  * Times sessions against each other: in turns, so that whatever disturbs the machine disturbs all alike.

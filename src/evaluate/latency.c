@@ -8,6 +8,8 @@ enum { WARM_UP = 3, RUNS_MIN = 5, RUNS_MAX = 100000 };
 
 struct series {
 	VEC(double) v;
+	double last;
+	struct race race; /* against the first */
 	struct tensor *out;
 };
 
@@ -27,6 +29,7 @@ static struct latency summarise(struct series *s)
 		.median = n % 2 ? s->v.v[n / 2] : (s->v.v[n / 2 - 1] + s->v.v[n / 2]) / 2,
 		.p90 = s->v.v[(n * 9 + 9) / 10 - 1],
 		.runs = n,
+		.speedup = race_ratio(&s->race),
 	};
 }
 
@@ -39,8 +42,10 @@ enum fettle_status evaluate_latency(struct session *const *s, struct tensor *con
 	enum fettle_status st = FETTLE_OK;
 	size_t i, k, round;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
+		race_init(&series[i].race, LATENCY_CONFIDENCE);
 		series[i].out = xcalloc(session_n_outputs(s[i]), sizeof(*series[i].out));
+	}
 	for (round = 0; (elapsed < seconds || round < WARM_UP + RUNS_MIN) && round < RUNS_MAX; round++) {
 		for (k = 0; k < n && !st; k++) {
 			double t;
@@ -48,11 +53,14 @@ enum fettle_status evaluate_latency(struct session *const *s, struct tensor *con
 			i = (k + round) % n; /* none always runs after the same neighbour */
 			t = clock_now();
 			st = session_run(s[i], inputs[i], series[i].out, err);
+			series[i].last = clock_now() - t;
 			if (round >= WARM_UP)
-				VEC_PUSH(&series[i].v, clock_now() - t);
+				VEC_PUSH(&series[i].v, series[i].last);
 		}
 		if (st)
 			break;
+		for (i = 0; i < n && round >= WARM_UP; i++)
+			race_add(&series[i].race, series[0].last, series[i].last);
 		elapsed = clock_now() - start;
 		if (progress && !progress(self, (size_t)(1000 * (elapsed < seconds ? elapsed : seconds)),
 					  (size_t)(1000 * seconds))) {
@@ -64,6 +72,7 @@ enum fettle_status evaluate_latency(struct session *const *s, struct tensor *con
 		if (!st)
 			out[i] = summarise(&series[i]);
 		VEC_RELEASE(&series[i].v);
+		race_release(&series[i].race);
 		free(series[i].out);
 	}
 	free(series);

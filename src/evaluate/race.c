@@ -1,0 +1,100 @@
+#include "evaluate/race.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { FIRST_LOOK = 12 };
+#define LOOK_GROWTH 1.5
+
+void race_init(struct race *r, double confidence)
+{
+	*r = (struct race){ .error = 1 - confidence, .next = FIRST_LOOK, .low = -INFINITY, .high = INFINITY };
+}
+
+void race_release(struct race *r)
+{
+	VEC_RELEASE(&r->v);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double *sorted(const struct race *r)
+{
+	double *v = xcalloc(r->v.n + 1, sizeof(*v));
+	size_t i;
+
+	for (i = 0; i < r->v.n; i++)
+		v[i] = r->v.v[i];
+	qsort(v, r->v.n, sizeof(*v), by_value);
+	return v;
+}
+
+/*
+ * The median lies between the k-th lowest and the k-th highest of n unless fewer than k fall on one side of it, for which
+ * the chance is a sum of binomial coefficients. The largest k for which both chances together are at most `error`.
+ */
+static size_t rank_of_bounds(size_t n, double error)
+{
+	double log_term = -(double)n * log(2), sum = 0;
+	size_t k;
+
+	for (k = 0; k < n / 2; k++) {
+		sum += 2 * exp(log_term);
+		if (sum > error)
+			break;
+		log_term += log((double)(n - k) / (double)(k + 1));
+	}
+	return k;
+}
+
+static void look(struct race *r)
+{
+	double part = r->error * 6 / (M_PI * M_PI), *v, low, high;
+	size_t k;
+
+	r->look++;
+	r->next = (size_t)ceil(LOOK_GROWTH * (double)r->next);
+	k = rank_of_bounds(r->v.n, part / (double)(r->look * r->look)); /* these sum up to `error` */
+	if (!k)
+		return;
+	v = sorted(r);
+	low = fmax(r->low, v[k - 1]);
+	high = fmin(r->high, v[r->v.n - k]);
+	if (low <= high) {
+		r->low = low;
+		r->high = high;
+	} else { /* the machine has changed since: what was seen before says nothing */
+		r->low = v[k - 1];
+		r->high = v[r->v.n - k];
+	}
+	free(v);
+}
+
+void race_add(struct race *r, double first, double second)
+{
+	VEC_PUSH(&r->v, log(first / second));
+	if (r->v.n == r->next)
+		look(r);
+}
+
+struct race_ratio race_ratio(const struct race *r)
+{
+	double *v = sorted(r), middle;
+	size_t n = r->v.n;
+
+	middle = !n ? NAN : n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+	free(v);
+	return (struct race_ratio){ exp(middle), exp(r->low), exp(r->high) };
+}
+
+bool race_decided(const struct race *r, double equal)
+{
+	double most = log(1 + equal);
+
+	return r->low > 0 || r->high < 0 || (r->low >= -most && r->high <= most);
+}

@@ -1,0 +1,34 @@
+/*
+ * How much faster one of two is than the other, from timings taken in pairs, one right after the other. Whatever disturbs
+ * the machine disturbs both of a pair, or makes an outlier: the interval is one of the median ratio and follows from the
+ * ranks of the ratios alone, so outliers do not count. It is looked at after 12, 18, 27, … pairs, and each look spends a
+ * part of the allowed error, so stopping at any look is as good as having planned to.
+ */
+#ifndef EVALUATE_RACE_H
+#define EVALUATE_RACE_H
+
+#include <stdbool.h>
+
+#include "base/mem.h"
+
+struct race {
+	double error;      /* 1 - confidence */
+	VEC(double) v;     /* logarithms of first/second */
+	size_t look, next; /* how often it was looked at; at how many pairs it is next */
+	double low, high;  /* of the logarithm, by all looks so far; infinite before the first */
+};
+
+void race_init(struct race *r, double confidence);
+void race_add(struct race *r, double first, double second); /* seconds that each took */
+void race_release(struct race *r);
+
+/* first/second: above 1, the second is faster. */
+struct race_ratio {
+	double value, low, high;
+};
+struct race_ratio race_ratio(const struct race *r);
+
+/* Is it certain that one is faster, or that they differ by less than `equal` (0.01: 1 %)? */
+bool race_decided(const struct race *r, double equal);
+
+#endif
