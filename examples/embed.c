@@ -104,9 +104,9 @@ static int tune(struct fettle *f, struct job *job, const char *model, const char
 	fettle_on_trial(f, on_trial, job);
 	if (fettle_tune(f, &o, &t))
 		return failed(f);
-	printf("%s after %zu trials: %s, fp32 %.4f, best %.4f with %zu ops in fp32\n", t->stop, t->trials,
-	       t->met ? "target met" : "target not met", t->baseline.accuracy, t->best.accuracy,
-	       t->best.ops_fp32);
+	printf("%s after %zu trials: %s, fp32 %.4f, best %.4f with %zu ops in fp32\n",
+	       fettle_stop_word(t->stop), t->trials, t->met ? "target met" : "target not met",
+	       t->baseline.accuracy, t->best.accuracy, t->best.ops_fp32);
 	fettle_tuned_free(t);
 	return 0;
 }

@@ -12,9 +12,36 @@
  *		fprintf(stderr, "%s\n", fettle_message(f));
  *	fettle_free(f);
  *
- * A handle serves one thread at a time; any number of handles may be in use at once. Every struct that
- * a caller fills begins with its size (the *_INIT macros set it), so that fields can be added at the end
- * without breaking callers. Strings are borrowed for the call; 0 and NULL mean "the default".
+ * Threads. A handle serves one thread at a time; any number of handles may be in use at once. Functions that take no
+ * handle may be called from anywhere. The library calls your functions (progress, trials, data, metrics, losses,
+ * strategies, evaluators) from the thread that called it, one at a time, and never after the call has returned. They
+ * must not call the library with the same handle, but for fettle_message() and the like that only read.
+ *
+ * Fork. After fork() without exec, the child must not use a handle that the parent has made, nor free it: the threads
+ * that ONNX Runtime started for it exist in the parent only. The library itself starts programs (evaluators, the memory
+ * measurement) with posix_spawn(), each in its own process group, and waits for them by process id. So do not set SIGCHLD
+ * to SIG_IGN, and do not wait for "any child", while a call with such a program runs.
+ *
+ * Signals. The library installs no handlers and changes no dispositions. It blocks SIGPIPE in its own thread while it
+ * writes to an evaluator. To stop on Ctrl-C, set a flag in your handler and let the progress function return false: it is
+ * called every batch of samples, and ten times a second while the library waits.
+ *
+ * Memory. If a tensor, a file or a model does not fit into memory, the call returns FETTLE_SYSTEM or FETTLE_BACKEND. If a
+ * small allocation fails (names, lists, graph nodes), the library writes one line to stderr and calls abort(). A host
+ * that must survive that runs fettle in a process of its own, for example as the command with --json.
+ *
+ * Ownership. What you pass is borrowed for the call, unless its comment says longer. What *_free() takes is yours until
+ * then, with everything it points to. Texts from functions that take a handle belong to the handle and last until the
+ * next call with it; "free() it" is said where a text is yours.
+ *
+ * Globals. The library has no state of its own outside handles. Of the process it changes, and puts back before it
+ * returns: OpenBLAS's number of threads (one, while it computes with it) and, with Debian's ONNX Runtime, where stderr goes
+ * (while the first handle starts). It reads $TMPDIR. ONNX Runtime has one environment per process: whoever makes it first,
+ * you or fettle, sets the level of its log, and fettle asks for fatal errors only. It makes files in $TMPDIR (or
+ * /tmp), in the workspace and where you say, and needs no other.
+ *
+ * Versions. Every struct that a caller fills begins with its size (the *_INIT macros set it), so that fields can be added
+ * at the end without breaking callers. 0 and NULL mean "the default".
  */
 #ifndef FETTLE_H
 #define FETTLE_H
@@ -28,6 +55,7 @@ extern "C" {
 #endif
 
 #define FETTLE_VERSION "0.1.0"
+#define FETTLE_VERSION_NUMBER 100 /* 10000 * major + 100 * minor + patch; of the header */
 
 #if defined(__GNUC__)
 #define FETTLE_API __attribute__((visibility("default")))
@@ -51,8 +79,9 @@ FETTLE_API struct fettle *fettle_new(void);
 FETTLE_API void fettle_free(struct fettle *f);
 /* Why the last call failed; "" if it did not. Valid until the next call. */
 FETTLE_API const char *fettle_message(const struct fettle *f);
-/* The version of this library, and of the ONNX Runtime it runs on. */
+/* The version of this library, which may be newer than the header's, and of the ONNX Runtime it runs on. */
 FETTLE_API const char *fettle_version(void);
+FETTLE_API int fettle_version_number(void); /* as FETTLE_VERSION_NUMBER */
 FETTLE_API const char *fettle_runtime_version(void);
 /* The kind of this CPU as far as int8 goes, and whether its u8 x s8 products saturate. */
 FETTLE_API const char *fettle_cpu(bool *saturates);
@@ -295,6 +324,18 @@ struct fettle_progress_info {
 typedef void (*fettle_on_trial_fn)(void *self, const struct fettle_progress_info *info);
 FETTLE_API void fettle_on_trial(struct fettle *f, fettle_on_trial_fn call, void *self);
 
+/* Why a run has ended. */
+enum fettle_stop {
+	FETTLE_STOP_NONE = 0,     /* it has not */
+	FETTLE_STOP_ACCURACY_MET, /* the target is met */
+	FETTLE_STOP_MAX_TRIALS,   /* all trials are used up */
+	FETTLE_STOP_TIMEOUT,      /* the time is used up */
+	FETTLE_STOP_EXHAUSTED,    /* the strategy has nothing more to try */
+	FETTLE_STOP_INTERRUPTED,  /* the progress function said so */
+};
+/* As JSON has it: "accuracy_met", "max_trials", "timeout", "exhausted", "interrupted"; NULL of FETTLE_STOP_NONE. */
+FETTLE_API const char *fettle_stop_word(enum fettle_stop why);
+
 /* Searches for the fastest model within the accuracy that may be lost, and writes it. */
 struct fettle_measure {
 	size_t trial; /* 0: the baseline */
@@ -313,7 +354,7 @@ struct fettle_candidate {
 };
 struct fettle_tuned {
 	bool met;
-	const char *stop; /* accuracy_met, max_trials, timeout, exhausted, interrupted */
+	enum fettle_stop stop;
 	const char *strategy;
 	char metric[128];
 	double target; /* accuracy that was to be reached; NaN: none was, by performance_only */
@@ -350,7 +391,7 @@ struct fettle_tuned {
 	size_t n_pareto;
 	/* why less than a tenth of the multiply-adds is in low precision, even if that meets the target; NULL: more is */
 	const char *almost_nothing;
-	/* which plans were not tried, and why, when stop is "exhausted"; NULL: none, or the strategy does not say */
+	/* which plans were not tried, and why, when stop is FETTLE_STOP_EXHAUSTED; NULL: none, or the strategy does not say */
 	const char *untried;
 };
 FETTLE_API enum fettle_status fettle_tune(struct fettle *f, const struct fettle_options *o,
@@ -407,7 +448,8 @@ FETTLE_API void fettle_sensitivity_free(struct fettle_sensitivity *s);
 
 /* What is recorded of a run. */
 struct fettle_run {
-	const char *model, *strategy, *metric, *started, *stop; /* stop: NULL while it has not ended */
+	const char *model, *strategy, *metric, *started;
+	enum fettle_stop stop; /* FETTLE_STOP_NONE while it has not ended */
 	bool met;
 	double baseline, baseline_latency_ms;
 	size_t best; /* so far, while it has not ended; 0: none */

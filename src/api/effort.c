@@ -75,6 +75,8 @@ void effort_restrict(struct run *u)
 	const struct fettle_options *o = &u->r.o;
 	const struct metric_type *type = u->lab.metric ? metric_type(u->lab.metric) : NULL;
 	const char *what = o->evaluate ? "the evaluator is a function"
+			   : request_data_is_own(&u->r, &u->r.c->calibration.dataloader)
+				   ? "the calibration data comes from a function"
 			   : request_data_is_own(&u->r, &u->r.c->evaluation.dataloader)
 				   ? "the evaluation data comes from a function"
 			   : type && !metric_is_listed(type) ? "the metric is not fettle's own"

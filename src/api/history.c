@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/words.h"
 #include "space/plan_json.h"
 #include "tune/lab.h"
 #include "tune/values.h"
@@ -120,7 +121,7 @@ static enum fettle_status copy_run(struct run_copy *c, struct history *h, struct
 	c->pub.baseline = has_baseline ? b.accuracy : NAN;
 	c->pub.baseline_latency_ms = has_baseline ? 1e3 * b.latency : NAN;
 	if (ended) {
-		c->pub.stop = arena_strdup(&c->arena, r.stop);
+		c->pub.stop = stop_of_word(r.stop);
 		c->pub.met = r.met;
 		c->pub.best = r.best_trial;
 	}

@@ -118,17 +118,19 @@ static enum fettle_status merge(struct run_request *r, const struct fettle_optio
 static void note_finished(struct fettle *f, const struct fettle_tuned *t)
 {
 	static const struct {
-		const char *stop, *text;
+		enum fettle_stop stop;
+		const char *text;
 	} notes[] = {
-		{ "accuracy_met", "the target is met; a --timeout keeps it looking for a faster model" },
-		{ "max_trials", "all trials are used up; a larger --max-trials continues it" },
-		{ "timeout", "its time is used up; a larger --timeout continues it" },
-		{ "exhausted", "there is nothing more to try" },
+		{ FETTLE_STOP_ACCURACY_MET,
+		  "the target is met; a --timeout keeps it looking for a faster model" },
+		{ FETTLE_STOP_MAX_TRIALS, "all trials are used up; a larger --max-trials continues it" },
+		{ FETTLE_STOP_TIMEOUT, "its time is used up; a larger --timeout continues it" },
+		{ FETTLE_STOP_EXHAUSTED, "there is nothing more to try" },
 	};
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(notes); i++)
-		if (strcmp(notes[i].stop, t->stop) == 0) {
+		if (notes[i].stop == t->stop) {
 			char *text = xstrfmt("this run is finished: %s", notes[i].text);
 
 			api_note(f, text);

@@ -614,8 +614,8 @@ void auto_search_finish(struct tune_run *u)
 			 out[i].accuracy, out[i].met ? "" : ", not met");
 	}
 	free(v);
-	log_line(u->as, "ended: %s, %zu trials, %.1f s, wrote %s", t->stop, t->trials, t->seconds.total,
-		 t->output);
+	log_line(u->as, "ended: %s, %zu trials, %.1f s, wrote %s", fettle_stop_word(t->stop), t->trials,
+		 t->seconds.total, t->output);
 }
 
 enum fettle_status fettle_auto_search(struct fettle *f, const struct fettle_options *in,

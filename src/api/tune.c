@@ -581,19 +581,19 @@ static enum fettle_status write_best(struct tune_run *u, const struct trial *bes
 	return st;
 }
 
-static const char *stop_word(enum search_stop why)
+static enum fettle_stop stop_of(enum search_stop why)
 {
 	switch (why) {
 	case SEARCH_ACCURACY_MET:
-		return "accuracy_met";
+		return FETTLE_STOP_ACCURACY_MET;
 	case SEARCH_MAX_TRIALS:
-		return "max_trials";
+		return FETTLE_STOP_MAX_TRIALS;
 	case SEARCH_TIMEOUT:
-		return "timeout";
+		return FETTLE_STOP_TIMEOUT;
 	case SEARCH_INTERRUPTED:
-		return "interrupted";
+		return FETTLE_STOP_INTERRUPTED;
 	default:
-		return "exhausted";
+		return FETTLE_STOP_EXHAUSTED;
 	}
 }
 
@@ -706,7 +706,7 @@ static enum fettle_status finish(struct tune_run *u)
 	t->model = arena_strdup(&u->out->arena, u->base.r.o.model);
 	t->higher_is_better = u->base.higher_is_better;
 	snprintf(t->metric, sizeof(t->metric), "%s", u->base.metric);
-	t->stop = stop_word(search_why(u->search));
+	t->stop = stop_of(search_why(u->search));
 	t->strategy = u->strategy->name;
 	t->target = target_accuracy(u);
 	t->trials = search_n_trials(u->search);
@@ -732,7 +732,7 @@ static enum fettle_status finish(struct tune_run *u)
 	if (!st)
 		st = history_set_result(u->history,
 					&(struct history_result){ .met = t->met,
-								  .stop = t->stop,
+								  .stop = fettle_stop_word(t->stop),
 								  .best_trial = best->number,
 								  .output = t->output },
 					&u->base.f->err);

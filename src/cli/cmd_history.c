@@ -63,8 +63,8 @@ static json_t *run_json(const struct fettle_run *r, bool pareto)
 	}
 	j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:b, s:o, s:I, s:o}", "model", r->model, "cpu",
 		      r->cpu, "measured_on", r->measured_on, "strategy", r->strategy, "metric", r->metric,
-		      "started", r->started, "stop", r->stop, "met", r->met, "baseline", number(r->baseline),
-		      "best", (json_int_t)r->best, "trials", list);
+		      "started", r->started, "stop", fettle_stop_word(r->stop), "met", r->met, "baseline",
+		      number(r->baseline), "best", (json_int_t)r->best, "trials", list);
 	add_values(j, r->metric, &r->baseline_values);
 	return j;
 }
@@ -78,7 +78,7 @@ static void show_run(const struct fettle_run *r, bool pareto)
 	size_t i;
 
 	printf("%s: strategy %s, CPU %s, started %s, %s%s\n", r->model, r->strategy, r->cpu, r->started,
-	       r->stop ? "ended: " : "going on, or cut off", r->stop ? r->stop : "");
+	       r->stop ? "ended: " : "going on, or cut off", r->stop ? fettle_stop_word(r->stop) : "");
 	printf("fp32 %s %s\n\n", r->metric,
 	       values_text(r->metric, &r->baseline_values, r->baseline, text, sizeof(text)));
 	table_begin(&t, head, r->baseline_values.n ? 10 : 9, 0x7d);
@@ -160,11 +160,12 @@ static json_t *runs_json(struct fettle_run *const *v, size_t n)
 		const struct fettle_trial *best = best_of(r);
 
 		json_array_append_new(
-			list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s?, s:I, s:I, s:o, s:b}", "workspace",
-					r->workspace, "model", r->model, "started", r->started, "strategy",
-					r->strategy, "metric", r->metric, "stop", r->stop, "trials",
-					(json_int_t)r->n_trials, "best", (json_int_t)r->best, "accuracy",
-					number(best && !best->early ? best->accuracy : NAN), "met", r->met));
+			list,
+			json_pack("{s:s, s:s, s:s, s:s, s:s, s:s?, s:I, s:I, s:o, s:b}", "workspace",
+				  r->workspace, "model", r->model, "started", r->started, "strategy",
+				  r->strategy, "metric", r->metric, "stop", fettle_stop_word(r->stop),
+				  "trials", (json_int_t)r->n_trials, "best", (json_int_t)r->best, "accuracy",
+				  number(best && !best->early ? best->accuracy : NAN), "met", r->met));
 	}
 	return list;
 }

@@ -83,7 +83,7 @@ void show_search_result(const struct fettle *f, const struct fettle_tuned *t, co
 	       t->met          ? ""
 	       : t->best.trial ? " (the best seen, short of the target)"
 			       : " (the default plan, not evaluated: no trial came to its end)");
-	if (strcmp(t->stop, "interrupted") == 0)
+	if (t->stop == FETTLE_STOP_INTERRUPTED)
 		printf("next: fettle resume %s\n", t->workspace);
 	else
 		printf("next: fettle recover %s --trial K -o FILE makes the model of any trial\n",

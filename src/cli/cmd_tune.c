@@ -100,7 +100,7 @@ void show_tune_result(const struct fettle *f, const struct fettle_tuned *t, cons
 	       : t->best.trial ? " (the best seen, short of the target)"
 	       : t->trials     ? " (the default plan, not evaluated: every trial failed)"
 			       : " (the default plan, not evaluated: no trial came to its end)");
-	if (strcmp(t->stop, "interrupted") == 0)
+	if (t->stop == FETTLE_STOP_INTERRUPTED)
 		printf("next: fettle resume %s\n", t->workspace);
 	else if (!t->trials)
 		printf("next: fettle resume %s --timeout S, with more time\n", t->workspace);

@@ -119,8 +119,8 @@ static json_t *tuned_json(const struct fettle *f, const struct fettle_tuned *t,
 	json_t *j;
 
 	j = json_pack("{s:b, s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:f, s:o, s:I, s:s?, s:s, s:s?, s:o}", "met",
-		      t->met, "stop", t->stop, "strategy", t->strategy, "metric", t->metric, "target",
-		      number(t->target), "baseline", measure_json(&t->baseline, t->metric), "best",
+		      t->met, "stop", fettle_stop_word(t->stop), "strategy", t->strategy, "metric", t->metric,
+		      "target", number(t->target), "baseline", measure_json(&t->baseline, t->metric), "best",
 		      measure_json(&t->best, t->metric), "trials", (json_int_t)t->trials, "fp32_pass_s",
 		      t->fp32_pass_s, "seconds",
 		      json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "total", t->seconds.total,
@@ -215,19 +215,18 @@ void show_models(const struct fettle_tuned *t)
 
 const char *why_stopped(const struct fettle_tuned *t)
 {
-	static const struct {
-		const char *word, *text;
-	} texts[] = { { "accuracy_met", "the target is met" },
-		      { "max_trials", "all trials are used up" },
-		      { "timeout", "the time is used up" },
-		      { "interrupted", "it was interrupted" },
-		      { "exhausted", "the strategy has nothing more to try" } };
-	size_t i;
-
-	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-		if (strcmp(texts[i].word, t->stop) == 0)
-			return texts[i].text;
-	return t->stop;
+	switch (t->stop) {
+	case FETTLE_STOP_ACCURACY_MET:
+		return "the target is met";
+	case FETTLE_STOP_MAX_TRIALS:
+		return "all trials are used up";
+	case FETTLE_STOP_TIMEOUT:
+		return "the time is used up";
+	case FETTLE_STOP_INTERRUPTED:
+		return "it was interrupted";
+	default:
+		return "the strategy has nothing more to try";
+	}
 }
 
 static int print_config(const struct fettle_options *o, const char *plugin)

@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "finetune/method.h"
+#include "quantize/blas.h"
 
 enum { MAX_SWEEPS = 50, MAX_PAIR_SWEEPS = 8, ROWS = 1024 };
 /* pairs gain little, and their cost grows with the square of the patch */
@@ -529,7 +530,7 @@ enum fettle_status gram(struct work *w, struct err *err)
 	enum fettle_status st;
 	size_t g, o;
 
-	openblas_set_num_threads(1);
+	blas_single_begin();
 	sums_init(&s[0], l, &a);
 	sums_init(&s[1], l, &a);
 	r.x = arena_alloc(&a, ROWS * k * sizeof(float));
@@ -559,6 +560,7 @@ enum fettle_status gram(struct work *w, struct err *err)
 	for (o = 0; o < outputs && w->o->update_bias && l->takes_shift; o++)
 		set_shift(l, &s[0], o);
 out:
+	blas_single_end();
 	arena_release(&a);
 	return st;
 }

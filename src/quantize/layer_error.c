@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "quantize/blas.h"
 #include "quantize/internal.h"
 
 struct layer_sample {
@@ -23,8 +24,10 @@ static void multiply(const struct layer_sample *s, const float *x, const float *
 {
 	const int rows = (int)s->n_rows, inputs = (int)s->inputs, outputs = (int)s->outputs;
 
+	blas_single_begin();
 	cblas_sgemm(CblasRowMajor, CblasNoTrans, s->inputs_first ? CblasNoTrans : CblasTrans, rows, outputs,
 		    inputs, 1, x, inputs, w, s->inputs_first ? outputs : inputs, beta, y, outputs);
+	blas_single_end();
 }
 
 static double power_of(const float *x, size_t n)
@@ -52,7 +55,6 @@ enum fettle_status layer_error_add(struct layer_error *l, struct rewrite *w, siz
 		free(s.rows);
 		return st;
 	}
-	openblas_set_num_threads(1); /* the same sums, however many trials run side by side */
 	layout = layout_of(w->m->nodes.v[node], s.weight);
 	s.inputs = layout_inputs(&layout);
 	s.outputs = layout_outputs(&layout);

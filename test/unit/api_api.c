@@ -701,7 +701,7 @@ static void a_run_can_be_cancelled(void **state)
 	fettle_on_progress(f, cancel, &later);
 	fettle_on_trial(f, note_trial, &later);
 	must(f, tune_with(f, "basic", "5", run, &t));
-	assert_string_equal(t->stop, "interrupted");
+	assert_int_equal(t->stop, FETTLE_STOP_INTERRUPTED);
 	assert_int_equal(t->trials, 1);
 	assert_int_equal(t->best.trial, 1);
 	assert_int_equal(access(t->output, F_OK), 0);

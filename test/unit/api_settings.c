@@ -298,8 +298,8 @@ static void add_run(const struct fettle_tuned *t)
 	struct fettle_run *run = NULL;
 	size_t i;
 
-	str_addf(&found, "%d %s %s %s target %.9g, %zu trials, best %zu\n", t->met, t->stop, t->strategy,
-		 t->metric, t->target, t->trials, t->best.trial);
+	str_addf(&found, "%d %s %s %s target %.9g, %zu trials, best %zu\n", t->met, fettle_stop_word(t->stop),
+		 t->strategy, t->metric, t->target, t->trials, t->best.trial);
 	add_path(t->workspace);
 	add_file(t->output);
 	for (i = 0; i < t->n_candidates; i++)
