@@ -147,10 +147,10 @@ static enum fettle_status register_dataset(struct fettle *f, const struct fettle
 	if (!def.open)
 		return fail(&f->err, FETTLE_INVALID, "cannot register dataset '%s': it has no open()",
 			    def.name);
-	if (request_knows_dataset(def.name) || own_dataset_find(f, def.name))
+	if (dataset_is_kind(def.name) || own_dataset_find(f, def.name))
 		return fail(&f->err, FETTLE_INVALID,
 			    "cannot register dataset '%s': the name is %s, need another", def.name,
-			    request_knows_dataset(def.name) ? "a built-in dataset's" : "registered already");
+			    dataset_is_kind(def.name) ? "a built-in dataset's" : "registered already");
 	def.name = xstrdup(def.name);
 	VEC_PUSH(&f->datasets, def);
 	return FETTLE_OK;

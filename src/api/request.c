@@ -411,32 +411,31 @@ bool request_has_data(const struct request *r, const struct config_dataloader *d
 	return source_of(r, d) || d->dataset.root != NULL || registered_kind(r, d);
 }
 
-static const char *const kinds[] = { "ImageFolder", "Npz", "TestDataSet" };
-
-bool request_knows_dataset(const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(kinds); i++)
-		if (strcasecmp(name, kinds[i]) == 0)
-			return true;
-	return false;
-}
-
 static enum fettle_status check_kind(const struct config_dataset *d, const char *what, struct err *err)
 {
 	const char *near;
+	enum fettle_status st;
+	char *known;
+	size_t i;
 
-	if (!d->kind || (request_knows_dataset(d->kind) && !d->params.n))
+	if (!d->kind)
 		return FETTLE_OK;
-	if (request_knows_dataset(d->kind))
-		return config_fail(&d->params.v[0].at, FETTLE_INVALID, err,
-				   "unknown key '%s' of dataset %s, need only root", d->params.v[0].key,
-				   d->kind);
-	near = str_nearest(d->kind, kinds, ARRAY_LEN(kinds));
-	return fail(err, FETTLE_UNSUPPORTED,
-		    "cannot read the %s data: dataset '%s', need ImageFolder, Npz or TestDataSet%s%s%s", what,
-		    d->kind, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+	for (i = 0; i < d->params.n && dataset_is_kind(d->kind); i++) {
+		if (dataset_takes(d->kind, d->params.v[i].key, &known))
+			continue;
+		st = config_fail(&d->params.v[i].at, FETTLE_INVALID, err,
+				 "unknown key '%s' of dataset %s, need %s", d->params.v[i].key, d->kind,
+				 known);
+		free(known);
+		return st;
+	}
+	if (dataset_is_kind(d->kind))
+		return FETTLE_OK;
+	known = dataset_kinds_text(d->kind, &near);
+	st = fail(err, FETTLE_UNSUPPORTED, "cannot read the %s data: dataset '%s', need %s%s%s%s", what,
+		  d->kind, known, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+	free(known);
+	return st;
 }
 
 /* Which images a model takes says the model: those with one channel are grey. */
@@ -461,6 +460,7 @@ static enum fettle_status open_data(struct dataset **out, const struct request *
 				       .channels = n ? image_channels(specs, n) : 0,
 				       .n_wanted = n };
 	const char **names = xcalloc(n + 1, sizeof(*names));
+	struct dataset_param *params = xcalloc(d->dataset.params.n + 1, sizeof(*params));
 	const struct fettle_data_source *source = source_of(r, d);
 	enum fettle_status st;
 
@@ -469,6 +469,12 @@ static enum fettle_status open_data(struct dataset **out, const struct request *
 	for (i = 0; i < n; i++)
 		names[i] = specs[i].name;
 	opt.wanted = names;
+	for (i = 0; i < d->dataset.params.n; i++)
+		params[i] =
+			(struct dataset_param){ d->dataset.params.v[i].key, d->dataset.params.v[i].value };
+	opt.kind = d->dataset.kind;
+	opt.params = params;
+	opt.n_params = d->dataset.params.n;
 	if (source) {
 		st = dataset_open_source(out, source, &opt, err);
 		goto out;
@@ -489,6 +495,7 @@ static enum fettle_status open_data(struct dataset **out, const struct request *
 		free(text);
 	}
 out:
+	free(params);
 	free(names);
 	return st;
 }

@@ -41,8 +41,6 @@ enum fettle_status request_fingerprint(const struct request *r, const struct con
 /* How the evaluation data is read; and the calibration data. */
 struct feed_options request_eval_options(const struct request *r);
 struct feed_options request_calib_options(const struct request *r, size_t batch, size_t limit);
-/* Is there a kind of dataset of that name, as a configuration calls it? */
-bool request_knows_dataset(const char *name);
 /* Does it come from functions that are not fettle's, which may not be called by several threads at once? */
 bool request_data_is_own(const struct request *r, const struct config_dataloader *d);
 /* Is there any? */

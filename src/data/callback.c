@@ -36,13 +36,14 @@ static enum fettle_status check_field(const struct dataset *d, const struct fett
 	return FETTLE_OK;
 }
 
-static enum fettle_status callback_open(struct dataset *d, struct err *err)
+static enum fettle_status callback_open(struct dataset *d, const struct dataset_options *opt, struct err *err)
 {
 	const struct fettle_data_source *s = d->state;
 	struct tensor shape;
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
+	(void)opt;
 	if (!s->samples || !s->n_fields || s->n_fields > DATASET_FIELDS_MAX || !s->fields || !s->read)
 		return fail(err, FETTLE_INVALID,
 			    "cannot read data %s: %zu samples of %zu fields%s, need samples, 1 to %d fields "

@@ -4,12 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/mem.h"
+#include "base/str.h"
 #include "data/kind.h"
-
-static const size_t MEMORY_MAX = (size_t)256 << 20;
 
 static const struct dataset_kind *const kinds[] = {
 #define DATASET(id) &dataset_##id,
@@ -17,13 +17,70 @@ static const struct dataset_kind *const kinds[] = {
 #undef DATASET
 };
 
-static enum fettle_status choose_kind(const char *path, const struct dataset_kind **out, struct err *err)
+static const struct dataset_kind *find_kind(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(kinds); i++)
+		if (strcasecmp(kinds[i]->name, name) == 0)
+			return kinds[i];
+	return NULL;
+}
+
+bool dataset_is_kind(const char *name)
+{
+	return find_kind(name);
+}
+
+bool dataset_takes(const char *kind, const char *key, char **others)
+{
+	const struct dataset_kind *k = find_kind(kind);
+	struct str out = STR_INIT;
+	const char *const *keys;
+	bool found = false;
+
+	str_addf(&out, "%sroot", k && k->keys ? "" : "only ");
+	for (keys = k ? k->keys : NULL; keys && *keys; keys++) {
+		found |= strcmp(*keys, key) == 0;
+		str_addf(&out, "%s%s", keys[1] ? ", " : " or ", *keys);
+	}
+	if (found)
+		str_release(&out);
+	*others = out.s;
+	return found;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+char *dataset_kinds_text(const char *name, const char **near)
+{
+	const char *names[ARRAY_LEN(kinds)];
+	struct str out = STR_INIT;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(kinds); i++)
+		names[i] = kinds[i]->name;
+	qsort(names, ARRAY_LEN(names), sizeof(*names), by_name);
+	for (i = 0; i < ARRAY_LEN(kinds); i++)
+		str_addf(&out, "%s%s", !i ? "" : i + 1 < ARRAY_LEN(kinds) ? ", " : " or ", names[i]);
+	*near = str_nearest(name, names, ARRAY_LEN(names));
+	return out.s;
+}
+
+static enum fettle_status choose_kind(const char *path, const char *name, const struct dataset_kind **out,
+				      struct err *err)
 {
 	struct stat sb;
 	size_t i;
 
 	if (stat(path, &sb) != 0)
 		return fail(err, FETTLE_INVALID, "cannot read data %s: %s", path, strerror(errno));
+	*out = name ? find_kind(name) : NULL;
+	if (*out)
+		return FETTLE_OK;
 	for (i = 0; i < ARRAY_LEN(kinds); i++) {
 		if (kinds[i]->probe(path)) {
 			*out = kinds[i];
@@ -137,12 +194,7 @@ static enum fettle_status open_as(struct dataset **out, const struct dataset_kin
 	d->kind = kind;
 	d->path = xstrdup(path);
 	d->state = state;
-	d->channels = opt->channels ? opt->channels : 3;
-	d->memory_max = opt->memory_max ? opt->memory_max : MEMORY_MAX;
-	d->wanted = opt->wanted;
-	d->n_wanted = opt->n_wanted;
-	st = kind->open(d, err);
-	d->wanted = NULL; /* the caller's */
+	st = kind->open(d, opt, err);
 	if (st)
 		goto out;
 	st = add_transforms(d, opt, err);
@@ -167,7 +219,7 @@ enum fettle_status dataset_open(struct dataset **out, const char *path, const st
 	if (opt->channels != 0 && opt->channels != 1 && opt->channels != 3)
 		return fail(err, FETTLE_INVALID, "cannot read data %s: %d channels, need 1 or 3", path,
 			    opt->channels);
-	st = choose_kind(path, &kind, err);
+	st = choose_kind(path, opt->kind, &kind, err);
 	return st ? st : open_as(out, kind, path, NULL, opt, err);
 }
 

@@ -53,19 +53,23 @@ struct dataset {
 	bool positional; /* fields feed the model's inputs by position: their names say nothing */
 	bool whole;      /* a sample is a whole batch: it is read alone, and gets no leading dimension */
 
-	const char *const *wanted; /* as in dataset_options; while it is opened */
-	size_t n_wanted;
 	char *ignored;                /* names of arrays, with commas; NULL: none */
 	struct transform *transforms; /* applied to the field `transformed` */
 	size_t n_transforms, transformed;
-	int channels;
-	size_t memory_max;
 	void *state;                /* the kind's */
 	void (*closed)(void *self); /* of dataset_on_close() */
 	void *closed_self;
 };
 
+/* A parameter of the kind, as a configuration gives it. */
+struct dataset_param {
+	const char *key, *value;
+};
+
 struct dataset_options {
+	const char *kind; /* NULL: the first that says that the path is its */
+	const struct dataset_param *params;
+	size_t n_params;
 	const struct transform *transforms; /* copied; applied to the array `x`, or the only input */
 	size_t n_transforms;
 	int channels; /* of images: 1 or 3; 0: 3 */
@@ -79,6 +83,12 @@ struct dataset_options {
 /* opt may be NULL. */
 enum fettle_status dataset_open(struct dataset **out, const char *path, const struct dataset_options *opt,
 				struct err *err);
+/* Is there a kind of that name? */
+bool dataset_is_kind(const char *name);
+/* Does that kind take such a parameter? Where not, *others are those that it takes; free() them. */
+bool dataset_takes(const char *kind, const char *key, char **others);
+/* "ImageFolder, Npz or TestDataSet"; free() it. *near is the one that was meant, or NULL. */
+char *dataset_kinds_text(const char *name, const char **near);
 /* Data from callbacks; what the source points to must outlive the dataset. One thread at a time. */
 enum fettle_status dataset_open_source(struct dataset **out, const struct fettle_data_source *source,
 				       const struct dataset_options *opt, struct err *err);

@@ -21,6 +21,7 @@ struct images {
 	struct arena arena;
 	VEC(const char *) folders; /* paths, in the order of their classes */
 	VEC(struct image_file) files;
+	int channels;
 };
 
 static bool images_probe(const char *path)
@@ -120,14 +121,16 @@ static enum fettle_status scan(struct images *m, const char *path, bool *classes
 	return st;
 }
 
-static enum fettle_status images_open(struct dataset *d, struct err *err)
+static enum fettle_status images_open(struct dataset *d, const struct dataset_options *opt, struct err *err)
 {
-	const int64_t dims[] = { -1, -1, d->channels };
+	const int channels = opt->channels ? opt->channels : 3;
+	const int64_t dims[] = { -1, -1, channels };
 	struct images *m = xcalloc(1, sizeof(*m));
 	enum fettle_status st;
 	bool classes;
 
 	d->state = m;
+	m->channels = channels;
 	st = scan(m, d->path, &classes, err);
 	if (st)
 		return st;
@@ -169,7 +172,7 @@ static enum fettle_status images_read(const struct dataset *d, size_t field, siz
 	path = images_sample_name(d, i);
 	st = file_map(path, &file, err);
 	if (!st) {
-		st = image_decode(file, d->channels, out, err);
+		st = image_decode(file, m->channels, out, err);
 		if (st)
 			fail_prefix(err, st, "cannot read %s", path);
 	}
@@ -191,7 +194,7 @@ static void images_close(struct dataset *d)
 }
 
 const struct dataset_kind dataset_images = {
-	.name = "images",
+	.name = "ImageFolder",
 	.summary = "a folder of class folders of JPEG and PNG images",
 	.probe = images_probe,
 	.open = images_open,

@@ -5,10 +5,12 @@
 #include "data/dataset.h"
 
 struct dataset_kind {
-	const char *name, *summary;
-	bool (*probe)(const char *path); /* is this path mine? It exists. */
-	/* Fills n, fields and state; on failure, close() is called on what there is. */
-	enum fettle_status (*open)(struct dataset *d, struct err *err);
+	const char *name; /* in a configuration; case does not matter */
+	const char *summary;
+	const char *const *keys; /* that a configuration may give beside root; ends with NULL; NULL: none */
+	bool (*probe)(const char *path); /* is this path mine, where no kind is named? It exists. */
+	/* Fills n, fields and state, which keeps what it needs of the options; on failure, close() is called on what there is. */
+	enum fettle_status (*open)(struct dataset *d, const struct dataset_options *opt, struct err *err);
 	/* One sample of one field, shaped and typed as stored, in row-major order and host byte order. */
 	enum fettle_status (*read)(const struct dataset *d, size_t field, size_t i, struct buffer *out,
 				   struct err *err);

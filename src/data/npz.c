@@ -24,6 +24,8 @@ struct array {
 	off_t at;
 };
 
+static const size_t MEMORY_MAX = (size_t)256 << 20;
+
 struct npz {
 	struct bytes file;
 	int fd;
@@ -203,14 +205,14 @@ static bool want(const struct zip *zip, const char *array, bool *wanted)
 }
 
 /* Which members are wanted: where none feeds an input by its name, any of them may be the only one that does. */
-static void choose_members(const struct dataset *d, const struct zip *zip, bool *wanted)
+static void choose_members(const struct dataset_options *opt, const struct zip *zip, bool *wanted)
 {
 	bool found = false;
 	size_t i;
 
-	for (i = 0; i < d->n_wanted; i++)
-		found = want(zip, d->wanted[i], wanted) || found;
-	if (d->n_wanted == 1 && !found)
+	for (i = 0; i < opt->n_wanted; i++)
+		found = want(zip, opt->wanted[i], wanted) || found;
+	if (opt->n_wanted == 1 && !found)
 		found = want(zip, "x", wanted);
 	for (i = 0; dataset_label_names[i] && !want(zip, dataset_label_names[i], wanted); i++)
 		;
@@ -246,7 +248,7 @@ static enum fettle_status add_member(struct dataset *d, const struct zip_member 
 	return st;
 }
 
-static enum fettle_status open_archive(struct dataset *d, struct err *err)
+static enum fettle_status open_archive(struct dataset *d, const struct dataset_options *opt, struct err *err)
 {
 	struct npz *z = d->state;
 	struct zip zip = ZIP_INIT;
@@ -256,12 +258,12 @@ static enum fettle_status open_archive(struct dataset *d, struct err *err)
 
 	st = zip_open(&zip, z->file, DATASET_FIELDS_MAX, err);
 	if (!st)
-		st = unpack(z, &zip, d->memory_max, err);
+		st = unpack(z, &zip, opt->memory_max ? opt->memory_max : MEMORY_MAX, err);
 	if (st) {
 		fail_prefix(err, st, "cannot read %s", d->path);
 		goto out;
 	}
-	choose_members(d, &zip, wanted);
+	choose_members(opt, &zip, wanted);
 	for (i = 0; i < zip.members.n && !st; i++) {
 		if (wanted[i])
 			st = add_member(d, &zip.members.v[i], inflated, err);
@@ -277,7 +279,7 @@ out:
 	return st;
 }
 
-static enum fettle_status npz_open(struct dataset *d, struct err *err)
+static enum fettle_status npz_open(struct dataset *d, const struct dataset_options *opt, struct err *err)
 {
 	struct npz *z = xcalloc(1, sizeof(*z));
 	enum fettle_status st;
@@ -297,7 +299,7 @@ static enum fettle_status npz_open(struct dataset *d, struct err *err)
 		return fail(err, FETTLE_INVALID,
 			    "cannot read data %s: neither .npz nor .npy, need one of these or a folder",
 			    d->path);
-	st = open_archive(d, err);
+	st = open_archive(d, opt, err);
 	if (!st)
 		dataset_find_labels(d);
 	return st;
@@ -361,7 +363,7 @@ static void npz_close(struct dataset *d)
 }
 
 const struct dataset_kind dataset_npz = {
-	.name = "npz",
+	.name = "Npz",
 	.summary = "arrays of a .npz or .npy file",
 	.probe = npz_probe,
 	.open = npz_open,

@@ -179,12 +179,13 @@ static void add_fields(struct dataset *d, const struct testset *s)
 	}
 }
 
-static enum fettle_status testset_open(struct dataset *d, struct err *err)
+static enum fettle_status testset_open(struct dataset *d, const struct dataset_options *opt, struct err *err)
 {
 	struct testset *s = xcalloc(1, sizeof(*s));
 	enum fettle_status st;
 	size_t i;
 
+	(void)opt;
 	d->state = s;
 	d->positional = true;
 	st = find_sets(d->path, s, err);
@@ -273,7 +274,7 @@ static void testset_close(struct dataset *d)
 }
 
 const struct dataset_kind dataset_testset = {
-	.name = "testset",
+	.name = "TestDataSet",
 	.summary = "a folder of test_data_set_* folders as ONNX publishes them",
 	.probe = testset_probe,
 	.open = testset_open,

@@ -18,6 +18,8 @@ static const int64_t SIZE_MAX_PIXELS = 1 << 15;
 static enum fettle_status unknown(const char *name, struct err *err)
 {
 	const char *names[ARRAY_LEN(kinds)], *near;
+	struct str list = STR_INIT;
+	enum fettle_status st;
 	size_t i;
 
 	if (str_starts(name, "Random"))
@@ -30,11 +32,11 @@ static enum fettle_status unknown(const char *name, struct err *err)
 	if (near)
 		return fail(err, FETTLE_INVALID, "cannot use transform %s: unknown, did you mean %s?", name,
 			    near);
-	return fail(
-		err, FETTLE_INVALID,
-		"cannot use transform %s: unknown, need Resize, CenterCrop, Normalize, Rescale, Transpose or "
-		"Cast",
-		name);
+	for (i = 0; i < ARRAY_LEN(kinds); i++)
+		str_addf(&list, "%s%s", !i ? "" : i + 1 < ARRAY_LEN(kinds) ? ", " : " or ", names[i]);
+	st = fail(err, FETTLE_INVALID, "cannot use transform %s: unknown, need %s", name, list.s);
+	str_release(&list);
+	return st;
 }
 
 enum fettle_status transform_init(struct transform *t, const char *name, struct err *err)
@@ -127,8 +129,8 @@ enum fettle_status transform_numbers(const struct transform_value *value, size_t
 	return FETTLE_OK;
 }
 
-enum fettle_status transform_set_size(struct transform *t, const struct transform_value *value,
-				      struct err *err)
+enum fettle_status image_size_set(struct image_size *size, const struct transform_value *value,
+				  struct err *err)
 {
 	enum fettle_status st = transform_numbers(value, 1, 2, err);
 	size_t i;
@@ -140,9 +142,9 @@ enum fettle_status transform_set_size(struct transform *t, const struct transfor
 		    value->v[i] != floor(value->v[i]))
 			return fail(err, FETTLE_INVALID, "%g, need a whole number from 1 to %lld",
 				    value->v[i], (long long)SIZE_MAX_PIXELS);
-	t->n_size = (int)value->n;
-	t->size[0] = (int64_t)value->v[0];
-	t->size[1] = (int64_t)value->v[value->n - 1];
+	size->n = (int)value->n;
+	size->v[0] = (int64_t)value->v[0];
+	size->v[1] = (int64_t)value->v[value->n - 1];
 	return FETTLE_OK;
 }
 

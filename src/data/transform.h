@@ -26,20 +26,11 @@
 
 #include "data/buffer.h"
 
-enum { TRANSFORM_CHANNELS_MAX = 64 };
-
-enum interpolation { INTERPOLATE_BILINEAR, INTERPOLATE_NEAREST, INTERPOLATE_BICUBIC };
+enum { TRANSFORM_OWN_MAX = 1152 };
 
 struct transform {
 	const struct transform_kind *kind;
-	int64_t size[2]; /* height, width */
-	int n_size;      /* how many were given */
-	enum interpolation interpolation;
-	double mean[TRANSFORM_CHANNELS_MAX], std[TRANSFORM_CHANNELS_MAX];
-	size_t n_mean, n_std;
-	double scale, offset;
-	int perm[TENSOR_RANK_MAX], n_perm;
-	enum dtype dtype;
+	_Alignas(8) unsigned char own[TRANSFORM_OWN_MAX]; /* the kind's parameters: a struct of its file */
 };
 
 enum fettle_status transform_init(struct transform *t, const char *name, struct err *err);

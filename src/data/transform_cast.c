@@ -10,19 +10,19 @@ static enum fettle_status cast_set(struct transform *t, const char *key, const s
 	if (!dtype_size(dtype))
 		return fail(err, FETTLE_INVALID, "%s, need a numeric type such as float32 or int64",
 			    value->text ? value->text : "a number");
-	t->dtype = dtype;
+	*TRANSFORM_OWN(enum dtype, t) = dtype;
 	return FETTLE_OK;
 }
 
 static const char *cast_lacks(const struct transform *t)
 {
-	return t->dtype ? NULL : "no dtype, need one";
+	return *TRANSFORM_READ(enum dtype, t) ? NULL : "no dtype, need one";
 }
 
 static enum fettle_status cast_shape(const struct transform *t, struct tensor *shape, struct err *err)
 {
 	(void)err;
-	shape->dtype = t->dtype;
+	shape->dtype = *TRANSFORM_READ(enum dtype, t);
 	return FETTLE_OK;
 }
 

@@ -3,47 +3,51 @@
 
 #include "data/transform_kind.h"
 
+TRANSFORM_FITS(struct image_size);
+
 static enum fettle_status crop_set(struct transform *t, const char *key, const struct transform_value *value,
 				   struct err *err)
 {
 	(void)key; /* there is only one */
-	return transform_set_size(t, value, err);
+	return image_size_set(TRANSFORM_OWN(struct image_size, t), value, err);
 }
 
 static const char *crop_lacks(const struct transform *t)
 {
-	return t->n_size ? NULL : "no size, need one";
+	return TRANSFORM_READ(struct image_size, t)->n ? NULL : "no size, need one";
 }
 
 static enum fettle_status crop_shape(const struct transform *t, struct tensor *shape, struct err *err)
 {
+	const int64_t *size = TRANSFORM_READ(struct image_size, t)->v;
 	enum fettle_status st = transform_need_image(t, shape, err);
 	int i;
 
 	if (st)
 		return st;
 	for (i = 0; i < 2; i++)
-		if (shape->dims[i] >= 0 && shape->dims[i] < t->size[i])
+		if (shape->dims[i] >= 0 && shape->dims[i] < size[i])
 			return fail(err, FETTLE_INVALID,
 				    "cannot apply CenterCrop: %s %lld is less than the %lld to be cut out, "
 				    "put a Resize "
 				    "before it",
-				    i ? "width" : "height", (long long)shape->dims[i], (long long)t->size[i]);
-	shape->dims[0] = t->size[0];
-	shape->dims[1] = t->size[1];
+				    i ? "width" : "height", (long long)shape->dims[i], (long long)size[i]);
+	shape->dims[0] = size[0];
+	shape->dims[1] = size[1];
 	return FETTLE_OK;
 }
 
 static enum fettle_status crop_apply(const struct transform *t, const struct tensor *src, struct buffer *dst,
 				     struct err *err)
 {
+	const int64_t *size = TRANSFORM_READ(struct image_size, t)->v;
 	size_t pixel = dtype_size(src->dtype) * (size_t)(src->rank == 3 ? src->dims[2] : 1);
-	size_t row = (size_t)t->size[1] * pixel;
-	int64_t top = (src->dims[0] - t->size[0]) / 2, left = (src->dims[1] - t->size[1]) / 2, y;
+	size_t row = (size_t)size[1] * pixel;
+	int64_t top = (src->dims[0] - size[0]) / 2, left = (src->dims[1] - size[1]) / 2, y;
 	unsigned char *to = dst->t.data;
 
 	(void)err;
-	for (y = 0; y < t->size[0]; y++, to += row)
+	for (y = 0; y < size[0]; y++, to += row)
 		memcpy(to, (unsigned char *)src->data + (size_t)((top + y) * src->dims[1] + left) * pixel,
 		       row);
 	return FETTLE_OK;

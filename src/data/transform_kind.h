@@ -1,11 +1,16 @@
-/* What a transform provides; seen only by transform.c and the transforms. One file each, and a line in
- * transform_list.h. */
+/* What a transform provides; seen only by transform.c and the transforms. One file each, with a struct of its parameters, and a
+ * line in transform_list.h. */
 #ifndef DATA_TRANSFORM_KIND_H
 #define DATA_TRANSFORM_KIND_H
 
 #include "data/transform.h"
 
 enum { TRANSFORM_KEYS_MAX = 4 };
+
+/* of a struct transform with parameters of this type; all bits are zero before init() */
+#define TRANSFORM_OWN(type, t) ((type *)(void *)(t)->own)
+#define TRANSFORM_READ(type, t) ((const type *)(const void *)(t)->own)
+#define TRANSFORM_FITS(type) _Static_assert(sizeof(type) <= TRANSFORM_OWN_MAX, "parameters do not fit")
 
 /* A value as the configuration gave it: numbers or a text. */
 struct transform_value {
@@ -35,8 +40,12 @@ struct transform_kind {
 enum fettle_status transform_numbers(const struct transform_value *value, size_t min, size_t max,
 				     struct err *err);
 /* `size`: one or two whole numbers of pixels. */
-enum fettle_status transform_set_size(struct transform *t, const struct transform_value *value,
-				      struct err *err);
+struct image_size {
+	int64_t v[2]; /* height, width */
+	int n;        /* how many were given; 0: none yet */
+};
+enum fettle_status image_size_set(struct image_size *size, const struct transform_value *value,
+				  struct err *err);
 /* Is it [h, w, c] or [h, w]? */
 enum fettle_status transform_need_image(const struct transform *t, const struct tensor *shape,
 					struct err *err);

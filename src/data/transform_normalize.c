@@ -3,11 +3,20 @@
 
 #include "data/transform_kind.h"
 
+enum { CHANNELS_MAX = 64 };
+
+struct normalize {
+	double mean[CHANNELS_MAX], std[CHANNELS_MAX];
+	size_t n_mean, n_std;
+};
+TRANSFORM_FITS(struct normalize);
+
 static enum fettle_status normalize_set(struct transform *t, const char *key,
 					const struct transform_value *value, struct err *err)
 {
+	struct normalize *own = TRANSFORM_OWN(struct normalize, t);
 	bool is_mean = strcmp(key, "mean") == 0;
-	enum fettle_status st = transform_numbers(value, 1, TRANSFORM_CHANNELS_MAX, err);
+	enum fettle_status st = transform_numbers(value, 1, CHANNELS_MAX, err);
 	size_t i;
 
 	if (st)
@@ -15,25 +24,29 @@ static enum fettle_status normalize_set(struct transform *t, const char *key,
 	for (i = 0; i < value->n && !is_mean; i++)
 		if (!(value->v[i] > 0))
 			return fail(err, FETTLE_INVALID, "%g, need a positive number", value->v[i]);
-	memcpy(is_mean ? t->mean : t->std, value->v, value->n * sizeof(*value->v));
-	*(is_mean ? &t->n_mean : &t->n_std) = value->n;
+	memcpy(is_mean ? own->mean : own->std, value->v, value->n * sizeof(*value->v));
+	*(is_mean ? &own->n_mean : &own->n_std) = value->n;
 	return FETTLE_OK;
 }
 
 static const char *normalize_lacks(const struct transform *t)
 {
-	if (!t->n_mean)
+	const struct normalize *own = TRANSFORM_READ(struct normalize, t);
+
+	if (!own->n_mean)
 		return "no mean, need one";
-	if (!t->n_std)
+	if (!own->n_std)
 		return "no std, need one";
-	if (t->n_mean != t->n_std && t->n_mean != 1 && t->n_std != 1)
+	if (own->n_mean != own->n_std && own->n_mean != 1 && own->n_std != 1)
 		return "mean and std differ in length, need one number per channel in both";
 	return NULL;
 }
 
 static int64_t channels_of(const struct transform *t)
 {
-	return (int64_t)(t->n_mean > t->n_std ? t->n_mean : t->n_std);
+	const struct normalize *own = TRANSFORM_READ(struct normalize, t);
+
+	return (int64_t)(own->n_mean > own->n_std ? own->n_mean : own->n_std);
 }
 
 /* Which dimension holds the channels; -1: none does. One number serves any. */
@@ -74,6 +87,7 @@ static enum fettle_status normalize_shape(const struct transform *t, struct tens
 static enum fettle_status normalize_apply(const struct transform *t, const struct tensor *src,
 					  struct buffer *dst, struct err *err)
 {
+	const struct normalize *own = TRANSFORM_READ(struct normalize, t);
 	int axis = channel_axis(t, src), k;
 	size_t n = (size_t)tensor_count(src), channels = (size_t)channels_of(t), inner = 1, i;
 	float *to = dst->t.data;
@@ -85,8 +99,8 @@ static enum fettle_status normalize_apply(const struct transform *t, const struc
 		inner = n ? n : 1;
 	for (i = 0; i < n; i++) {
 		size_t c = i / inner % channels;
-		float mean = (float)t->mean[t->n_mean == 1 ? 0 : c],
-		      std = (float)t->std[t->n_std == 1 ? 0 : c];
+		float mean = (float)own->mean[own->n_mean == 1 ? 0 : c],
+		      std = (float)own->std[own->n_std == 1 ? 0 : c];
 
 		to[i] = ((float)tensor_get(src, i) - mean) / std;
 	}

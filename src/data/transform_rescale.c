@@ -3,19 +3,24 @@
 
 #include "data/transform_kind.h"
 
+struct rescale {
+	double scale, offset;
+};
+
 static void rescale_init(struct transform *t)
 {
-	t->scale = 1 / 255.0;
+	TRANSFORM_OWN(struct rescale, t)->scale = 1 / 255.0;
 }
 
 static enum fettle_status rescale_set(struct transform *t, const char *key,
 				      const struct transform_value *value, struct err *err)
 {
+	struct rescale *own = TRANSFORM_OWN(struct rescale, t);
 	enum fettle_status st = transform_numbers(value, 1, 1, err);
 
 	if (st)
 		return st;
-	*(strcmp(key, "scale") == 0 ? &t->scale : &t->offset) = value->v[0];
+	*(strcmp(key, "scale") == 0 ? &own->scale : &own->offset) = value->v[0];
 	return FETTLE_OK;
 }
 
@@ -30,12 +35,13 @@ static enum fettle_status rescale_shape(const struct transform *t, struct tensor
 static enum fettle_status rescale_apply(const struct transform *t, const struct tensor *src,
 					struct buffer *dst, struct err *err)
 {
+	const struct rescale *own = TRANSFORM_READ(struct rescale, t);
 	size_t n = (size_t)tensor_count(src), i;
 	float *to = dst->t.data;
 
 	(void)err;
 	for (i = 0; i < n; i++)
-		to[i] = (float)(tensor_get(src, i) * t->scale + t->offset);
+		to[i] = (float)(tensor_get(src, i) * own->scale + own->offset);
 	return FETTLE_OK;
 }
 

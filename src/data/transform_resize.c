@@ -20,6 +20,14 @@ struct tap {
 	float w[TAPS_MAX];
 };
 
+enum interpolation { INTERPOLATE_BILINEAR, INTERPOLATE_NEAREST, INTERPOLATE_BICUBIC };
+
+struct resize {
+	struct image_size size;
+	enum interpolation interpolation;
+};
+TRANSFORM_FITS(struct resize);
+
 static enum fettle_status resize_set(struct transform *t, const char *key,
 				     const struct transform_value *value, struct err *err)
 {
@@ -31,10 +39,10 @@ static enum fettle_status resize_set(struct transform *t, const char *key,
 	size_t i;
 
 	if (strcmp(key, "size") == 0)
-		return transform_set_size(t, value, err);
+		return image_size_set(&TRANSFORM_OWN(struct resize, t)->size, value, err);
 	for (i = 0; value->text && i < ARRAY_LEN(names); i++) {
 		if (strcmp(value->text, names[i]) == 0) {
-			t->interpolation = (enum interpolation)i;
+			TRANSFORM_OWN(struct resize, t)->interpolation = (enum interpolation)i;
 			return FETTLE_OK;
 		}
 	}
@@ -44,13 +52,14 @@ static enum fettle_status resize_set(struct transform *t, const char *key,
 
 static const char *resize_lacks(const struct transform *t)
 {
-	return t->n_size ? NULL : "no size, need one";
+	return TRANSFORM_READ(struct resize, t)->size.n ? NULL : "no size, need one";
 }
 
 static enum fettle_status resize_shape(const struct transform *t, struct tensor *shape, struct err *err)
 {
 	enum fettle_status st = transform_need_image(t, shape, err);
-	int64_t h = shape->dims[0], w = shape->dims[1], size = t->size[0];
+	const struct image_size *to = &TRANSFORM_READ(struct resize, t)->size;
+	int64_t h = shape->dims[0], w = shape->dims[1], size = to->v[0];
 
 	if (st)
 		return st;
@@ -58,9 +67,9 @@ static enum fettle_status resize_shape(const struct transform *t, struct tensor 
 		return fail(err, FETTLE_INVALID,
 			    "cannot apply Resize: %lld x %lld pixels, need 1 to %lld a side", (long long)h,
 			    (long long)w, (long long)SIDE_MAX);
-	if (t->n_size == 2) {
-		shape->dims[0] = t->size[0];
-		shape->dims[1] = t->size[1];
+	if (to->n == 2) {
+		shape->dims[0] = to->v[0];
+		shape->dims[1] = to->v[1];
 	} else if (h < 0 || w < 0) {
 		shape->dims[0] = shape->dims[1] = -1;
 	} else {
@@ -183,6 +192,7 @@ static void store_row(struct tensor *dst, int64_t y, int64_t n, const float *row
 static enum fettle_status resize_apply(const struct transform *t, const struct tensor *src,
 				       struct buffer *dst, struct err *err)
 {
+	const enum interpolation how = TRANSFORM_READ(struct resize, t)->interpolation;
 	int64_t h = src->dims[0], w = src->dims[1], c = src->rank == 3 ? src->dims[2] : 1;
 	int64_t out_h = dst->t.dims[0], out_w = dst->t.dims[1], n = out_w * c, y, i;
 	struct tap *across = NULL, *down = NULL;
@@ -190,9 +200,9 @@ static enum fettle_status resize_apply(const struct transform *t, const struct t
 	enum fettle_status st;
 	int j;
 
-	st = make_taps(t->interpolation, w, out_w, &across, err);
+	st = make_taps(how, w, out_w, &across, err);
 	if (!st)
-		st = make_taps(t->interpolation, h, out_h, &down, err);
+		st = make_taps(how, h, out_h, &down, err);
 	if (!st)
 		st = mem_try(&row, (size_t)(w > out_w ? w : out_w), (size_t)c * sizeof(*row), "an image row",
 			     err);

@@ -3,17 +3,23 @@
 
 #include "data/transform_kind.h"
 
+struct transpose {
+	int perm[TENSOR_RANK_MAX], n;
+};
+
 static void transpose_init(struct transform *t)
 {
 	static const int to_channels_first[] = { 2, 0, 1 };
+	struct transpose *own = TRANSFORM_OWN(struct transpose, t);
 
-	memcpy(t->perm, to_channels_first, sizeof(to_channels_first));
-	t->n_perm = 3;
+	memcpy(own->perm, to_channels_first, sizeof(to_channels_first));
+	own->n = 3;
 }
 
 static enum fettle_status transpose_set(struct transform *t, const char *key,
 					const struct transform_value *value, struct err *err)
 {
+	struct transpose *own = TRANSFORM_OWN(struct transpose, t);
 	enum fettle_status st = transform_numbers(value, 1, TENSOR_RANK_MAX, err);
 	unsigned seen = 0;
 	size_t i;
@@ -28,30 +34,32 @@ static enum fettle_status transpose_set(struct transform *t, const char *key,
 			return fail(err, FETTLE_INVALID, "%g in it, need each of 0 to %zu once", x,
 				    value->n - 1);
 		seen |= 1u << (int)x;
-		t->perm[i] = (int)x;
+		own->perm[i] = (int)x;
 	}
-	t->n_perm = (int)value->n;
+	own->n = (int)value->n;
 	return FETTLE_OK;
 }
 
 static enum fettle_status transpose_shape(const struct transform *t, struct tensor *shape, struct err *err)
 {
+	const struct transpose *own = TRANSFORM_READ(struct transpose, t);
 	struct tensor old = *shape;
 	char text[128];
 	int i;
 
-	if (shape->rank != t->n_perm)
+	if (shape->rank != own->n)
 		return fail(err, FETTLE_INVALID,
 			    "cannot apply Transpose: shape %s, need %d dimensions as in perm",
-			    tensor_shape_text(shape, text, sizeof(text)), t->n_perm);
-	for (i = 0; i < t->n_perm; i++)
-		shape->dims[i] = old.dims[t->perm[i]];
+			    tensor_shape_text(shape, text, sizeof(text)), own->n);
+	for (i = 0; i < own->n; i++)
+		shape->dims[i] = old.dims[own->perm[i]];
 	return FETTLE_OK;
 }
 
 static enum fettle_status transpose_apply(const struct transform *t, const struct tensor *src,
 					  struct buffer *dst, struct err *err)
 {
+	const struct transpose *own = TRANSFORM_READ(struct transpose, t);
 	size_t size = dtype_size(src->dtype), stride[TENSOR_RANK_MAX], at[TENSOR_RANK_MAX] = { 0 };
 	size_t n = (size_t)tensor_count(src), from = 0, step = size;
 	unsigned char *to = dst->t.data;
@@ -65,11 +73,11 @@ static enum fettle_status transpose_apply(const struct transform *t, const struc
 	while (n--) {
 		memcpy(to, (const unsigned char *)src->data + from, size);
 		to += size;
-		for (i = t->n_perm - 1; i >= 0; i--) {
-			from += stride[t->perm[i]];
+		for (i = own->n - 1; i >= 0; i--) {
+			from += stride[own->perm[i]];
 			if (++at[i] < (size_t)dst->t.dims[i])
 				break;
-			from -= stride[t->perm[i]] * at[i];
+			from -= stride[own->perm[i]] * at[i];
 			at[i] = 0;
 		}
 	}

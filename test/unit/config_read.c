@@ -140,6 +140,28 @@ static void test_defaults(void **state)
 	config_free(c);
 }
 
+/* the parameters are the transform's own; what they do shows them */
+static void check_transforms(const struct config_transforms *t)
+{
+	uint8_t grey[] = { 0, 100 };
+	float colours[] = { 1.125f, 2.125f, 3.125f };
+	const struct tensor image = { .dtype = DT_U8, .rank = 3, .dims = { 1, 2, 1 }, .data = grey },
+			    pixel = { .dtype = DT_F32, .rank = 3, .dims = { 1, 1, 3 }, .data = colours };
+	struct tensor any = { .dtype = DT_U8, .rank = 3, .dims = { -1, -1, 3 } };
+	struct buffer out = { .cap = 0 };
+	struct err err = ERR_INIT;
+	size_t i;
+
+	assert_ok(transform_apply(&t->v[0], &image, &out, &err), err);
+	for (i = 0; i < (size_t)tensor_count(&out.t); i++) /* nearest */
+		assert_true(tensor_get(&out.t, i) == 0 || tensor_get(&out.t, i) == 100);
+	assert_ok(transform_shape(&t->v[1], &any, &err), err);
+	assert_int_equal(any.dims[1], 9);
+	assert_ok(transform_apply(&t->v[2], &pixel, &out, &err), err);
+	assert_true(tensor_get(&out.t, 0) == 0.3125 && tensor_get(&out.t, 2) == 1.5);
+	buffer_release(&out);
+}
+
 static void check_data(const struct config *c)
 {
 	const struct config_dataloader *l = &c->calibration.dataloader;
@@ -157,9 +179,7 @@ static void check_data(const struct config *c)
 	assert_string_equal(l->dataset.params.v[1].value, "{deep: \"a: b\"}");
 	assert_int_equal(l->transforms.n, 4);
 	assert_string_equal(transform_name(&l->transforms.v[0]), "Resize");
-	assert_int_equal(l->transforms.v[0].interpolation, INTERPOLATE_NEAREST);
-	assert_int_equal(l->transforms.v[1].size[1], 9);
-	assert_true(l->transforms.v[2].mean[2] == 0.125 && l->transforms.v[2].n_std == 1);
+	check_transforms(&l->transforms);
 	assert_string_equal(c->evaluation.metric, "top5");
 	assert_int_equal(c->evaluation.threads, 3);
 	assert_int_equal(c->evaluation.iterations, 0);

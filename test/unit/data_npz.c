@@ -288,6 +288,11 @@ static void missing_files_and_odd_kinds_are_refused(void **state)
 	assert_fails(dataset_open(&d, "/dev/null", NULL, &err), FETTLE_INVALID, err, "not a regular file");
 	assert_fails(dataset_open(&d, "/tmp", &(struct dataset_options){ .channels = 2 }, &err),
 		     FETTLE_INVALID, err, "2 channels, need 1 or 3");
+	/* a kind that is named is not guessed */
+	assert_fails(dataset_open(&d, "/dev/null", &(struct dataset_options){ .kind = "imagefolder" }, &err),
+		     FETTLE_INVALID, err, "cannot read");
+	assert_null(strstr(err.msg, "not a regular file"));
+	assert_true(dataset_is_kind("ImageFolder") && dataset_is_kind("npz") && !dataset_is_kind("images"));
 }
 
 static void values_that_are_not_finite_are_found(void **state)

@@ -5,6 +5,8 @@
 #include "data/transform.h"
 #include "unit/data_files.h"
 
+enum interpolation { INTERPOLATE_BILINEAR, INTERPOLATE_NEAREST, INTERPOLATE_BICUBIC };
+
 static struct transform make(const char *name)
 {
 	struct transform t;
