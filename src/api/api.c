@@ -188,6 +188,22 @@ void fettle_on_progress(struct fettle *f, fettle_progress call, void *self)
 	f->progress_self = self;
 }
 
+static void list_algorithms(struct str *out, bool for_weights)
+{
+	const char *comma = "";
+	size_t k;
+
+	for (k = 0; k < RANGE_ALGORITHMS; k++) {
+		const struct range_method *m = range_methods[range_preferred(k)];
+
+		if (for_weights ? !m->for_weights : !m->tried)
+			continue;
+		str_addf(out, "%s%s", comma, m->name);
+		comma = ", ";
+	}
+	str_addf(out, "] }\n");
+}
+
 static void list_types(struct str *out, unsigned mask)
 {
 	static const char *const names[] = { "uint8", "int8", "uint16", "int16" };
@@ -218,14 +234,15 @@ char *fettle_capability(void)
 		str_addf(&out, "    %s:%s\n", r->type, r->modes == MODE_DYNAMIC ? " # dynamic only" : "");
 		str_addf(&out, "      activation: { dtype: [");
 		list_types(&out, r->act_dtypes);
-		str_addf(&out, "fp32], scheme: [asym, sym], granularity: [per_tensor], algorithm: [minmax, "
-			       "kl, percentile, mse] }\n");
+		str_addf(&out, "fp32], scheme: [asym, sym], granularity: [per_tensor], algorithm: [");
+		list_algorithms(&out, false);
 		if (r->weight < 0)
 			continue;
 		str_addf(&out, "      weight: { dtype: [");
 		list_types(&out, r->weight_dtypes);
 		str_addf(&out, "fp32], scheme: [sym, asym], granularity: [per_channel, per_tensor], "
-			       "algorithm: [minmax, mse] }\n");
+			       "algorithm: [");
+		list_algorithms(&out, true);
 	}
 	return out.s;
 }

@@ -46,22 +46,29 @@ static enum fettle_status pick(const char *setting, const char *text, const stru
 static enum fettle_status pick_algorithm(const char *text, struct qsetting *s, struct err *err)
 {
 	const char *colon = text ? strchr(text, ':') : NULL;
+	const struct range_method *m;
+	enum range_algorithm a;
 	char name[64], *end;
 	enum fettle_status st;
 
 	if (!text)
 		return FETTLE_OK;
 	snprintf(name, sizeof(name), "%.*s", (int)(colon ? colon - text : (long)strlen(text)), text);
-	st = range_parse(name, &s->algorithm, err);
-	if (st || !colon)
+	st = range_parse(name, &a, err);
+	if (st)
 		return st;
-	if (s->algorithm != RANGE_PERCENTILE)
-		return fail(err, FETTLE_INVALID,
-			    "cannot set algorithm to '%s': only percentile takes a number", text);
-	s->percentile = strtod(colon + 1, &end);
-	if (end == colon + 1 || *end || !(s->percentile >= 50 && s->percentile <= 100))
-		return fail(err, FETTLE_INVALID,
-			    "cannot set percentile to '%s': need a number from 50 to 100", colon + 1);
+	qsetting_use(s, a);
+	m = range_methods[a];
+	if (!colon)
+		return FETTLE_OK;
+	if (!m->parameter.key)
+		return fail(err, FETTLE_INVALID, "cannot set algorithm to '%s': %s takes no number", text,
+			    m->name);
+	s->parameter = strtod(colon + 1, &end);
+	if (end == colon + 1 || *end ||
+	    !(s->parameter >= m->parameter.min && s->parameter <= m->parameter.max))
+		return fail(err, FETTLE_INVALID, "cannot set %s to '%s': need a number from %g to %g",
+			    m->parameter.key, colon + 1, m->parameter.min, m->parameter.max);
 	return FETTLE_OK;
 }
 

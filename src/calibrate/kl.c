@@ -121,5 +121,8 @@ const struct range_method range_kl = {
 	.name = "kl",
 	.summary = "the clipping threshold that loses least information (entropy calibration)",
 	.aliases = { "entropy", "kl_divergence", "kld" },
+	.documented = "Entropy",
+	.family = "CalibrationMethod",
+	.tried = 2,
 	.find = find,
 };

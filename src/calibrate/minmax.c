@@ -13,5 +13,9 @@ static enum fettle_status find(const struct observer *o, const struct range_opti
 const struct range_method range_minmax = {
 	.name = "minmax",
 	.summary = "the smallest and the largest value seen",
+	.documented = "MinMax",
+	.family = "CalibrationMethod",
+	.tried = 1,
+	.for_weights = true,
 	.find = find,
 };

@@ -60,5 +60,8 @@ static enum fettle_status find(const struct observer *o, const struct range_opti
 const struct range_method range_minmse = {
 	.name = "minmse",
 	.summary = "the power-of-two scale with the least expected squared error",
+	.documented = "MinMSE",
+	.family = "PowerOfTwoMethod",
+	.power_of_two = true,
 	.find = find,
 };

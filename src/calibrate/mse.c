@@ -80,5 +80,7 @@ const struct range_method range_mse = {
 	.name = "mse",
 	.summary = "the range with the least expected squared error",
 	.aliases = { "l2" },
+	.tried = 4,
+	.for_weights = true,
 	.find = find,
 };

@@ -35,5 +35,8 @@ static enum fettle_status find(const struct observer *o, const struct range_opti
 const struct range_method range_nonoverflow = {
 	.name = "nonoverflow",
 	.summary = "the smallest power-of-two scale that clips nothing",
+	.documented = "NonOverflow",
+	.family = "PowerOfTwoMethod",
+	.power_of_two = true,
 	.find = find,
 };

@@ -30,7 +30,7 @@ static double reach(const struct observer *o, bool up, bool down, double cut)
 static enum fettle_status find(const struct observer *o, const struct range_options *opt, struct range *out,
 			       struct err *err)
 {
-	double p = opt->percentile, cut = (double)o->count * (100 - p) / 100;
+	double p = opt->parameter, cut = (double)o->count * (100 - p) / 100;
 	double lo, hi;
 
 	if (!(p > 0 && p <= 100))
@@ -57,5 +57,9 @@ static enum fettle_status find(const struct observer *o, const struct range_opti
 const struct range_method range_percentile = {
 	.name = "percentile",
 	.summary = "the range that holds the given share of the values",
+	.documented = "Percentile",
+	.family = "CalibrationMethod",
+	.tried = 3,
+	.parameter = { "percentile", 50, 100, 99.99 },
 	.find = find,
 };

@@ -15,6 +15,18 @@ const struct range_method *const range_methods[RANGE_ALGORITHMS] = {
 #undef RANGE
 };
 
+enum range_algorithm range_preferred(size_t k)
+{
+	unsigned rank;
+	int i;
+
+	for (rank = 1; rank <= RANGE_ALGORITHMS + 1; rank++)
+		for (i = 0; i < RANGE_ALGORITHMS; i++)
+			if (range_methods[i]->tried == (rank <= RANGE_ALGORITHMS ? rank : 0) && !k--)
+				return (enum range_algorithm)i;
+	return RANGE_MINMAX; /* there are not so many */
+}
+
 static const char *without_prefix(const char *name)
 {
 	static const char *const prefixes[] = { "CalibrationMethod.", "ExtendedCalibrationMethod.",

@@ -17,14 +17,13 @@ enum range_algorithm {
 
 struct range_options {
 	enum range_algorithm algorithm;
-	double percentile;  /* of the values lie inside; for RANGE_PERCENTILE, above 0 and at most 100 */
-	double averaging;   /* constant of the moving average, one of the observer's; 0: its first */
+	double parameter;   /* the algorithm's, if it has one */
 	enum dtype dtype;   /* DT_U8, DT_S8, DT_U16 or DT_S16; kl, mse and the powers of two depend on */
 	enum scheme scheme; /* how many levels there are, and where */
 };
 #define RANGE_OPTIONS_INIT                                                                                   \
 	{                                                                                                    \
-		.algorithm = RANGE_MINMAX, .percentile = 99.99, .dtype = DT_U8, .scheme = SCHEME_ASYM        \
+		.algorithm = RANGE_MINMAX, .dtype = DT_U8, .scheme = SCHEME_ASYM                             \
 	}
 
 struct range {
@@ -35,6 +34,16 @@ struct range {
 struct range_method {
 	const char *name, *summary;
 	const char *aliases[3]; /* what other tools call it */
+	const char *documented; /* its name as a value of calibrate_method; NULL: as above */
+	const char *family;     /* the enum it belongs to there: "CalibrationMethod"; NULL: none */
+	bool by_switch;         /* it is no value of calibrate_method, but has a setting of its own there */
+	unsigned tried;         /* by a search, 1 before 2; 0: where the user allows it only */
+	bool for_weights;       /* weights have it, too */
+	bool power_of_two;      /* its scale is a power of two */
+	struct {
+		const char *key; /* in plans; NULL: it has none */
+		double min, max, by_default;
+	} parameter;
 	enum fettle_status (*find)(const struct observer *o, const struct range_options *opt,
 				   struct range *out, struct err *err);
 };
@@ -42,6 +51,9 @@ struct range_method {
 #include "calibrate/list.h"
 #undef RANGE
 extern const struct range_method *const range_methods[RANGE_ALGORITHMS]; /* by enum range_algorithm */
+
+/* The k-th algorithm in order of preference: those that a search tries first. */
+enum range_algorithm range_preferred(size_t k);
 
 /* FETTLE_INVALID when the observer has seen no values or an option is out of its bounds. */
 enum fettle_status range_compute(const struct observer *o, const struct range_options *opt, struct range *out,

@@ -173,8 +173,20 @@ static int report(const struct fettle *f, const struct fettle_options *o, const 
 	return 0;
 }
 
+/* for the help: every name; a number may follow, as in percentile:99.9 */
+static void list_algorithms(char *out, size_t size)
+{
+	const char *name, *summary;
+	size_t n, i;
+
+	n = (size_t)snprintf(out, size, "range of activations, e.g. percentile:99.9 (minmax):");
+	for (i = 0; n < size && (name = fettle_algorithm_name(i, &summary)); i++)
+		n += (size_t)snprintf(out + n, size - n, "%s %s", i ? "," : "", name);
+}
+
 static int run(int argc, char **argv)
 {
+	char algorithms[512];
 	struct fettle_options o = FETTLE_OPTIONS_INIT;
 	struct text_list recipes = { .n = 0 };
 	bool json = false, quiet = false;
@@ -188,10 +200,7 @@ static int run(int argc, char **argv)
 		{ "approach", "static|dynamic|auto", "auto: static where possible (static)",
 		  .text = &o.approach },
 		{ "format", "qdq|qoperator", "(qdq)", .text = &o.format },
-		{ "algorithm", "ALGORITHM",
-		  "range of activations: minmax, moving_average, percentile[:P], kl, mse, nonoverflow, "
-		  "minmse (minmax)",
-		  .text = &o.algorithm },
+		{ "algorithm", "ALGORITHM", algorithms, .text = &o.algorithm },
 		{ "activation-type", "uint8|int8|uint16|int16", "(uint8)", .text = &o.act_dtype },
 		{ "activation-scheme", "asym|sym", "(asym)", .text = &o.act_scheme },
 		{ "weight-type", "int8|uint8|int16|uint16", "(int8)", .text = &o.weight_dtype },
@@ -223,6 +232,7 @@ static int run(int argc, char **argv)
 	struct fettle *f;
 	int n, code;
 
+	list_algorithms(algorithms, sizeof(algorithms));
 	if (argc > 64)
 		return usage_error(&cmd_quantize, "too many arguments");
 	n = args_read(&cmd_quantize, options, sizeof(options) / sizeof(options[0]), details, argc, argv,

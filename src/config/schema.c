@@ -1,5 +1,7 @@
 #include "config/schema.h"
 
+#include <string.h>
+
 #include "config/read.h"
 #include "config/recipe_keys.h"
 
@@ -116,16 +118,6 @@ static const struct word quant_levels[] = {
 };
 
 /* As documented, with and without the names of the Python enums. */
-#define METHOD(prefix, name, id) WORD(name, RANGE_##id), WORD(prefix "." name, RANGE_##id)
-static const struct word calibrate_methods[] = {
-	METHOD("CalibrationMethod", "MinMax", MINMAX),
-	METHOD("CalibrationMethod", "Entropy", KL),
-	METHOD("CalibrationMethod", "Percentile", PERCENTILE),
-	METHOD("PowerOfTwoMethod", "NonOverflow", NONOVERFLOW),
-	METHOD("PowerOfTwoMethod", "MinMSE", MINMSE),
-	WORD("mse", RANGE_MSE),
-	END,
-};
 #define QTYPE(name, id) WORD(name, id), WORD("QuantType." name, id), WORD("ExtendedQuantType." name, id)
 static const struct word quant_types[] = {
 	QTYPE("QInt8", DT_S8),    QTYPE("QUInt8", DT_U8), QTYPE("QInt16", DT_S16),
@@ -372,8 +364,7 @@ static const struct key extra_option_keys[] = {
 	END,
 };
 static const struct key space_keys[] = {
-	SPACE_KEY("calibrate_method", KEY_WORDS, IN(config_space, calibrate_method),
-		  WORDS(calibrate_methods)),
+	SPACE_KEY("calibrate_method", KEY_WORDS, IN(config_space, calibrate_method)), /* words: make_keys() */
 	SPACE_KEY("activation_type", KEY_WORDS, IN(config_space, activation_type), WORDS(quant_types)),
 	SPACE_KEY("weight_type", KEY_WORDS, IN(config_space, weight_type), WORDS(quant_types)),
 	SPACE_KEY("include_cle", KEY_BOOLS, IN(config_space, include_cle)),
@@ -402,7 +393,7 @@ static const struct key advanced_keys[] = {
 };
 #define SPACE(name, i, other)                                                                                \
 	{                                                                                                    \
-		name, KEY_MAP, AT(search.spaces[i]), .keys = space_keys, .alias = (other)                    \
+		name, KEY_MAP, AT(search.spaces[i]), .made = KEYS_SPACE, .alias = (other)                    \
 	}
 /* They stand at the top, as documented, or together under auto_search. */
 #define SEARCH_KEYS(other)                                                                                   \
@@ -465,9 +456,39 @@ const struct key *key_table(const struct config *c, const struct key *map)
 	return map->made ? c->state->keys[map->made] : map->keys;
 }
 
+/* calibrate_method: "MinMax" and "CalibrationMethod.MinMax" */
+static const struct word *method_words(struct arena *arena)
+{
+	struct word *words = arena_alloc(arena, (2 * RANGE_ALGORITHMS + 1) * sizeof(*words));
+	size_t n = 0;
+	int i;
+
+	for (i = 0; i < RANGE_ALGORITHMS; i++) {
+		const struct range_method *m = range_methods[i];
+		const char *name = m->documented ? m->documented : m->name;
+
+		if (m->by_switch)
+			continue;
+		words[n++] = (struct word)WORD(name, i);
+		if (m->family)
+			words[n++] = (struct word)WORD(arena_strfmt(arena, "%s.%s", m->family, name), i);
+	}
+	return words;
+}
+
+static const struct key *make_space_keys(struct arena *arena)
+{
+	struct key *keys = arena_alloc(arena, sizeof(space_keys));
+
+	memcpy(keys, space_keys, sizeof(space_keys));
+	keys[0].words = method_words(arena);
+	return keys;
+}
+
 void make_keys(const struct key *out[KEY_MAKERS], struct arena *arena)
 {
 	out[KEYS_RECIPES] = make_recipe_keys(arena, other_recipe_keys);
+	out[KEYS_SPACE] = make_space_keys(arena);
 	out[KEYS_FINETUNE_SEARCH] = make_search_keys(arena, finetune_search_keys, &recipe_finetune);
 }
 

@@ -38,8 +38,8 @@ struct word {
 	const char *refused; /* why it cannot be had; NULL: it can */
 };
 
-/* Tables that are made for each configuration, from the recipes. */
-enum key_maker { KEYS_RECIPES = 1, KEYS_FINETUNE_SEARCH, KEY_MAKERS };
+/* Tables that are made for each configuration, from the recipes and the calibration algorithms. */
+enum key_maker { KEYS_RECIPES = 1, KEYS_SPACE, KEYS_FINETUNE_SEARCH, KEY_MAKERS };
 
 struct reader;
 struct printer;

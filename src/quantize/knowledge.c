@@ -39,9 +39,7 @@ char *setting_key(const struct qsetting *s)
 {
 	return xstrfmt("%s %s %s %.10g", dtype_name(s->dtype), s->scheme == SCHEME_SYM ? "sym" : "asym",
 		       range_methods[s->algorithm]->name,
-		       s->algorithm == RANGE_PERCENTILE       ? s->percentile
-		       : s->algorithm == RANGE_MOVING_AVERAGE ? s->averaging
-							      : 0);
+		       range_methods[s->algorithm]->parameter.key ? s->parameter : 0);
 }
 
 static char *range_name(const char *value, const struct qsetting *setting)

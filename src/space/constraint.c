@@ -186,7 +186,7 @@ static void fit_side(const struct side_mask *m, struct qsetting *s, const struct
 			s->dtype = forms[i].dtype;
 			s->scheme = forms[i].scheme;
 		}
-	s->algorithm = (enum range_algorithm)log2_of(fit(m->algorithm, 1u << s->algorithm));
+	qsetting_use(s, (enum range_algorithm)log2_of(fit(m->algorithm, 1u << s->algorithm)));
 }
 
 void mask_fit(const struct op_mask *m, const struct op *op, const struct qplan_defaults *d,

@@ -15,7 +15,15 @@ const struct form weight_forms[N_WEIGHT_FORMS] = {
 	{ DT_S16, SCHEME_SYM },
 };
 
-enum { WEIGHT_ALGORITHMS = 1 << RANGE_MINMAX | 1 << RANGE_MSE };
+static unsigned weight_algorithms(void)
+{
+	unsigned mask = 0;
+	int i;
+
+	for (i = 0; i < RANGE_ALGORITHMS; i++)
+		mask |= range_methods[i]->for_weights ? 1u << i : 0;
+	return mask;
+}
 
 /* One kind of replacement, on the way to a note. */
 struct replacement {
@@ -116,7 +124,7 @@ static void resolve_op(struct op_mask *m, const struct op_rule *rule, const stru
 	if (rule->weight < 0)
 		return;
 	now = nearest_form(m->weight, weight_forms, N_WEIGHT_FORMS, rule->weight_dtypes);
-	now.algorithm = within(now.algorithm, WEIGHT_ALGORITHMS, 1u << RANGE_MINMAX);
+	now.algorithm = within(now.algorithm, weight_algorithms(), 1u << RANGE_MINMAX);
 	resolve_side(&m->weight, now, "weight", r);
 }
 

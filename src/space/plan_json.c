@@ -16,10 +16,8 @@ static json_t *side_to_json(const struct qsetting *s, bool weight)
 	json_t *j = json_pack("{s:s, s:s, s:s}", "dtype", dtype_name(s->dtype), "scheme", schemes[s->scheme],
 			      "algorithm", range_methods[s->algorithm]->name);
 
-	if (s->algorithm == RANGE_PERCENTILE)
-		json_object_set_new(j, "percentile", json_real(s->percentile));
-	if (s->algorithm == RANGE_MOVING_AVERAGE && s->averaging)
-		json_object_set_new(j, "averaging", json_real(s->averaging));
+	if (range_methods[s->algorithm]->parameter.key && s->parameter)
+		json_object_set_new(j, range_methods[s->algorithm]->parameter.key, json_real(s->parameter));
 	if (weight) {
 		json_object_set_new(j, "granularity", json_string(grains[s->per_channel]));
 		json_object_set_new(j, "reduce_range", json_boolean(s->narrow));
@@ -147,13 +145,36 @@ static enum fettle_status read_word(const struct reader *r, const json_t *j, con
 		    near ? near : "", near ? "'?" : "");
 }
 
+/* `name` may be NULL. A parameter of another algorithm is checked, too. */
+static enum fettle_status read_algorithm(const struct reader *r, const json_t *j, const char *name,
+					 struct qsetting *s)
+{
+	enum range_algorithm a = s->algorithm;
+	int i;
+
+	if (name && range_parse(name, &a, r->err))
+		return fail_prefix(r->err, FETTLE_INVALID, "cannot read plan %s: op '%s'", r->where, r->op);
+	qsetting_use(s, a);
+	for (i = 0; i < RANGE_ALGORITHMS; i++) {
+		const struct range_method *m = range_methods[i];
+		const json_t *v = m->parameter.key ? json_object_get(j, m->parameter.key) : NULL;
+		const double x = json_number_value(v);
+
+		if (v && !(json_is_number(v) && x >= m->parameter.min && x <= m->parameter.max))
+			return fail(r->err, FETTLE_INVALID,
+				    "cannot read plan %s: op '%s', %s %g, need a number from %g to %g",
+				    r->where, r->op, m->parameter.key, x, m->parameter.min, m->parameter.max);
+		if (v && i == (int)a)
+			s->parameter = x;
+	}
+	return FETTLE_OK;
+}
+
 static enum fettle_status read_side(const struct reader *r, const json_t *j, struct qsetting *s)
 {
 	static const char *const types[] = { "uint8", "int8", "uint16", "int16" };
 	static const enum dtype values[] = { DT_U8, DT_S8, DT_U16, DT_S16 };
 	const char *algorithm = json_string_value(json_object_get(j, "algorithm"));
-	const json_t *percentile = json_object_get(j, "percentile");
-	const double averaging = json_number_value(json_object_get(j, "averaging"));
 	int dtype = -1, scheme = s->scheme, grain = s->per_channel;
 	enum fettle_status st;
 
@@ -162,12 +183,8 @@ static enum fettle_status read_side(const struct reader *r, const json_t *j, str
 	st = read_word(r, j, "dtype", types, ARRAY_LEN(types), &dtype);
 	st = st ? st : read_word(r, j, "scheme", schemes, 2, &scheme);
 	st = st ? st : read_word(r, j, "granularity", grains, 2, &grain);
-	if (!st && algorithm && range_parse(algorithm, &s->algorithm, r->err))
-		st = fail_prefix(r->err, FETTLE_INVALID, "cannot read plan %s: op '%s'", r->where, r->op);
-	if (!st && !(averaging >= 0 && averaging <= 1))
-		st = fail(r->err, FETTLE_INVALID,
-			  "cannot read plan %s: op '%s', averaging %g, need a number from 0 to 1", r->where,
-			  r->op, averaging);
+	if (!st)
+		st = read_algorithm(r, j, algorithm, s);
 	if (st)
 		return st;
 	if (dtype >= 0)
@@ -175,9 +192,6 @@ static enum fettle_status read_side(const struct reader *r, const json_t *j, str
 	s->scheme = (enum scheme)scheme;
 	s->per_channel = grain;
 	s->narrow = json_is_true(json_object_get(j, "reduce_range"));
-	if (percentile)
-		s->percentile = json_number_value(percentile);
-	s->averaging = averaging;
 	return FETTLE_OK;
 }
 

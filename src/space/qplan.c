@@ -9,8 +9,14 @@ bool qsetting_equal(const struct qsetting *a, const struct qsetting *b)
 {
 	return a->dtype == b->dtype && a->scheme == b->scheme && a->per_channel == b->per_channel &&
 	       a->narrow == b->narrow && a->algorithm == b->algorithm &&
-	       (a->algorithm != RANGE_PERCENTILE || a->percentile == b->percentile) &&
-	       (a->algorithm != RANGE_MOVING_AVERAGE || a->averaging == b->averaging);
+	       (!range_methods[a->algorithm]->parameter.key || a->parameter == b->parameter);
+}
+
+void qsetting_use(struct qsetting *s, enum range_algorithm a)
+{
+	if (s->algorithm != a)
+		s->parameter = range_methods[a]->parameter.by_default;
+	s->algorithm = a;
 }
 
 void qplan_averages(const struct qplan *p, double out[OBSERVER_AVERAGES])
@@ -23,25 +29,22 @@ void qplan_averages(const struct qplan *p, double out[OBSERVER_AVERAGES])
 
 		if (p->ops[i].mode != OP_STATIC || s->algorithm != RANGE_MOVING_AVERAGE)
 			continue;
-		for (k = 0; k < n && out[k] != s->averaging; k++)
+		for (k = 0; k < n && out[k] != s->parameter; k++)
 			;
-		if (k == n && n < OBSERVER_AVERAGES && s->averaging > 0)
-			out[n++] = s->averaging;
+		if (k == n && n < OBSERVER_AVERAGES && s->parameter > 0)
+			out[n++] = s->parameter;
 	}
 }
 
 bool qsetting_is_pow2(const struct qsetting *s)
 {
-	return s->algorithm == RANGE_NONOVERFLOW || s->algorithm == RANGE_MINMSE;
+	return range_methods[s->algorithm]->power_of_two;
 }
 
 struct qplan_defaults qplan_defaults(const struct cpu *cpu)
 {
 	return (struct qplan_defaults){
-		.act = { .dtype = DT_U8,
-			 .scheme = SCHEME_ASYM,
-			 .algorithm = RANGE_MINMAX,
-			 .percentile = 99.99 },
+		.act = { .dtype = DT_U8, .scheme = SCHEME_ASYM, .algorithm = RANGE_MINMAX },
 		.weight = { .dtype = DT_S8,
 			    .scheme = SCHEME_SYM,
 			    .per_channel = true,

@@ -14,9 +14,10 @@ struct qsetting {
 	bool per_channel; /* weights only */
 	bool narrow;      /* weights only: reduce_range, one bit less */
 	enum range_algorithm algorithm;
-	double percentile; /* with RANGE_PERCENTILE */
-	double averaging;  /* with RANGE_MOVING_AVERAGE: its constant; 0: 0.01 */
+	double parameter; /* the algorithm's; 0: it has none */
 };
+/* Another algorithm, with its parameter as by default. */
+void qsetting_use(struct qsetting *s, enum range_algorithm a);
 
 struct op_choice {
 	enum op_mode mode;

@@ -224,20 +224,7 @@ enum fettle_status settings_expand(struct settings_list *out, const struct setti
 
 static const char *method_name(enum range_algorithm a)
 {
-	switch (a) { /* as documented, where it is */
-	case RANGE_MINMAX:
-		return "MinMax";
-	case RANGE_KL:
-		return "Entropy";
-	case RANGE_PERCENTILE:
-		return "Percentile";
-	case RANGE_NONOVERFLOW:
-		return "NonOverflow";
-	case RANGE_MINMSE:
-		return "MinMSE";
-	default:
-		return range_methods[a]->name;
-	}
+	return range_methods[a]->documented ? range_methods[a]->documented : range_methods[a]->name;
 }
 
 static const char *type_name(enum dtype t)
@@ -316,13 +303,13 @@ static struct finetune finetune_of(const struct settings *s, const struct finetu
 
 void settings_apply(const struct settings *s, struct qplan_defaults *d, struct recipes *r)
 {
-	d->act.algorithm = (enum range_algorithm)s->v[SET_METHOD];
+	qsetting_use(&d->act, (enum range_algorithm)s->v[SET_METHOD]);
 	if (settings_on(s, SET_MOVING_AVERAGE)) {
 		d->act.algorithm = RANGE_MOVING_AVERAGE;
-		d->act.averaging = s->v[SET_AVERAGING];
+		d->act.parameter = s->v[SET_AVERAGING];
 	}
 	if (d->act.algorithm == RANGE_PERCENTILE)
-		d->act.percentile = s->v[SET_PERCENTILE];
+		d->act.parameter = s->v[SET_PERCENTILE];
 	d->weight.algorithm = qsetting_is_pow2(&d->act) ? d->act.algorithm : RANGE_MINMAX;
 	d->act.dtype = (enum dtype)s->v[SET_ACT_TYPE];
 	d->act.scheme = settings_on(s, SET_ACT_SYMMETRIC) ? SCHEME_SYM : SCHEME_ASYM;

@@ -4,15 +4,9 @@
 #include <string.h>
 
 /* Settings in order of preference. What gives the same numbers is listed once: int8 asymmetric is uint8 shifted. 16 bits, and
- * ranges by other algorithms than the first four, are for those who ask. */
+ * ranges by algorithms that are not `tried`, are for those who ask. */
 static size_t list_activations(const struct op_mask *m, const struct qplan_defaults *d, struct qsetting *out)
 {
-	static const enum range_algorithm algorithms[] = { RANGE_MINMAX,         RANGE_KL,
-							   RANGE_PERCENTILE,     RANGE_MSE,
-							   RANGE_MOVING_AVERAGE, RANGE_NONOVERFLOW,
-							   RANGE_MINMSE };
-	const unsigned usual = 1u << RANGE_MINMAX | 1u << RANGE_KL | 1u << RANGE_PERCENTILE | 1u << RANGE_MSE,
-		       allowed = m->act.algorithm ? m->act.algorithm : usual;
 	bool have[2] = { false, false };
 	size_t n = 0, i, k;
 
@@ -26,13 +20,15 @@ static size_t list_activations(const struct op_mask *m, const struct qplan_defau
 		if ((m->act.scheme && !(m->act.scheme & 1u << f->scheme)) || (!wide && have[f->scheme]))
 			continue;
 		have[f->scheme] |= !wide;
-		for (k = 0; k < ARRAY_LEN(algorithms); k++) {
-			if (!(allowed & 1u << algorithms[k]))
+		for (k = 0; k < RANGE_ALGORITHMS; k++) {
+			const enum range_algorithm a = range_preferred(k);
+
+			if (m->act.algorithm ? !(m->act.algorithm & 1u << a) : !range_methods[a]->tried)
 				continue;
 			out[n] = d->act;
 			out[n].dtype = f->dtype;
 			out[n].scheme = f->scheme;
-			out[n++].algorithm = algorithms[k];
+			qsetting_use(&out[n++], a);
 		}
 	}
 	return n;

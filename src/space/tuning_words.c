@@ -4,8 +4,8 @@
 
 static void add_setting(struct str *s, const struct qsetting *q)
 {
-	str_addf(s, " %d/%d/%d%d/%d/%g/%g", (int)q->dtype, (int)q->scheme, q->per_channel, q->narrow,
-		 (int)q->algorithm, q->percentile, q->averaging);
+	str_addf(s, " %d/%d/%d%d/%d/%g", (int)q->dtype, (int)q->scheme, q->per_channel, q->narrow,
+		 (int)q->algorithm, q->parameter);
 }
 
 static void add_option(struct str *s, const struct tuning *t, size_t i, size_t k)

@@ -91,7 +91,7 @@ enum fettle_status observe_range(struct learner *l, struct facts *f, const struc
 				 struct err *err)
 {
 	const struct qsetting *s = &n->setting;
-	const struct range_options o = { s->algorithm, s->percentile, s->averaging, s->dtype, s->scheme };
+	const struct range_options o = { s->algorithm, s->parameter, s->dtype, s->scheme };
 	const struct calibration *base = NULL;
 	enum fettle_status st;
 

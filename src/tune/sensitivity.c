@@ -81,8 +81,7 @@ static double clipping_share(struct lab *l, size_t node, const struct op_choice 
 	const struct node *n = l->s->m->nodes.v[node];
 	const struct observer *o = learner_observer(
 		l->learner, l->s->g.names[rearranged_from(&l->s->g, graph_value(&l->s->g, n->in[0]))]);
-	struct range_options ro = { c->act.algorithm, c->act.percentile, c->act.averaging, c->act.dtype,
-				    c->act.scheme };
+	struct range_options ro = { c->act.algorithm, c->act.parameter, c->act.dtype, c->act.scheme };
 	struct qparams q;
 	struct qlimits lim;
 	struct range r;

@@ -20,7 +20,7 @@ done
 # quantize, in every form, then evaluate
 expect 0 'wrote' quantize $ex/fashion_plain.onnx --calib $ex/fashion_calib.npz -o "$dir/plain.onnx"
 for form in "" "--format qoperator" "--algorithm kl" "--algorithm percentile:99.99" "--algorithm mse" "--activation-type int8" \
-	"--activation-scheme sym" "--weight-type uint8" "--granularity per_tensor" "--reduce-range on" "--algorithm moving_average" \
+	"--activation-scheme sym" "--weight-type uint8" "--granularity per_tensor" "--reduce-range on" "--algorithm moving_average:0.05" \
 	"--activation-type uint16" "--activation-type int16 --weight-type int16 --activation-scheme sym" "--algorithm nonoverflow" \
 	"--algorithm minmse" "--seed 3 --samples 64" "--approach auto" "--approach dynamic"; do
 	# shellcheck disable=SC2086

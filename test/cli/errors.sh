@@ -54,6 +54,7 @@ fi
 refuses "approach.*'statik', did you mean 'static'" quantize $m --calib $c -o "$o" --approach statik
 refuses "did you mean minmax" quantize $m --calib $c -o "$o" --algorithm mimax
 refuses "percentile" quantize $m --calib $c -o "$o" --algorithm percentile:101
+refuses "kl takes no number" quantize $m --calib $c -o "$o" --algorithm kl:3
 refuses "need one of" quantize $m --calib $c -o "$o" --weight-type int4
 refuses "no op has that name" quantize $m --calib $c -o "$o" --keep-fp32 /conv44/Conv
 refuses "cannot quantize op.*Relu" quantize $m --calib $c -o "$o" --quantize Relu

@@ -93,6 +93,7 @@ static struct range compute(const struct data *d, enum range_algorithm a, enum d
 	struct range r;
 
 	opt.algorithm = a;
+	opt.parameter = range_methods[a]->parameter.by_default;
 	opt.dtype = t;
 	opt.scheme = scheme;
 	assert_ok(range_compute(&d->o, &opt, &r, &err), err);
@@ -178,7 +179,7 @@ static void percentile_cuts_by_rank(void **state)
 			struct range got;
 
 			opt.algorithm = RANGE_PERCENTILE;
-			opt.percentile = shares[k];
+			opt.parameter = shares[k];
 			assert_ok(range_compute(&d->o, &opt, &got, &err), err);
 			assert_true(got.min >= fminf(d->o.min, 0) && got.max <= fmaxf(d->o.max, 0));
 			if (shares[k] == 100)
@@ -595,17 +596,17 @@ static void bad_options_are_named(void **state)
 	assert_int_equal(range_compute(none, &opt, &r, &err), FETTLE_INVALID);
 	assert_string_equal(err.msg, "cannot calibrate tensor unseen: no samples, need at least one");
 	opt.algorithm = RANGE_PERCENTILE;
-	opt.percentile = 0;
+	opt.parameter = 0;
 	assert_int_equal(range_compute(&d->o, &opt, &r, &err), FETTLE_INVALID);
-	opt.percentile = 100.5;
+	opt.parameter = 100.5;
 	assert_int_equal(range_compute(&d->o, &opt, &r, &err), FETTLE_INVALID);
-	opt.percentile = NAN;
+	opt.parameter = NAN;
 	assert_int_equal(range_compute(&d->o, &opt, &r, &err), FETTLE_INVALID);
 	opt = (struct range_options)RANGE_OPTIONS_INIT;
 	opt.algorithm = RANGE_MOVING_AVERAGE;
-	opt.averaging = 0.5;
+	opt.parameter = 0.5;
 	assert_int_equal(range_compute(&d->o, &opt, &r, &err), FETTLE_INVALID);
-	opt.averaging = 0;
+	opt.parameter = 0;
 	opt.dtype = DT_F32;
 	assert_int_equal(range_compute(&d->o, &opt, &r, &err), FETTLE_INVALID);
 	free(none);

@@ -51,7 +51,7 @@ static inline char *make_data(size_t n, size_t side)
 static inline enum fettle_status find_range(void *self, const char *value, const struct qsetting *s,
 					    struct range *out, struct err *err)
 {
-	struct range_options o = { s->algorithm, s->percentile, 0, s->dtype, s->scheme };
+	struct range_options o = { s->algorithm, s->parameter, s->dtype, s->scheme };
 
 	return range_compute(calibration_find(self, value), &o, out, err);
 }

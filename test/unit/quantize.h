@@ -26,7 +26,7 @@ static inline enum fettle_status seen_range(void *self, const char *value, const
 	struct seen *r = self;
 	size_t i = map_get(&r->index, value), k, n;
 	struct range_options o = {
-		.algorithm = s->algorithm, .percentile = s->percentile, .dtype = s->dtype, .scheme = s->scheme
+		.algorithm = s->algorithm, .parameter = s->parameter, .dtype = s->dtype, .scheme = s->scheme
 	};
 	struct observer_scratch *scratch;
 	struct observer *watch;

@@ -50,7 +50,7 @@ static void tweak(struct qplan *p, const struct subject *s, const struct spec *s
 		}
 		if (sp->other_algorithm && strcmp(name, sp->other_algorithm) == 0) {
 			p->ops[i].act.algorithm = RANGE_PERCENTILE;
-			p->ops[i].act.percentile = 99;
+			p->ops[i].act.parameter = 99;
 		}
 	}
 }
@@ -992,7 +992,7 @@ static void random_plan(struct rng *rng, struct made *m)
 {
 	static const struct qsetting acts[] = {
 		{ .dtype = DT_U8, .scheme = SCHEME_ASYM },
-		{ .dtype = DT_U8, .scheme = SCHEME_ASYM, .algorithm = RANGE_PERCENTILE, .percentile = 99.9 },
+		{ .dtype = DT_U8, .scheme = SCHEME_ASYM, .algorithm = RANGE_PERCENTILE, .parameter = 99.9 },
 		{ .dtype = DT_S8, .scheme = SCHEME_SYM },
 		{ .dtype = DT_S8, .scheme = SCHEME_ASYM, .algorithm = RANGE_MSE },
 		{ .dtype = DT_U16, .scheme = SCHEME_ASYM },

@@ -219,7 +219,7 @@ static char *mangle(struct subject *s, size_t *n)
 static enum fettle_status calibrated(void *self, const char *value, const struct qsetting *s,
 				     struct range *out, struct err *err)
 {
-	struct range_options o = { s->algorithm, s->percentile, 0, s->dtype, s->scheme };
+	struct range_options o = { s->algorithm, s->parameter, s->dtype, s->scheme };
 
 	return range_compute(calibration_find(self, value), &o, out, err);
 }

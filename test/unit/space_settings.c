@@ -292,7 +292,7 @@ static void what_they_mean(void **state)
 	s.v[SET_AVERAGING] = 0.3;
 	s.v[SET_ITERATIONS] = 77;
 	settings_apply(&s, &d, &r);
-	assert_true(d.act.algorithm == RANGE_MOVING_AVERAGE && d.act.averaging == 0.3 &&
+	assert_true(d.act.algorithm == RANGE_MOVING_AVERAGE && d.act.parameter == 0.3 &&
 		    d.act.scheme == SCHEME_SYM);
 	assert_true(d.weight.dtype == DT_S16 && d.weight.algorithm == RANGE_MINMAX);
 	assert_true(r.cle && r.smooth_quant && r.smooth_alpha == 0.5);

@@ -32,7 +32,7 @@ struct bed {
 static enum fettle_status find_range(void *self, const char *value, const struct qsetting *s,
 				     struct range *out, struct err *err)
 {
-	struct range_options o = { s->algorithm, s->percentile, s->averaging, s->dtype, s->scheme };
+	struct range_options o = { s->algorithm, s->parameter, s->dtype, s->scheme };
 
 	const struct observer *seen = calibration_find(self, value);
 
