@@ -344,6 +344,7 @@ struct fettle_measure {
 	size_t ops_int8, ops_int16, ops_dynamic, ops_fp32; /* as in struct fettle_quantized */
 	double int8_share;
 	struct fettle_values values;
+	double speedup_low, speedup_high; /* as in struct fettle_timing */
 };
 /* One of the settings that fettle_auto_search() found. */
 struct fettle_candidate {

@@ -540,7 +540,7 @@ static enum fettle_status write_best(struct tune_run *u, const struct trial *bes
 {
 	struct fettle_tuned *t = &u->out->pub;
 	struct err *err = &u->base.f->err;
-	double fp32 = NAN, latency = NAN;
+	struct latency times[2] = { { .median = NAN }, { .median = NAN, .speedup = { NAN, 0, INFINITY } } };
 	struct qplan q = QPLAN_INIT;
 	struct model *m;
 	char *json, *text;
@@ -561,16 +561,18 @@ static enum fettle_status write_best(struct tune_run *u, const struct trial *bes
 	free(json);
 	if (!st)
 		st = lab_latency(&u->base.lab, &best->plan, fmin(1, fmax(0.1, 0.25 * u->baseline.seconds)),
-				 &fp32, &latency, err);
+				 times, err);
 	t->best = (struct fettle_measure){
 		.trial = best->number,
 		.accuracy = best->score.accuracy,
-		.latency_ms = 1e3 * latency,
-		.speedup = fp32 / latency,
+		.latency_ms = 1e3 * times[1].median,
+		.speedup = times[1].speedup.value,
+		.speedup_low = times[1].speedup.low,
+		.speedup_high = times[1].speedup.high,
 		.size_bytes = model_file_size(u->output),
 	};
 	t->best.values.n = values_read(u->history, best->number, t->best.values.v);
-	t->baseline.latency_ms = 1e3 * fp32;
+	t->baseline.latency_ms = 1e3 * times[0].median;
 	if (!st)
 		st = lab_model(&u->base.lab, &best->plan, &m, err);
 	if (!st)
@@ -716,10 +718,14 @@ static enum fettle_status finish(struct tune_run *u)
 								    metric_n_parts(u->base.lab.metric)),
 					       .latency_ms = NAN,
 					       .speedup = 1,
+					       .speedup_low = 1,
+					       .speedup_high = 1,
 					       .size_bytes = u->base.lab.baseline_size,
 					       .ops_fp32 = u->base.lab.t->space.n_ops };
 	t->workspace = arena_strdup(&u->out->arena, u->base.workspace);
 	t->best.accuracy = t->best.latency_ms = t->best.speedup = NAN;
+	t->best.speedup_low = 0;
+	t->best.speedup_high = INFINITY;
 	t->output = arena_strdup(&u->out->arena, u->output);
 	st = write_best(u, best);
 	if (!st && u->hold.feed)

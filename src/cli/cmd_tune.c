@@ -76,8 +76,12 @@ void show_tune_result(const struct fettle *f, const struct fettle_tuned *t, cons
 
 	show_models(t);
 	show_verdict(t);
-	if (t->met && t->best.speedup < 1.02)
-		printf("But it is no faster than fp32 on this CPU.\n");
+	if (t->met && t->best.speedup_low <= 1)
+		printf("But it is %s than fp32 on this CPU.\n",
+		       t->best.speedup_high < 1 ? "slower" : "no faster");
+	if (isfinite(t->best.speedup_high))
+		printf("Speed-up: %.2f to %.2f, with 99 %% confidence.\n", t->best.speedup_low,
+		       t->best.speedup_high);
 	if (t->recipes && *t->recipes)
 		print_wrapped(stdout, "Recipes: %s", t->recipes);
 	show_fp32(f);

@@ -99,6 +99,10 @@ static json_t *measure_json(const struct fettle_measure *m, const char *metric)
 		      number(m->accuracy), "latency_ms", number(m->latency_ms), "size_bytes",
 		      (json_int_t)m->size_bytes, "ops", ops, "int8_share", m->int8_share, "speedup",
 		      number(m->speedup));
+	if (isfinite(m->speedup_high)) {
+		json_object_set_new(j, "speedup_low", json_real(m->speedup_low));
+		json_object_set_new(j, "speedup_high", json_real(m->speedup_high));
+	}
 	add_values(j, metric, &m->values);
 	return j;
 }
@@ -135,6 +139,7 @@ static json_t *tuned_json(const struct fettle *f, const struct fettle_tuned *t,
 				      "repeated", t->saved.repeated, "beside", t->saved.beside));
 	if (isfinite(t->noise))
 		json_object_set_new(j, "noise", json_real(t->noise));
+	json_object_set_new(j, "faster", json_boolean(t->best.speedup_low > 1));
 	json_object_set_new(j, "cpu", json_string(t->cpu));
 	json_object_set_new(j, "measured_on", json_string(t->measured_on));
 	json_object_set_new(j, "saturates_on", names_json(t->saturates_on));

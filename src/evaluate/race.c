@@ -52,26 +52,23 @@ static size_t rank_of_bounds(size_t n, double error)
 	return k;
 }
 
+/* As the look of that number has it: the parts of the error that looks spend sum up to all of it. */
+static void bounds(const struct race *r, const double *v, size_t look, double *low, double *high)
+{
+	double part = r->error * 6 / (M_PI * M_PI) / (double)(look * look);
+	size_t k = rank_of_bounds(r->v.n, part);
+
+	*low = k ? v[k - 1] : -INFINITY;
+	*high = k ? v[r->v.n - k] : INFINITY;
+}
+
 static void look(struct race *r)
 {
-	double part = r->error * 6 / (M_PI * M_PI), *v, low, high;
-	size_t k;
+	double *v = sorted(r);
 
 	r->look++;
 	r->next = (size_t)ceil(LOOK_GROWTH * (double)r->next);
-	k = rank_of_bounds(r->v.n, part / (double)(r->look * r->look)); /* these sum up to `error` */
-	if (!k)
-		return;
-	v = sorted(r);
-	low = fmax(r->low, v[k - 1]);
-	high = fmin(r->high, v[r->v.n - k]);
-	if (low <= high) {
-		r->low = low;
-		r->high = high;
-	} else { /* the machine has changed since: what was seen before says nothing */
-		r->low = v[k - 1];
-		r->high = v[r->v.n - k];
-	}
+	bounds(r, v, r->look, &r->low, &r->high);
 	free(v);
 }
 
@@ -84,12 +81,13 @@ void race_add(struct race *r, double first, double second)
 
 struct race_ratio race_ratio(const struct race *r)
 {
-	double *v = sorted(r), middle;
+	double *v = sorted(r), middle, low, high;
 	size_t n = r->v.n;
 
 	middle = !n ? NAN : n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+	bounds(r, v, r->look + 1, &low, &high);
 	free(v);
-	return (struct race_ratio){ exp(middle), exp(r->low), exp(r->high) };
+	return (struct race_ratio){ exp(middle), exp(low), exp(high) };
 }
 
 bool race_decided(const struct race *r, double equal)

@@ -15,14 +15,14 @@ struct race {
 	double error;      /* 1 - confidence */
 	VEC(double) v;     /* logarithms of first/second */
 	size_t look, next; /* how often it was looked at; at how many pairs it is next */
-	double low, high;  /* of the logarithm, by all looks so far; infinite before the first */
+	double low, high;  /* of the logarithm, by the last look; infinite before the first */
 };
 
 void race_init(struct race *r, double confidence);
 void race_add(struct race *r, double first, double second); /* seconds that each took */
 void race_release(struct race *r);
 
-/* first/second: above 1, the second is faster. */
+/* first/second, of all pairs: above 1, the second is faster. */
 struct race_ratio {
 	double value, low, high;
 };

@@ -78,15 +78,14 @@ static enum fettle_status timing_inputs(struct lab *l, struct feed_batch *b, str
 	return fake_inputs(l->fp32, 1, 1, true, *made_up, err);
 }
 
-enum fettle_status lab_latency(struct lab *l, const struct plan *p, double seconds, double *fp32,
-			       double *plan, struct err *err)
+enum fettle_status lab_latency(struct lab *l, const struct plan *p, double seconds, struct latency times[2],
+			       struct err *err)
 {
 	struct feed_batch b = FEED_BATCH_INIT;
 	struct session_options so = { .threads = l->o.threads, .level = l->o.level };
 	struct session *pair[2] = { l->fp32, NULL }, *own = NULL;
 	struct model *m;
 	struct tensor *inputs[2], *made_up = NULL;
-	struct latency times[2];
 	size_t i;
 	double start;
 	enum fettle_status st;
@@ -106,10 +105,8 @@ enum fettle_status lab_latency(struct lab *l, const struct plan *p, double secon
 		inputs[0] = inputs[1] = made_up ? made_up : b.inputs;
 		st = evaluate_latency(pair, inputs, 2, seconds, lab_go_on_uncounted, l, times, err);
 	}
-	if (!st) {
-		*fp32 = times[0].median / (double)(b.n ? b.n : 1);
-		*plan = times[1].median / (double)(b.n ? b.n : 1);
-	}
+	for (i = 0; i < 2 && !st; i++)
+		times[i].median /= (double)(b.n ? b.n : 1);
 	for (i = 0; made_up && i < session_n_inputs(l->fp32); i++)
 		tensor_free(&made_up[i]);
 	free(made_up);
@@ -217,19 +214,21 @@ static enum fettle_status measure(struct lab *l, struct trial *t, double *value,
 	const struct plan *p = &t->plan;
 	const double *w = l->o.weights;
 	bool only_latency = !w[LAB_SIZE] && !w[LAB_FOOTPRINT] && !w[LAB_ACCURACY];
-	double fp32 = 0, plan = 0, sum = 0;
+	double plan, sum = 0;
+	struct latency times[2];
 	size_t bytes = 0;
 	struct model *m;
 	enum fettle_status st = FETTLE_OK;
 
 	if (only_latency || w[LAB_LATENCY] > 0) {
-		st = lab_latency(l, p, latency_budget(l), &fp32, &plan, err);
+		st = lab_latency(l, p, latency_budget(l), times, err);
 		if (st)
 			return st;
 		if (!l->baseline_latency)
-			l->baseline_latency = fp32;
-		sum += w[LAB_LATENCY] > 0 ? judged(l, LAB_LATENCY, plan, fp32) : plan / fp32;
-		t->latency = plan / fp32 * l->baseline_latency;
+			l->baseline_latency = times[0].median;
+		plan = 1 / times[1].speedup.value; /* in units of fp32 */
+		sum += w[LAB_LATENCY] > 0 ? judged(l, LAB_LATENCY, plan, 1) : plan;
+		t->latency = plan * l->baseline_latency;
 	}
 	if (w[LAB_SIZE] > 0) {
 		st = lab_model(l, p, &m, err);

@@ -132,8 +132,8 @@ enum fettle_status lab_session(struct lab *l, const struct plan *p, struct sessi
 /* The exact accuracy of a plan whose trial may have ended early: what is missing is evaluated now. */
 enum fettle_status lab_finish(struct lab *l, const struct plan *p, struct accuracy *out, struct err *err);
 /* Latency of the plan's model, timed in turns with the fp32 model; gives both. */
-enum fettle_status lab_latency(struct lab *l, const struct plan *p, double seconds, double *fp32,
-			       double *plan, struct err *err);
+enum fettle_status lab_latency(struct lab *l, const struct plan *p, double seconds, struct latency times[2],
+			       struct err *err);
 enum fettle_status lab_rank(void *lab, const struct plan *p, enum rank by, int batches, struct op_order *out,
 			    struct err *err);
 enum fettle_status lab_estimate(void *lab, const struct plan *p, int batches, double *error, struct err *err);
