@@ -12,16 +12,19 @@
  *	top1, topk:K  share of samples whose label is among the K highest classes (top5 = topk:5; accuracy = top1)
  *	f1            mean over the classes that occur of 2tp/(2tp+fp+fn); f1:micro of the summed counts;
  *	              f1:binary of class 1
+ *	mcc           the correlation of answers and labels, for any number of classes; 0 where one never varies
+ *	miou          mean over the classes that occur of tp/(tp+fp+fn)
  *	auc           chance that a sample of class 1 scores higher than one of class 0; a tie counts half
  *	agreement     share of samples whose highest class is the reference's
  *	mse, mae      mean of (a-b)^2, |a-b| over all elements of all samples; rmse is the root of mse
  *	l1, l2        mean over samples of the sum of |a-b|, of the root of the sum of (a-b)^2
+ *	r2            1 - sum (a-b)^2 / sum (b-mean b)^2, pearson the linear correlation, over all elements
  *	cosine        mean over samples of the cosine of a and b; 1 when both are zero, 0 when one is
  *	sqnr          10 log10(sum b^2 / sum (a-b)^2) in dB, over everything; at most 200, -inf when b is zero
  *	psnr          20 log10(max b - min b) - 10 log10(mse) in dB, over everything; at most 200
  *	ssim          mean over samples of the structural similarity of a and b, see metric_ssim.c
  *
- * Classes. top-k, f1 and agreement read outputs[0], shaped [N,C], or [N,T,C] for token classifiers, where
+ * Classes. top-k, f1, mcc, miou and agreement read outputs[0], shaped [N,C], or [N,T,C] for token classifiers, where
  * each sample's score is the mean over its T tokens, or [N,C,H,W] for segmentation (any number of dimensions
  * from 4 on), where pixels are the tokens. Labels are class numbers [N] or [N,1] (tokens: [N,T] or
  * [N,T,1], pixels: [N,H,W] or [N,1,H,W]) of any integral value, or, but for pixels, one-hot or probabilities

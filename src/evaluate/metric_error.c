@@ -8,6 +8,7 @@
 /* All that any of these metrics wants to know, of one sample or of many. */
 struct sums {
 	double abs, square;  /* of a-b */
+	double a, b;         /* by themselves */
 	double aa, bb, ab;   /* products */
 	double b_min, b_max; /* valid when count > 0 */
 	uint64_t count;
@@ -20,6 +21,8 @@ static void sum_pair(struct sums *s, double a, double b)
 
 	s->abs += fabs(d);
 	s->square += d * d;
+	s->a += a;
+	s->b += b;
 	s->aa += a * a;
 	s->bb += b * b;
 	s->ab += a * b;
@@ -131,7 +134,11 @@ static enum fettle_status sums_add(struct metric *m, const struct metric_batch *
 
 		all->abs += s.abs;
 		all->square += s.square;
+		all->a += s.a;
+		all->b += s.b;
+		all->aa += s.aa;
 		all->bb += s.bb;
+		all->ab += s.ab;
 		if (!all->count || s.b_min < all->b_min)
 			all->b_min = s.b_min;
 		if (!all->count || s.b_max > all->b_max)
@@ -171,6 +178,27 @@ static double psnr_of(const struct sums *s)
 	if (s->square == 0)
 		return DB_MAX;
 	return at_most(20 * log10(s->b_max - s->b_min) - 10 * log10(mse_of(s)));
+}
+
+/* The sum of squared distances from the mean; 0 when all are the same but for rounding. */
+static double spread(double sum, double squares, uint64_t n)
+{
+	double x = squares - sum * sum / (double)n;
+
+	return x > 1e-14 * squares || isnan(x) ? x : 0;
+}
+
+static double r2_of(const struct sums *s)
+{
+	return s->square == 0 ? 1 : 1 - s->square / spread(s->b, s->bb, s->count);
+}
+
+static double pearson_of(const struct sums *s)
+{
+	double both = spread(s->a, s->aa, s->count) * spread(s->b, s->bb, s->count),
+	       r = (s->ab - s->a * s->b / (double)s->count) / sqrt(both);
+
+	return both == 0 ? 0 : r > 1 ? 1 : r < -1 ? -1 : r;
 }
 
 static enum fettle_status sums_value(struct metric *m, double (*of)(const struct sums *), double *value,
@@ -250,5 +278,7 @@ ERROR_BOUNDS(rmse)
 OVER_EVERYTHING(mse, false, mse_bounds, "mean squared error")
 OVER_EVERYTHING(mae, false, mae_bounds, "mean absolute error")
 OVER_EVERYTHING(rmse, false, rmse_bounds, "root of the mean squared error")
+OVER_EVERYTHING(r2, true, NULL, "coefficient of determination: 1 less the error's share of the variance")
+OVER_EVERYTHING(pearson, true, NULL, "linear correlation")
 OVER_EVERYTHING(sqnr, true, NULL, "signal to quantization noise ratio in dB")
 OVER_EVERYTHING(psnr, true, NULL, "peak signal to noise ratio in dB")

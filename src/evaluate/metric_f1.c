@@ -1,11 +1,12 @@
-/* F1 from counts per class: memory grows with the classes, not with the samples. */
+/* F1, IoU and the like from counts per class: memory grows with the classes, not with the samples. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
 
 #include "evaluate/metric_impl.h"
 
-enum { F1_MACRO, F1_MICRO, F1_BINARY };
+enum { F1_MACRO, F1_MICRO, F1_BINARY, IOU /* the last is not a way to average F1 */ };
 
 struct f1 {
 	struct f1_counts {
@@ -99,6 +100,25 @@ static double f1_of(struct f1_counts n)
 	return all ? 2 * (double)n.tp / (double)all : 0;
 }
 
+static double iou_of(struct f1_counts n)
+{
+	uint64_t all = n.tp + n.fp + n.fn;
+
+	return all ? (double)n.tp / (double)all : 0;
+}
+
+/* Of one class. Both grow with tp and fall with fp and fn. */
+static double score_of(const struct metric *m, struct f1_counts n)
+{
+	return m->param == IOU ? iou_of(n) : f1_of(n);
+}
+
+static enum fettle_status no_labels(const struct metric *m, struct err *err)
+{
+	return fail(err, FETTLE_INVALID, "cannot compute %s: every label is %d, which does not count",
+		    m->name, METRIC_IGNORED);
+}
+
 static enum fettle_status f1_value(struct metric *m, double *value, struct err *err)
 {
 	const struct f1 *s = m->state;
@@ -108,14 +128,13 @@ static enum fettle_status f1_value(struct metric *m, double *value, struct err *
 
 	for (i = 0; i < s->classes; i++) {
 		occur += s->of[i].tp || s->of[i].fp || s->of[i].fn;
-		sum += f1_of(s->of[i]);
+		sum += score_of(m, s->of[i]);
 		all.tp += s->of[i].tp;
 		all.fp += s->of[i].fp;
 		all.fn += s->of[i].fn;
 	}
 	if (!occur)
-		return fail(err, FETTLE_INVALID, "cannot compute %s: every label is %d, which does not count",
-			    m->name, METRIC_IGNORED);
+		return no_labels(m, err);
 	*value = m->param == F1_BINARY  ? f1_of(s->of[1])
 		 : m->param == F1_MICRO ? f1_of(all)
 					: sum / (double)occur;
@@ -145,8 +164,8 @@ static void f1_bounds(const struct metric *m, size_t rest, double *low, double *
 		best.tp += more;
 		worst.fn += more;
 		occur += n.tp || n.fp || n.fn;
-		least += f1_of(worst);
-		most += n.tp || n.fp || n.fn ? f1_of(best) : 0;
+		least += score_of(m, worst);
+		most += n.tp || n.fp || n.fn ? score_of(m, best) : 0;
 	}
 	if (m->param == F1_BINARY) {
 		*low = least;
@@ -193,5 +212,60 @@ const struct metric_type metric_type_f1 = {
 	.release = f1_release,
 	.counts = true,
 	.bounds = f1_bounds,
+	.margins = f1_margins,
+};
+
+const struct metric_type metric_type_miou = {
+	.name = "miou",
+	.summary = "mean over the classes of intersection over union (segmentation)",
+	.needs = METRIC_LABELS,
+	.higher_is_better = true,
+	.state_size = sizeof(struct f1),
+	.param = IOU,
+	.add = f1_add,
+	.value = f1_value,
+	.release = f1_release,
+	.counts = true,
+	.bounds = f1_bounds,
+	.margins = f1_margins,
+};
+
+/* The correlation of answers and labels, for any number of classes (Gorodkin 2004); 0 where one of them never varies. */
+static enum fettle_status mcc_value(struct metric *m, double *value, struct err *err)
+{
+	const struct f1 *s = m->state;
+	double right = 0, all = 0, said = 0, both = 0, is2 = 0, said2 = 0, spread;
+	size_t i;
+
+	for (i = 0; i < s->classes; i++) {
+		double is = (double)(s->of[i].tp + s->of[i].fn),
+		       answers = (double)(s->of[i].tp + s->of[i].fp);
+
+		right += (double)s->of[i].tp;
+		all += is;
+		said += answers;
+		both += is * answers;
+		is2 += is * is;
+		said2 += answers * answers;
+	}
+	if (all == 0)
+		return no_labels(m, err);
+	said2 += (all - said) * (all - said); /* answers that are NaN are a class that no label has */
+	spread = (all * all - is2) * (all * all - said2);
+	*value = spread > 0 ? (right * all - both) / sqrt(spread) : 0;
+	return FETTLE_OK;
+}
+
+const struct metric_type metric_type_mcc = {
+	.name = "mcc",
+	.alias = "matthews",
+	.summary = "Matthews correlation coefficient of answers and labels",
+	.needs = METRIC_LABELS,
+	.higher_is_better = true,
+	.state_size = sizeof(struct f1),
+	.add = f1_add,
+	.value = mcc_value,
+	.release = f1_release,
+	.counts = true,
 	.margins = f1_margins,
 };

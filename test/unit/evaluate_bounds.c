@@ -28,7 +28,9 @@ static const struct kind {
 	{ "mse", NUMBERS, false },        { "mse", NO_LABELS, false },   { "mae", NUMBERS, false },
 	{ "rmse", NUMBERS, false },       { "l1", NUMBERS, true },       { "l1", NO_LABELS, true },
 	{ "l2", NUMBERS, true },          { "cosine", NUMBERS, true },   { "cosine", NO_LABELS, true },
-	{ "sqnr", NUMBERS, false },       { "psnr", NUMBERS, false },    { "ssim", NUMBERS, true },
+	{ "miou", CLASSES, true },        { "miou", TOKENS, true },      { "mcc", CLASSES, false },
+	{ "r2", NUMBERS, false },         { "pearson", NUMBERS, false }, { "sqnr", NUMBERS, false },
+	{ "psnr", NUMBERS, false },       { "ssim", NUMBERS, true },
 };
 
 /* A data set and what a model says to it. */
