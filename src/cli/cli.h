@@ -109,7 +109,7 @@ void add_remarks(json_t *j, const struct fettle *f); /* "fed", "scoring", "warni
 void show_fp32(const struct fettle *f);
 json_t *fp32_json(const struct fettle *f);
 
-/* tuned.c: a command that tunes a model, and what it was told */
+/* tuned.c: a command that tunes a model, and its options */
 struct flag { /* a setting of the configuration under another name */
 	const char *name, *key, *value;
 };

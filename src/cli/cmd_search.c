@@ -149,7 +149,7 @@ static int run(int argc, char **argv)
 		{ "threads", "N", "threads for the runtime (all cores)", .integer = &o.threads },
 		{ "workspace", "DIR", "where the run is kept (fettle_workspace/<model>-<time>)",
 		  .text = &o.workspace },
-		{ "resume", NULL, "go on with the run in the workspace", .flag = &o.resume },
+		{ "resume", NULL, "continue the run in the workspace", .flag = &o.resume },
 		{ "log", "FILE", "where the search is logged (WORKSPACE/auto_search.log)",
 		  .text = &flags[6].value },
 		{ "print-config", NULL, "print the configuration in force and where each value came from",

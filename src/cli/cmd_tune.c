@@ -18,7 +18,7 @@ static const char details[] =
 	"It always ends with a model: the best that met the target (exit code 0), or else the best seen "
 	"(exit\n"
 	"code 1). Every trial is kept in the workspace; 'fettle resume' continues one that was stopped.\n"
-	"'fettle strategies' lists the strategies; 'fettle quantize --help' tells what DATA may be.\n";
+	"'fettle strategies' lists the strategies; 'fettle quantize --help' says what DATA may be.\n";
 
 static void show_saved(const struct fettle_tuned *t)
 {
@@ -187,14 +187,14 @@ static int run(int argc, char **argv)
 		  "evaluate every trial to its end, even when its verdict is certain before",
 		  .flag = &o.no_early },
 		{ "confidence", "P",
-		  "for large data: verdicts that hold with this probability, e.g. 0.99, will do",
+		  "for large data: accept verdicts that hold with this probability, e.g. 0.99",
 		  .real = &o.confidence },
 		{ "cpu", "CPU", "plan for another kind of CPU ('fettle inspect --cpus' lists them; this one)",
 		  .text = &o.cpu },
 		{ "threads", "N", "threads for the runtime (all cores)", .integer = &o.threads },
 		{ "workspace", "DIR", "where the run is kept (fettle_workspace/<model>-<time>)",
 		  .text = &o.workspace },
-		{ "resume", NULL, "go on with the run in the workspace", .flag = &o.resume },
+		{ "resume", NULL, "continue the run in the workspace", .flag = &o.resume },
 		{ "print-config", NULL, "print the configuration in force and where each value came from",
 		  .flag = &u.print_config },
 		{ "json", NULL, "print the result as JSON", .flag = &u.json },

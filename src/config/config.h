@@ -128,7 +128,7 @@ enum config_framework {
 struct config_note {
 	const char *text; /* "conf.yaml:3: version: has no effect, …" */
 	struct config_origin at;
-	bool derived; /* follows from the settings; made anew when they change */
+	bool derived; /* follows from the settings; made again when they change */
 };
 
 struct config {
@@ -202,7 +202,7 @@ struct config {
 		int64_t random_seed;   /* 9527 */
 		bool tensorboard;      /* false */
 		const char *workspace; /* NULL: to be chosen */
-		const char *resume;    /* NULL; the workspace or history to go on from */
+		const char *resume;    /* NULL; the workspace or history to continue */
 	} tuning;
 
 	/* 'fettle search', under the names of AMD's document */

@@ -33,7 +33,7 @@ enum fettle_status config_finish(struct config *c, struct err *err);
 /* One text being read: a file, or the value of a flag. */
 struct reader {
 	struct config *c;
-	const char *source;     /* one pointer per reading, so that it also tells readings apart */
+	const char *source;     /* one pointer per reading, so that it also distinguishes readings */
 	bool is_file;           /* positions mean something, and paths are relative to it */
 	const char *path;       /* dotted name of what is being read */
 	const struct yaml *key; /* the key itself; NULL in a flag */

@@ -193,7 +193,7 @@ static enum fettle_status take_scalar(struct builder *b, const struct fy_event *
 	struct yaml *y = new_node(b, YAML_SCALAR);
 	size_t n = 0;
 
-	/* libfyaml points behind the quote */
+	/* libfyaml points after the quote */
 	if ((style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED) && y->column > 1)
 		y->column--;
 	/* libfyaml 0.7.12 returns memory it has not written for some that are wrongly indented */
@@ -246,7 +246,7 @@ static enum fettle_status take_event(struct builder *b, const struct fy_event *e
 		return st ? st : take_scalar(b, e);
 	case FYET_ALIAS:
 		note_position(b, e->alias.anchor);
-		b->column -= b->column > 1; /* libfyaml points behind the star */
+		b->column -= b->column > 1; /* libfyaml points after the star */
 		return take_alias(b, e);
 	case FYET_MAPPING_END:
 	case FYET_SEQUENCE_END:

@@ -1,4 +1,4 @@
-/* YAML as a tree of nodes with positions; libfyaml stays behind this file. */
+/* YAML as a tree of nodes with positions; no other file sees libfyaml. */
 #ifndef CONFIG_YAML_H
 #define CONFIG_YAML_H
 

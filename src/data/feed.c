@@ -126,7 +126,7 @@ static bool is_single(const struct feed *f, size_t i)
 	return !f->d->whole && !f->specs[i].rank && !f->d->fields[f->bound[i]].sample.rank;
 }
 
-/* What is known before any sample is read: the field's shape behind the batch's dimension. */
+/* What is known before any sample is read: the field's shape after the batch dimension. */
 static enum fettle_status check_field(const struct feed *f, size_t i, struct err *err)
 {
 	const struct field *field = &f->d->fields[f->bound[i]];

@@ -65,7 +65,7 @@ size_t block_list(const struct subject *s, const bool *wanted, struct block **ou
 	return blocks.n;
 }
 
-/* ---- what is added behind an op ---- */
+/* ---- what is added after an op ---- */
 
 /* the other operand of an Add that alone reads the value; NULL: there is none */
 static const char *other_operand(const struct graph_index *g, const char *value, const struct node **add)

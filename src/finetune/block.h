@@ -1,6 +1,6 @@
 /*
  * Block by block (Granularity: block): once its ops are rounded one by one, a block's ops choose again, among several
- * roundings each, by what the whole block puts out in the quantized model: one op after the other takes what makes
+ * roundings each, by the output of the whole block in the quantized model: one op after the other takes what makes
  * the block's error least, given the others, until none changes its mind. Then they learn together by gradient
  * (block_train.c), from what they chose on; if what they learned is better they all take it, and choose once more. The error
  * on samples held out only falls in all of this. A block that holds an op without a gradient (tape.h) skips the learning.
@@ -23,7 +23,7 @@ size_t block_list(const struct subject *s, const bool *wanted, struct block **ou
 enum offer {
 	OFFER_TUNED, /* by the algorithm */
 	OFFER_GRAM,  /* by gram, where another algorithm was asked for */
-	OFFER_ASIDE, /* by gram, so that it makes up for the error of what is added behind it, too */
+	OFFER_ASIDE, /* by gram, so that it makes up for the error of what is added after it, too */
 	OFFER_JOINT, /* by the algorithm, together with the block's other ops */
 	N_OFFERS
 };
@@ -33,7 +33,7 @@ struct offers {
 void offers_init(struct offers *o, size_t nodes);
 void offers_release(struct offers *o);
 
-/* What is added behind an op, in the model and in the quantized one; false: nothing. */
+/* What is added after an op, in the model and in the quantized one; false: nothing. */
 bool find_aside(const struct subject *s, size_t node, const struct model *quantized, struct aside *out);
 
 /* A block of a model that is being rounded. */
@@ -43,7 +43,7 @@ struct block_work {
 	struct part part;
 	const struct offers *offers;
 };
-/* The error of what the block puts out. */
+/* The error of the block's output. */
 enum fettle_status block_error(struct block_work *w, const struct rounding *r, double *out, struct err *err);
 
 /*

@@ -1,5 +1,5 @@
 /*
- * All rounding variables of a block learn together to make the squared error of what the block puts out least, as in
+ * All rounding variables of a block learn together to minimise the squared error of the output of the block, as in
  * BRECQ (Li et al., "BRECQ: pushing the limit of post-training quantization by block reconstruction",
  * arXiv:2102.05426). The block computes as in the quantized model: with its true inputs, and with activations rounded
  * in between. How weights are learned is the algorithm's (adaround, adaquant). Biases are learned along, and in the end
@@ -209,7 +209,7 @@ static double squared_error(const struct lesson *s)
 }
 
 /*
- * Whatever the block puts out, the loss begins as large as what rounding does to the output of one of its layers: so
+ * Whatever the output of the block, the loss begins as large as what rounding does to the output of one of its layers: so
  * that the regulariser weighs as much as it does for a layer.
  */
 static void find_scale(struct lesson *s)

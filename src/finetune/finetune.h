@@ -47,7 +47,7 @@ struct finetune_op {
 };
 
 /*
- * What became of a block (Granularity: block). Errors are of what it puts out, as above: with weights rounded to the
+ * What became of a block (Granularity: block). Errors are of its output, as above: with weights rounded to the
  * nearest, with those of its ops as they are one by one, as learned together, and with what it chose.
  */
 struct finetune_block {

@@ -165,7 +165,7 @@ static enum fettle_status add_all(struct work *w, struct sums sums[2], struct ro
 	return st;
 }
 
-/* One group's problem, in the order of rounding. The factor is only a way to a start, so floats will do. */
+/* One group's problem, in the order of rounding. The factor is only a way to a start, so floats suffice. */
 struct problem {
 	size_t k;
 	double *h;     /* both triangles */

@@ -1,4 +1,4 @@
-/* A layer's forward and backward passes, by oneDNN. All of oneDNN is behind this header. */
+/* A layer's forward and backward passes, by oneDNN. No other file sees oneDNN. */
 #ifndef FINETUNE_MATH_H
 #define FINETUNE_MATH_H
 

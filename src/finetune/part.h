@@ -1,6 +1,6 @@
 /*
- * A part of the graph, some nodes in a row, run on its own: what it puts out in a quantized model, given its true
- * input, that of the quantized model up to there, against what it puts out in fp32. Judged on samples held out; what
+ * A part of the graph, some nodes in a row, run by itself: its output in a quantized model, given its true
+ * input, that of the quantized model up to there, against its output in fp32. Judged on samples held out; what
  * is captured is kept under the budget of bytes, the rest is run again each time.
  */
 #ifndef FINETUNE_PART_H

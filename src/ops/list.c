@@ -145,7 +145,7 @@ static const char *check_special(const struct model *m, const struct node *n)
 	return NULL;
 }
 
-/* a Relu or Clip behind an op that can be quantized needs no kernel of its own */
+/* a Relu or Clip after an op that can be quantized needs no kernel of its own */
 static void explain_fused(struct op_list *l, const struct graph_index *g)
 {
 	size_t i;

@@ -97,7 +97,7 @@ void opset_losses(const struct model *m, int opset, struct str *out);
 
 /* The Relu or Clip that the runtime fuses into the quantized op that makes `value`, or NULL. */
 struct node *fused_activation(const struct graph_index *g, const char *value);
-/* The value it is a mere rearrangement of (through Reshape, Transpose and the like), or itself. */
+/* The value it only rearranges (through Reshape, Transpose and the like), or itself. */
 size_t rearranged_from(const struct graph_index *g, size_t value);
 /* Is input j of the node an activation in the sense of its rule: not a constant, float? */
 bool is_activation_input(const struct model *m, const struct op_rule *r, const struct node *n, size_t j);
