@@ -52,12 +52,12 @@ static void on_trial(void *self, const struct fettle_progress_info *info)
 static double evaluate(void *self, const char *model)
 {
 	struct job *job = self;
-	struct fettle_options o = FETTLE_OPTIONS_INIT;
-	struct fettle_score score;
+	struct fettle_eval_options o = FETTLE_EVAL_OPTIONS_INIT;
+	struct fettle_score score = FETTLE_SCORE_INIT;
 
 	o.model = model;
-	o.eval = job->eval;
-	o.eval_samples = 500;
+	o.data = job->eval;
+	o.samples = 500;
 	return fettle_eval(job->evaluator, &o, &score) ? NAN : score.value;
 }
 
@@ -69,8 +69,8 @@ static int failed(const struct fettle *f)
 
 static int quantize(struct fettle *f, const char *model, const char *calib, const char *output)
 {
-	struct fettle_options o = FETTLE_OPTIONS_INIT;
-	struct fettle_quantized q;
+	struct fettle_quantize_options o = FETTLE_QUANTIZE_OPTIONS_INIT;
+	struct fettle_quantized q = FETTLE_QUANTIZED_INIT;
 
 	o.model = model;
 	o.calib = calib;
@@ -85,11 +85,7 @@ static int quantize(struct fettle *f, const char *model, const char *calib, cons
 static int tune(struct fettle *f, struct job *job, const char *model, const char *calib, const char *output,
 		const char *workspace)
 {
-	static const struct fettle_setting settings[] = {
-		{ "tuning.accuracy_criterion.tolerable_loss", "0.01", "embed" },
-		{ "tuning.exit_policy.max_trials", "50", "embed" },
-	};
-	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	struct fettle_tune_options o = FETTLE_TUNE_OPTIONS_INIT;
 	struct fettle_tuned *t = NULL;
 
 	o.model = model;
@@ -98,15 +94,15 @@ static int tune(struct fettle *f, struct job *job, const char *model, const char
 	o.workspace = workspace;
 	o.evaluate = evaluate;
 	o.evaluate_self = job;
-	o.settings = settings;
-	o.n_settings = sizeof(settings) / sizeof(settings[0]);
+	o.tolerance = 0.01;
+	o.max_trials = 50;
 	fettle_on_progress(f, on_progress, job);
 	fettle_on_trial(f, on_trial, job);
 	if (fettle_tune(f, &o, &t))
 		return failed(f);
 	printf("%s after %zu trials: %s, fp32 %.4f, best %.4f with %zu ops in fp32\n",
 	       fettle_stop_word(t->stop), t->trials, t->met ? "target met" : "target not met",
-	       t->baseline.accuracy, t->best.accuracy, t->best.ops_fp32);
+	       t->baseline->accuracy, t->best->accuracy, t->best->ops_fp32);
 	fettle_tuned_free(t);
 	return 0;
 }

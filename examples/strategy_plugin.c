@@ -31,7 +31,7 @@ static enum fettle_status halving(struct fettle_search *s, void *self)
 {
 	unsigned char *plan = malloc(fettle_search_n_params(s));
 	size_t *order = malloc(sizeof(*order) * (fettle_search_n_ops(s) + 1));
-	struct fettle_plan_score score;
+	struct fettle_plan_score score = FETTLE_PLAN_SCORE_INIT;
 	enum fettle_status st = FETTLE_OK;
 	size_t n = 0, too_few = 0, enough;
 

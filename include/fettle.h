@@ -2,14 +2,17 @@
  * fettle: makes ONNX models small and fast without breaking them.
  *
  *	struct fettle *f = fettle_new();
- *	struct fettle_options o = FETTLE_OPTIONS_INIT;
- *	struct fettle_quantized q;
+ *	struct fettle_tune_options o = FETTLE_TUNE_OPTIONS_INIT;
+ *	struct fettle_tuned *t = NULL;
  *
  *	o.model = "model.onnx";
  *	o.calib = "calib.npz";
+ *	o.eval = "eval.npz";
+ *	o.tolerance = 0.01;
  *	o.output = "model.int8.onnx";
- *	if (fettle_quantize(f, &o, &q))
+ *	if (fettle_tune(f, &o, &t))
  *		fprintf(stderr, "%s\n", fettle_message(f));
+ *	fettle_tuned_free(t);
  *	fettle_free(f);
  *
  * Threads. A handle serves one thread at a time; any number of handles may be in use at once. Functions that take no
@@ -40,8 +43,11 @@
  * you or fettle, sets the level of its log, and fettle asks for fatal errors only. It makes files in $TMPDIR (or
  * /tmp), in the workspace and where you say, and needs no other.
  *
- * Versions. Every struct that a caller fills begins with its size (the *_INIT macros set it), so that fields can be added
- * at the end without breaking callers. 0 and NULL mean "the default".
+ * Versions. Every struct begins with its size, so that fields can be added at the end without breaking programs that
+ * were compiled before. You set it with the struct's *_INIT, also where the library fills the struct: it then fills what
+ * your version has. The library sets it in structs that it makes itself; it hands over several of those as a list of
+ * pointers. Four small types are complete and never change, so they have no size: fettle_setting, fettle_field,
+ * fettle_values and fettle_tensor. Of options, 0 and NULL mean "the default" where nothing else is said.
  */
 #ifndef FETTLE_H
 #define FETTLE_H
@@ -56,6 +62,35 @@ extern "C" {
 
 #define FETTLE_VERSION "0.1.0"
 #define FETTLE_VERSION_NUMBER 100 /* 10000 * major + 100 * minor + patch; of the header */
+
+/* For the *_INIT macros: all zeros but the size, in C99 and in C++11. */
+#ifdef __cplusplus
+} /* extern "C" */
+template <class T> inline T fettle_init_()
+{
+	T t = T();
+	t.size = sizeof(T);
+	return t;
+}
+template <class T> inline T fettle_init_tolerance_()
+{
+	T t = fettle_init_<T>();
+	t.tolerance = -1;
+	return t;
+}
+extern "C" {
+#define FETTLE_INIT_(type) fettle_init_<struct type>()
+#define FETTLE_INIT_TOLERANCE_(type) fettle_init_tolerance_<struct type>()
+#else
+#define FETTLE_INIT_(type)                                                                                   \
+	{                                                                                                    \
+		.size = sizeof(struct type)                                                                  \
+	}
+#define FETTLE_INIT_TOLERANCE_(type)                                                                         \
+	{                                                                                                    \
+		.size = sizeof(struct type), .tolerance = -1                                                 \
+	}
+#endif
 
 #if defined(__GNUC__)
 #define FETTLE_API __attribute__((visibility("default")))
@@ -87,9 +122,11 @@ FETTLE_API const char *fettle_runtime_version(void);
 FETTLE_API const char *fettle_cpu(bool *saturates);
 /* The kinds of CPU that plans can be made for. */
 struct fettle_cpu_kind {
+	size_t size;
 	const char *name, *summary;
 	bool saturates; /* u8 x s8 products overflow: int8 weights get 7 bits */
 };
+#define FETTLE_CPU_KIND_INIT FETTLE_INIT_(fettle_cpu_kind)
 FETTLE_API bool fettle_cpu_kind(size_t i, struct fettle_cpu_kind *out); /* false past the end */
 
 /* Called now and then with what is being done and how far it is (total 0: unknown). Returning false
@@ -141,84 +178,64 @@ struct fettle_data_source {
 	bool (*read)(void *self, size_t sample, size_t field, void *to);
 	void *self;
 };
+#define FETTLE_DATA_SOURCE_INIT FETTLE_INIT_(fettle_data_source)
 
 /*
- * What to do, for all calls. DATA is a .npz (arrays named as the model's inputs, or `x`; labels `y`), a folder
- * of class folders with images, or a folder of test_data_set_* as ONNX publishes them.
+ * Where options say DATA: a .npz (arrays named as the model's inputs, or `x`; labels `y`), a folder of class folders with
+ * images, a folder of test_data_set_* as ONNX publishes them, or NAME:ROOT of a kind that was registered. Where they say
+ * OPS: names, types or /regular expressions/ of ops, with commas.
+ *
+ * What options have in common:
+ *   model, model_bytes  an ONNX file, or a model in memory without external data
+ *   config              YAML; what is set in the options overrides it
+ *   settings            any setting of the configuration by its dotted name, over all others
+ *   threads             of the runtime; 0: all cores
+ *   cpu                 plan for this kind of CPU, see fettle_cpu_kind(); NULL: for this one
+ *   metric              top1, top5, topk:K, f1, mse, …; NULL: by the labels, else cosine. "top1,f1": each must meet the
+ *                       target, and the accuracy is what the worst kept of fp32's; "0.7*top1,0.3*f1": the weighted mean
+ *   scores              names of the outputs to score, with commas; NULL: as fits the labels
+ *   eval_cmd            any program instead of data and metric: "cmd {model}" prints one number, or JSON
+ *   eval_server         one that stays: a model's path per line in, its score per line out
+ *   evaluate            a function instead; NaN: it failed
+ *   recipes             "NAME", "NAME=off", "smooth_quant=0.6"; see fettle_recipe()
+ *   helper              the fettle command, to measure memory in a separate process; NULL: do not
  */
-struct fettle_options {
+
+/* Quantizes a model by one plan, without a search, and writes it. */
+struct fettle_quantize_options {
 	size_t size;
-	const char *model;  /* ONNX file */
-	const char *output; /* where to write the result */
-	const char *config; /* YAML; what is set here overrides it */
-
-	const char *calib;    /* DATA for calibration */
-	size_t calib_samples; /* 0: 100, or all if there are fewer */
-	const char *eval;     /* DATA for evaluation */
-	size_t eval_samples;  /* 0: all */
-	size_t batch;         /* 0: 8 for calibration, 32 for evaluation, 1 for timing */
-	uint64_t seed;        /* of the choice of calibration samples; 0: the first ones */
-
-	/* top1, top5, topk:K, f1, mse, …; NULL: by the labels, else cosine. "top1,f1": each must meet the target, and the
-	 * accuracy is what the worst kept of fp32's; "0.7*top1,0.3*f1": the accuracy is the weighted mean. */
-	const char *metric;
-	const char *eval_cmd;  /* any program instead: "cmd {model}" prints one number, or JSON */
-	const char *reference; /* model whose outputs stand in for labels */
-
-	const char *approach;   /* static (default), dynamic, auto */
-	const char *format;     /* qdq (default), qoperator */
-	const char *act_dtype;  /* uint8 (default), int8, uint16, int16 */
-	const char *act_scheme; /* asym (default), sym */
+	const char *model, *output, *config;
+	const void *model_bytes;
+	size_t model_size;
+	const char *calib; /* DATA for calibration */
+	const struct fettle_data_source *calib_source;
+	size_t samples;       /* to calibrate on; 0: 100, or all if there are fewer */
+	uint64_t seed;        /* of their choice; 0: the first ones */
+	size_t batch;         /* samples per run of the model; 0: 8 */
+	const char *plan;     /* JSON file of a plan, as fettle_tune() writes it */
+	const char *approach; /* static (default), dynamic, auto */
+	const char *format;   /* qdq (default), qoperator */
 	const char *
 		algorithm; /* minmax (default), kl, percentile[:P], mse, moving_average, nonoverflow, minmse */
-	const char *weight_dtype;  /* int8 (default), uint8, int16, uint16 */
-	const char *weight_scheme; /* sym (default), asym */
-	const char *granularity;   /* per_channel (default), per_tensor */
-	const char *reduce_range;  /* auto (default: on where the CPU saturates), on, off: 7-bit weights */
-	const char
-		*keep_fp32; /* comma-separated names, types or /regular expressions/ of ops to leave alone */
-	const char *quantize; /* the same, of ops to quantize that are not by default */
-
-	int threads;        /* 0: all cores */
-	double seconds;     /* for timing, per model; 0: 1 */
-	bool no_early;      /* evaluate every trial to its end, even when its verdict is certain before */
-	double confidence;  /* 0.99: a verdict that holds with 99 % is enough; 0: it must be certain */
-	const char *jobs;   /* trials side by side: a number, or "auto"; NULL: 1 */
-	const char *cache;  /* memory for activations that trials have in common: "2G"; "0": none; NULL: 1G */
-	const char *helper; /* the fettle command, to measure memory in a process of its own; NULL: do not */
-
-	const struct fettle_setting *settings; /* further ones, over what is set above */
-	size_t n_settings;
-
-	/* fettle_tune() */
-	const char *workspace;  /* folder of the run's history; NULL: fettle_workspace/<model>-<time> */
-	bool resume;            /* continue the run in that folder */
-	const char *holdout;    /* DATA nothing was chosen by, to measure the result on */
-	const char *plan;       /* JSON file of a plan, for fettle_quantize() */
-	const char *capability; /* YAML of what op types may be quantized to, instead of the built-in table */
-	double (*evaluate)(void *self,
-			   const char *model); /* evaluator instead of data and metric; NaN: failed */
-	void *evaluate_self;
-
-	/* instead of files */
-	const void *model_bytes; /* an ONNX model in memory, without external data; a run keeps a copy */
-	size_t model_size;
-	const struct fettle_data_source *calib_source, *eval_source;
-
-	const char *const *recipes; /* "NAME", "NAME=off", "smooth_quant=0.6"; see fettle_recipe() */
+	const char *activation_type;   /* uint8 (default), int8, uint16, int16 */
+	const char *activation_scheme; /* asym (default), sym */
+	const char *weight_type;       /* int8 (default), uint8, int16, uint16 */
+	const char *weight_scheme;     /* sym (default), asym */
+	const char *granularity;       /* per_channel (default), per_tensor */
+	const char *reduce_range; /* auto (default: on where the CPU saturates), on, off: 7-bit weights */
+	const char *keep_fp32;    /* OPS to leave alone */
+	const char *quantize;     /* OPS to quantize that are not by default */
+	const char *const *recipes;
 	size_t n_recipes;
-
-	const char *eval_server; /* stays running: a model's path per line in, its score per line out */
-	const char *cpu;         /* plan for this kind of CPU, see fettle_cpu_kind(); NULL: for this one */
-	const char *scores;      /* names of the outputs to score, with commas; NULL: as fits the labels */
+	const char *cache; /* memory that the recipe finetune keeps samples in: "2G"; NULL: 1G */
+	const char *cpu;
+	int threads;
+	const struct fettle_setting *settings;
+	size_t n_settings;
 };
-#define FETTLE_OPTIONS_INIT                                                                                  \
-	{                                                                                                    \
-		.size = sizeof(struct fettle_options)                                                        \
-	}
-
-/* Quantizes a model by one plan, without a search, and writes it to options->output. */
+#define FETTLE_QUANTIZE_OPTIONS_INIT FETTLE_INIT_(fettle_quantize_options)
 struct fettle_quantized {
+	size_t size;
 	/* ops by what a default session computes them in; in 16 bits means rounded to that, computed in floats */
 	size_t ops_int8, ops_int16, ops_dynamic, ops_fp32;
 	double int8_share; /* of the multiply-adds, dynamic ones included */
@@ -229,15 +246,18 @@ struct fettle_quantized {
 	char saturates_on
 		[64]; /* kinds of CPU on which some of its products overflow: "avx2, avx512"; "": none */
 };
-FETTLE_API enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options *o,
+#define FETTLE_QUANTIZED_INIT FETTLE_INIT_(fettle_quantized)
+FETTLE_API enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_quantize_options *o,
 					      struct fettle_quantized *out);
 /* What its recipe finetune did to each op. False past the end; valid until the next call. */
 struct fettle_finetuned {
+	size_t size;
 	const char *name;
 	const char *left;     /* why it was left at nearest rounding; NULL: it was not */
 	double before, after; /* squared error of its output, relative to fp32, on samples held out */
 	bool kept;            /* what was found was no better: its weights are the nearest, too */
 };
+#define FETTLE_FINETUNED_INIT FETTLE_INIT_(fettle_finetuned)
 FETTLE_API bool fettle_finetuned(const struct fettle *f, size_t i, struct fettle_finetuned *out);
 
 /*
@@ -249,10 +269,12 @@ FETTLE_API bool fettle_finetuned(const struct fettle *f, size_t i, struct fettle
  * False past the end; valid until the next call.
  */
 struct fettle_fp32_op {
+	size_t size;
 	const char *name, *type, *reason;
 	const char *why; /* the same in words */
 	double share;    /* of the multiply-adds */
 };
+#define FETTLE_FP32_OP_INIT FETTLE_INIT_(fettle_fp32_op)
 FETTLE_API bool fettle_fp32_op(const struct fettle *f, size_t i, struct fettle_fp32_op *out);
 
 /* What each of several metrics gives, in the order of their names in `metric`. With one metric n is 0. */
@@ -262,8 +284,26 @@ struct fettle_values {
 	double v[FETTLE_METRICS_MAX];
 };
 
-/* The score of options->model on options->eval (or of eval_cmd). */
+/* The score of a model on data, or by a program. */
+struct fettle_eval_options {
+	size_t size;
+	const char *model, *config;
+	const void *model_bytes;
+	size_t model_size;
+	const char *data; /* DATA */
+	const struct fettle_data_source *data_source;
+	size_t samples; /* 0: all */
+	size_t batch;   /* samples per run of the model; 0: 32 */
+	const char *metric, *scores;
+	const char *reference; /* model whose outputs stand in for labels */
+	const char *eval_cmd, *eval_server;
+	int threads;
+	const struct fettle_setting *settings;
+	size_t n_settings;
+};
+#define FETTLE_EVAL_OPTIONS_INIT FETTLE_INIT_(fettle_eval_options)
 struct fettle_score {
+	size_t size;
 	char metric[128]; /* as it was computed */
 	double value;     /* NaN of several metrics without weights */
 	struct fettle_values values;
@@ -271,27 +311,43 @@ struct fettle_score {
 	size_t samples;
 	double seconds; /* in the runtime */
 };
-FETTLE_API enum fettle_status fettle_eval(struct fettle *f, const struct fettle_options *o,
+#define FETTLE_SCORE_INIT FETTLE_INIT_(fettle_score)
+FETTLE_API enum fettle_status fettle_eval(struct fettle *f, const struct fettle_eval_options *o,
 					  struct fettle_score *out);
 
-/* Latency, size and memory of several models, timed in turns. options->eval may give the inputs. */
+/* Latency, size and memory of several models, timed in turns. */
+struct fettle_bench_options {
+	size_t size;
+	const char *const *models;
+	size_t n_models;
+	const char *data; /* DATA to take the inputs from; NULL: they are made up */
+	size_t batch;     /* 0: 1 */
+	double seconds;   /* to time each model for; 0: 1 */
+	int threads;
+	const char *helper;
+};
+#define FETTLE_BENCH_OPTIONS_INIT FETTLE_INIT_(fettle_bench_options)
 struct fettle_timing {
+	size_t size;
 	double latency_ms, p90_ms; /* median and 90th percentile of one run */
 	size_t runs;
 	size_t size_bytes;
-	size_t footprint_bytes; /* peak memory of a process that runs it; 0 without options->helper */
+	size_t footprint_bytes; /* peak memory of a process that runs it; 0 without a helper */
 	double speedup;         /* against the first model */
 	/* between which the speed-up lies, with 99 % confidence; 0 and infinity when too few runs were timed to tell */
 	double speedup_low, speedup_high;
 };
-FETTLE_API enum fettle_status fettle_bench(struct fettle *f, const struct fettle_options *o,
-					   const char *const *models, size_t n, struct fettle_timing *out);
-/* Loads options->model and runs it once in this process; gives the process's peak memory. */
-FETTLE_API enum fettle_status fettle_footprint(struct fettle *f, const struct fettle_options *o,
+#define FETTLE_TIMING_INIT FETTLE_INIT_(fettle_timing)
+/* `out` has room for n_models, each begun with FETTLE_TIMING_INIT. */
+FETTLE_API enum fettle_status fettle_bench(struct fettle *f, const struct fettle_bench_options *o,
+					   struct fettle_timing *out);
+/* Loads the only model of the options and runs it once in this process; gives the process's peak memory. */
+FETTLE_API enum fettle_status fettle_footprint(struct fettle *f, const struct fettle_bench_options *o,
 					       size_t *bytes);
 
 /* One trial of a run. */
 struct fettle_trial {
+	size_t size;
 	size_t number; /* from 1 */
 	const char *stage;
 	bool failed, met;
@@ -312,6 +368,7 @@ struct fettle_trial {
 };
 /* Called after every trial, with the best so far and the accuracy to reach. */
 struct fettle_progress_info {
+	size_t size;
 	const struct fettle_trial *trial;
 	size_t max_trials; /* 0: no limit */
 	double baseline, target;
@@ -337,7 +394,56 @@ enum fettle_stop {
 FETTLE_API const char *fettle_stop_word(enum fettle_stop why);
 
 /* Searches for the fastest model within the accuracy that may be lost, and writes it. */
+struct fettle_tune_options {
+	size_t size;
+	const char *model, *output, *config;
+	const void *model_bytes; /* a run keeps a copy */
+	size_t model_size;
+	const char *calib; /* DATA for calibration */
+	const struct fettle_data_source *calib_source;
+	size_t samples;   /* to calibrate on; 0: 100, or all if there are fewer */
+	const char *eval; /* DATA for evaluation */
+	const struct fettle_data_source *eval_source;
+	size_t eval_samples; /* the first so many; 0: all */
+	const char *holdout; /* DATA nothing is chosen by, to measure the result on */
+	size_t batch;        /* samples per run of the model; 0: 8 for calibration, 32 for evaluation */
+	const char *metric, *scores;
+	const char *eval_cmd, *eval_server;
+	double (*evaluate)(void *self, const char *model);
+	void *evaluate_self;
+	bool lower_is_better; /* what the evaluator or metric gives is an error */
+
+	double tolerance; /* accuracy that may be lost: 0.01 is one percent; -1: as configured, else 0.01 */
+	const char *criterion;   /* relative (default), absolute */
+	const char *objective;   /* performance (default), modelsize, footprint */
+	const char *strategy;    /* see fettle_strategy_name(); NULL: auto */
+	const char *quant_level; /* auto (default), 0: conservative, 1: the strategy */
+	int64_t max_trials;      /* 0: as configured, else 100; -1: no limit */
+	double timeout; /* seconds; keeps looking for the fastest for so long; 0: stops at the first that
+				  * meets the target, unless the configuration sets it */
+	uint64_t seed;  /* the same seed gives the same sequence of plans; 0: as configured, else 9527 */
+
+	const char *approach;   /* static (default), dynamic, auto */
+	const char *format;     /* qdq (default), qoperator */
+	const char *keep_fp32;  /* OPS to leave alone */
+	const char *capability; /* YAML of what op types may be quantized to, instead of the built-in table */
+	const char *const *recipes;
+	size_t n_recipes;
+	bool no_early;     /* evaluate every trial to its end, even when its verdict is certain before */
+	double confidence; /* 0.99: a verdict that holds with 99 % is enough; 0: it must be certain */
+	const char *jobs;  /* trials side by side: a number, or "auto"; NULL: 1 */
+	const char *cache; /* memory for activations that trials have in common: "2G"; "0": none; NULL: 1G */
+	const char *cpu;
+	int threads;
+	const char *workspace; /* folder of the run's history; NULL: fettle_workspace/<model>-<time> */
+	bool resume;           /* continue the run in that folder */
+	const char *helper;
+	const struct fettle_setting *settings;
+	size_t n_settings;
+};
+#define FETTLE_TUNE_OPTIONS_INIT FETTLE_INIT_TOLERANCE_(fettle_tune_options)
 struct fettle_measure {
+	size_t size;
 	size_t trial; /* 0: the baseline */
 	double accuracy, latency_ms, speedup;
 	size_t size_bytes;
@@ -346,37 +452,48 @@ struct fettle_measure {
 	struct fettle_values values;
 	double speedup_low, speedup_high; /* as in struct fettle_timing */
 };
+/* Where the time went. */
+struct fettle_seconds {
+	size_t size;
+	double total, prepare, calibrate, quantize, session, evaluate, latency, rank;
+	double runtime; /* of all that, in ONNX Runtime itself, summed over threads */
+};
+/* Time that was not spent, in fp32 passes, and why not. */
+struct fettle_saved {
+	size_t size;
+	double early;    /* verdicts that were certain early */
+	double cuts;     /* plans that begin as another did */
+	double repeated; /* plans that came to a model that was tried */
+	double beside;   /* trials side by side */
+};
 /* One of the settings that fettle_auto_search() found. */
 struct fettle_candidate {
+	size_t size;
 	size_t trial; /* for fettle_recover() */
 	bool met;
 	double accuracy, loss, int8_share;
 	const char *settings; /* "calibrate_method: MinMax, include_cle: true": what varies */
 };
 struct fettle_tuned {
+	size_t size;
 	bool met;
 	enum fettle_stop stop;
 	const char *strategy;
 	char metric[128];
 	double target; /* accuracy that was to be reached; NaN: none was, by performance_only */
 	bool higher_is_better;
-	struct fettle_measure baseline, best;
+	const struct fettle_measure *baseline, *best;
 	size_t trials;
 	double fp32_pass_s; /* one evaluation of the fp32 model: the unit of account */
-	struct {
-		double total, prepare, calibrate, quantize, session, evaluate, latency, rank;
-		double runtime; /* of all that, in ONNX Runtime itself, summed over threads */
-	} seconds;
-	struct {
-		double early, cuts, repeated, beside; /* not spent, in fp32 passes */
-	} saved;
+	const struct fettle_seconds *seconds;
+	const struct fettle_saved *saved;
 	size_t samples_evaluated;
 	const char *output, *workspace, *plan; /* plan: best_plan.json */
 	bool has_holdout;
 	double holdout, holdout_low, holdout_high, holdout_baseline; /* with a 95 % confidence interval */
 	size_t holdout_samples;
 	/* of fettle_auto_search(): those that met the target, or else all; best first */
-	const struct fettle_candidate *candidates;
+	const struct fettle_candidate *const *candidates;
 	size_t n_candidates;
 	size_t space;        /* settings that differ, in all search spaces */
 	const char *recipes; /* of the best, as far as they are not as by default: "cle, finetune=gram" */
@@ -395,39 +512,111 @@ struct fettle_tuned {
 	/* which plans were not tried, and why, when stop is FETTLE_STOP_EXHAUSTED; NULL: none, or the strategy does not say */
 	const char *untried;
 };
-FETTLE_API enum fettle_status fettle_tune(struct fettle *f, const struct fettle_options *o,
+FETTLE_API enum fettle_status fettle_tune(struct fettle *f, const struct fettle_tune_options *o,
 					  struct fettle_tuned **out);
-/*
- * Searches the settings that the configuration's search_space lists (calibration methods, types, recipes, fine-tuning)
- * for those that lose least, and writes the model of the best. Without options->eval, outputs are compared with the fp32
- * model's on the calibration data. Never empty-handed, resumed and recovered as fettle_tune() is.
- */
-FETTLE_API enum fettle_status fettle_auto_search(struct fettle *f, const struct fettle_options *o,
-						 struct fettle_tuned **out);
-/*
- * Continues a run that was interrupted or killed, or one that has ended and gets more trials or time, from its workspace
- * alone. Of the options it reads output, jobs, cache, helper, what the program itself had brought (evaluate, calib_source,
- * eval_source) and settings, which may raise limits; whatever decides a result must be as it was.
- */
-FETTLE_API enum fettle_status fettle_resume(struct fettle *f, const struct fettle_options *o,
-					    const char *workspace, struct fettle_tuned **out);
 FETTLE_API void fettle_tuned_free(struct fettle_tuned *t);
 /* The configuration in force, as YAML with the origin of every value; free() it. */
-FETTLE_API enum fettle_status fettle_print_config(struct fettle *f, const struct fettle_options *o,
-						  char **text);
+FETTLE_API enum fettle_status fettle_tune_config(struct fettle *f, const struct fettle_tune_options *o,
+						 char **text);
+
+/*
+ * Searches the settings that the configuration's search_space lists (calibration methods, types, recipes, fine-tuning)
+ * for those that lose least, and writes the model of the best. Without evaluation data, outputs are compared with the
+ * fp32 model's on the calibration data. Never empty-handed, resumed and recovered as fettle_tune() is.
+ */
+struct fettle_search_options {
+	size_t size;
+	const char *model, *output, *config;
+	const void *model_bytes;
+	size_t model_size;
+	const char *calib;
+	const struct fettle_data_source *calib_source;
+	size_t samples;
+	const char *eval;
+	const struct fettle_data_source *eval_source;
+	size_t eval_samples;
+	size_t batch;
+	const char *metric, *scores;
+	const char *eval_cmd, *eval_server;
+	double (*evaluate)(void *self, const char *model);
+	void *evaluate_self;
+	bool lower_is_better;
+
+	double tolerance; /* what a candidate may lose; in dB for psnr: what it must reach; -1: as configured */
+	const char *algo;        /* grid (default), random, tpe, gp, cmaes, nsga2, qmc */
+	int64_t iteration_limit; /* trials; 0: as configured, else 1000; -1: no limit */
+	double time_limit;       /* seconds; 0: as configured, else no limit */
+	uint64_t seed;           /* 0: as configured, else 9527 */
+
+	const char *keep_fp32, *jobs, *cache, *cpu;
+	int threads;
+	const char *workspace;
+	bool resume;
+	const char *log; /* where the search is logged; NULL: auto_search.log in the workspace */
+	const char *helper;
+	const struct fettle_setting *settings;
+	size_t n_settings;
+};
+#define FETTLE_SEARCH_OPTIONS_INIT FETTLE_INIT_TOLERANCE_(fettle_search_options)
+FETTLE_API enum fettle_status fettle_auto_search(struct fettle *f, const struct fettle_search_options *o,
+						 struct fettle_tuned **out);
+FETTLE_API enum fettle_status fettle_search_config(struct fettle *f, const struct fettle_search_options *o,
+						   char **text); /* as fettle_tune_config() */
+
+/*
+ * Continues a run that was interrupted or killed, or one that has ended and gets more trials or time, from its workspace
+ * alone. What the program itself had brought (evaluate, calib_source, eval_source) it must bring again. Settings may
+ * raise limits; whatever decides a result must be as it was.
+ */
+struct fettle_resume_options {
+	size_t size;
+	const char *workspace;
+	const char *output; /* NULL: as before */
+	int64_t max_trials; /* in all; 0: as before; -1: no limit */
+	double timeout;     /* seconds in all, those of the trials so far included; 0: as before */
+	const char *jobs, *cache, *helper;
+	const struct fettle_data_source *calib_source, *eval_source;
+	double (*evaluate)(void *self, const char *model);
+	void *evaluate_self;
+	const struct fettle_setting *settings;
+	size_t n_settings;
+};
+#define FETTLE_RESUME_OPTIONS_INIT FETTLE_INIT_(fettle_resume_options)
+FETTLE_API enum fettle_status fettle_resume(struct fettle *f, const struct fettle_resume_options *o,
+					    struct fettle_tuned **out);
 
 /* The recipes: what each does, its default, the values it takes, and whether a search tries it. */
 struct fettle_recipe {
+	size_t size;
 	const char *name, *summary, *by_default, *values;
 	bool tuned;
 };
+#define FETTLE_RECIPE_INIT FETTLE_INIT_(fettle_recipe)
 FETTLE_API bool fettle_recipe(size_t i, struct fettle_recipe *out); /* false past the end */
 
 /* The strategies. NULL past the end. */
 FETTLE_API const char *fettle_strategy_name(size_t i, const char **summary);
 
-/* How much each op costs when it alone is quantized, and why; worst first. options->eval is optional. */
+/* How much each op costs when it alone is quantized, and why; worst first. Evaluation data is optional. */
+struct fettle_sensitivity_options {
+	size_t size;
+	const char *model, *config;
+	const void *model_bytes;
+	size_t model_size;
+	const char *calib;
+	const struct fettle_data_source *calib_source;
+	size_t samples;
+	const char *eval;
+	const struct fettle_data_source *eval_source;
+	size_t eval_samples;
+	const char *metric, *scores, *cpu;
+	int threads;
+	const struct fettle_setting *settings;
+	size_t n_settings;
+};
+#define FETTLE_SENSITIVITY_OPTIONS_INIT FETTLE_INIT_(fettle_sensitivity_options)
 struct fettle_op_cost {
+	size_t size;
 	const char *name, *type;
 	double sqnr_db;        /* of the op's own output; higher is better */
 	double model_sqnr_db;  /* of the model's output */
@@ -437,25 +626,27 @@ struct fettle_op_cost {
 	double macs_share;
 };
 struct fettle_sensitivity {
+	size_t size;
 	char metric[128]; /* "" without evaluation data */
 	double baseline;
 	size_t n;
-	const struct fettle_op_cost *ops;
+	const struct fettle_op_cost *const *ops;
 	const char *cpu; /* the kind that ops are planned for */
 };
-FETTLE_API enum fettle_status fettle_sensitivity(struct fettle *f, const struct fettle_options *o,
+FETTLE_API enum fettle_status fettle_sensitivity(struct fettle *f, const struct fettle_sensitivity_options *o,
 						 struct fettle_sensitivity **out);
 FETTLE_API void fettle_sensitivity_free(struct fettle_sensitivity *s);
 
 /* What is recorded of a run. */
 struct fettle_run {
+	size_t size;
 	const char *model, *strategy, *metric, *started;
 	enum fettle_stop stop; /* FETTLE_STOP_NONE while it has not ended */
 	bool met;
 	double baseline, baseline_latency_ms;
 	size_t best; /* so far, while it has not ended; 0: none */
 	size_t n_trials;
-	const struct fettle_trial *trials;
+	const struct fettle_trial *const *trials;
 	const char *workspace, *cpu; /* the kind of CPU that it is planned for */
 	const char *measured_on;     /* and the kind that it was measured on */
 	struct fettle_values baseline_values;
@@ -465,25 +656,38 @@ FETTLE_API enum fettle_status fettle_history(struct fettle *f, const char *works
 FETTLE_API void fettle_run_free(struct fettle_run *r);
 /* The workspaces in a folder (NULL: fettle_workspace, where they go by default), by name; free() each and the list. */
 FETTLE_API enum fettle_status fettle_workspaces(struct fettle *f, const char *folder, char ***out, size_t *n);
-/* Makes the model of a trial (0: the best) again, from its history alone. options->model overrides where the fp32
- * model is. */
-FETTLE_API enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options *o,
-					     const char *workspace, size_t trial);
+/* Makes the model of a trial again, from its history alone. */
+struct fettle_recover_options {
+	size_t size;
+	const char *workspace;
+	size_t trial; /* 0: the best */
+	const char *output;
+	const char *model; /* the fp32 model, if it is no longer where it was */
+	const void *model_bytes;
+	size_t model_size;
+};
+#define FETTLE_RECOVER_OPTIONS_INIT FETTLE_INIT_(fettle_recover_options)
+FETTLE_API enum fettle_status fettle_recover(struct fettle *f, const struct fettle_recover_options *o);
+
 /* What the last call fed to the model: which array to which input. False past the end. */
 struct fettle_fed {
+	size_t size;
 	const char *purpose;              /* calibration, evaluation, holdout */
 	const char *data, *array, *input; /* the file, and the names in it and in the model */
 	const char *stored, *dtype;       /* as it comes out of the data, as the input takes it */
 	double min, max;                  /* of some samples, spread over all of them; as they are fed */
 	size_t samples;
 };
+#define FETTLE_FED_INIT FETTLE_INIT_(fettle_fed)
 FETTLE_API bool fettle_fed(const struct fettle *f, size_t i, struct fettle_fed *out);
 /* What of the outputs it scored, and by what. False: nothing, or not by fettle's own metrics. */
 struct fettle_scoring {
+	size_t size;
 	const char *metric;
 	const char *outputs;                  /* names, with commas */
 	const char *why_metric, *why_outputs; /* NULL: they were named, or there is no other */
 };
+#define FETTLE_SCORING_INIT FETTLE_INIT_(fettle_scoring)
 FETTLE_API bool fettle_scoring(const struct fettle *f, struct fettle_scoring *out);
 /* Remarks on the last call: settings without effect and the like. NULL past the end. */
 FETTLE_API const char *fettle_note(const struct fettle *f, size_t i);
@@ -492,15 +696,24 @@ FETTLE_API const char *fettle_warning(const struct fettle *f, size_t i);
 
 /* Where a model's time goes, by op type, from the runtime's own profile. */
 struct fettle_profile_row {
+	size_t size;
 	char op[48];  /* with "(depthwise)" where that matters */
 	size_t count; /* nodes */
 	double ms;    /* per run, all of them together */
 };
-FETTLE_API enum fettle_status fettle_profile(struct fettle *f, const struct fettle_options *o,
-					     struct fettle_profile_row **rows, size_t *n); /* free() *rows */
+struct fettle_profile {
+	size_t size;
+	size_t n;
+	const struct fettle_profile_row *const *rows; /* most time first */
+};
+/* Of the only model of the options. */
+FETTLE_API enum fettle_status fettle_profile(struct fettle *f, const struct fettle_bench_options *o,
+					     struct fettle_profile **out);
+FETTLE_API void fettle_profile_free(struct fettle_profile *p);
 
 /* What fettle sees in a model. */
 struct fettle_op {
+	size_t size;
 	const char *name, *type;
 	const char *why_not; /* why it stays in fp32; NULL: it can be quantized */
 	const char *kind;    /* compute, element, move, table; NULL when it cannot be quantized */
@@ -513,13 +726,16 @@ struct fettle_op {
 	size_t n_options;     /* that a search may choose from; 0: it is not tuned */
 	const char *options;  /* in words */
 };
+struct fettle_value {
+	size_t size;
+	const char *name, *dtype;
+	char shape[96];
+};
 struct fettle_inspection {
+	size_t size;
 	size_t n_ops, n_blocks, n_cuts, n_inputs, n_outputs;
-	const struct fettle_op *ops; /* in the order they run */
-	struct fettle_value {
-		const char *name, *dtype;
-		char shape[96];
-	} const *inputs, *outputs;
+	const struct fettle_op *const *ops; /* in the order they run */
+	const struct fettle_value *const *inputs, *const *outputs;
 	int opset; /* a model below opset 10 is raised to what its quantization needs */
 	size_t weight_bytes;
 	double total_macs;
@@ -530,7 +746,20 @@ struct fettle_inspection {
 	int opset_of_file; /* before it was raised */
 	const char *cpu;   /* the kind that the plan and the space are for */
 };
-FETTLE_API enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options *o,
+struct fettle_inspect_options {
+	size_t size;
+	const char *model, *config;
+	const void *model_bytes;
+	size_t model_size;
+	const char *approach;  /* show the default plan of this one */
+	const char *keep_fp32; /* and with these OPS left alone */
+	const char *quantize;  /* and with these quantized too */
+	const char *cpu;
+	const struct fettle_setting *settings;
+	size_t n_settings;
+};
+#define FETTLE_INSPECT_OPTIONS_INIT FETTLE_INIT_(fettle_inspect_options)
+FETTLE_API enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_inspect_options *o,
 					     struct fettle_inspection **out);
 FETTLE_API void fettle_inspection_free(struct fettle_inspection *i);
 
@@ -554,6 +783,7 @@ struct fettle_strategy {
 	enum fettle_status (*next)(struct fettle_search *s, void *self, unsigned char *plan);
 	void *self;
 };
+#define FETTLE_STRATEGY_INIT FETTLE_INIT_(fettle_strategy)
 /* Makes it known to this handle under its name, which no other may have. Strings are copied. */
 FETTLE_API enum fettle_status fettle_register_strategy(struct fettle *f,
 						       const struct fettle_strategy *strategy);
@@ -562,6 +792,7 @@ enum fettle_param_kind { FETTLE_PARAM_OP, FETTLE_PARAM_RECIPE, FETTLE_PARAM_SAMP
 /* the last is static in 16 bits, on offer with the recipe auto_mp */
 enum fettle_mode { FETTLE_MODE_FP32, FETTLE_MODE_STATIC, FETTLE_MODE_DYNAMIC, FETTLE_MODE_WIDE };
 struct fettle_param {
+	size_t size;
 	enum fettle_param_kind kind;
 	const char *name; /* the op's, the recipe's, "samples" */
 	size_t n_options;
@@ -581,12 +812,14 @@ FETTLE_API const struct fettle_param *fettle_search_param(const struct fettle_se
 							  size_t i); /* NULL past the end */
 
 struct fettle_plan_score {
+	size_t size;
 	bool failed;      /* could not be run or evaluated; accuracy and loss are NaN */
 	bool met;         /* within the accuracy that may be lost */
 	double accuracy;  /* as the metric gives it */
 	double loss;      /* against the baseline, in units of the criterion; lower is better */
 	double objective; /* of those that met it: latency, size or memory; lower is better */
 };
+#define FETTLE_PLAN_SCORE_INIT FETTLE_INIT_(fettle_plan_score)
 /* One trial. With FETTLE_STOP the score is still this plan's, if it ran. */
 FETTLE_API enum fettle_status fettle_search_try(struct fettle_search *s, const unsigned char *plan,
 						struct fettle_plan_score *score);
@@ -632,6 +865,7 @@ struct fettle_metric {
 			 const struct fettle_tensor *label);
 	void *self;
 };
+#define FETTLE_METRIC_INIT FETTLE_INIT_(fettle_metric)
 FETTLE_API enum fettle_status fettle_register_metric(struct fettle *f, const struct fettle_metric *metric);
 
 /*
@@ -647,6 +881,7 @@ struct fettle_loss {
 			 const struct fettle_tensor *label);
 	void *self;
 };
+#define FETTLE_LOSS_INIT FETTLE_INIT_(fettle_loss)
 FETTLE_API enum fettle_status fettle_register_loss(struct fettle *f, const struct fettle_loss *loss);
 
 /*
@@ -663,6 +898,7 @@ struct fettle_dataset {
 	void (*close)(void *self, const struct fettle_data_source *source);
 	void *self;
 };
+#define FETTLE_DATASET_INIT FETTLE_INIT_(fettle_dataset)
 FETTLE_API enum fettle_status fettle_register_dataset(struct fettle *f, const struct fettle_dataset *dataset);
 
 /*
@@ -682,6 +918,7 @@ struct fettle_plugin {
 	const struct fettle_dataset *datasets;
 	size_t n_datasets;
 };
+#define FETTLE_PLUGIN_INIT FETTLE_INIT_(fettle_plugin)
 FETTLE_API const struct fettle_plugin *fettle_plugin_entry(void); /* the plug-in's, not the library's */
 FETTLE_API enum fettle_status fettle_load_plugin(struct fettle *f, const char *path);
 

@@ -11,9 +11,9 @@ struct fettle *fettle_new(void)
 	return xcalloc(1, sizeof(struct fettle));
 }
 
-/* what the last call left to be asked for */
-static void clear_answers(struct fettle *f)
+void api_clear(struct fettle *f)
 {
+	f->err.msg[0] = '\0';
 	while (f->notes.n)
 		free(f->notes.v[--f->notes.n]);
 	while (f->warnings.n)
@@ -36,7 +36,7 @@ bool fettle_finetuned(const struct fettle *f, size_t i, struct fettle_finetuned 
 {
 	if (i >= f->finetuned.n)
 		return false;
-	*out = f->finetuned.v[i];
+	api_give(out, &f->finetuned.v[i], sizeof(*out));
 	return true;
 }
 
@@ -49,14 +49,14 @@ bool fettle_fed(const struct fettle *f, size_t i, struct fettle_fed *out)
 {
 	if (i >= f->fed.n)
 		return false;
-	*out = f->fed.v[i];
+	api_give(out, &f->fed.v[i], sizeof(*out));
 	return true;
 }
 
 bool fettle_scoring(const struct fettle *f, struct fettle_scoring *out)
 {
-	*out = f->scoring;
-	return out->metric != NULL;
+	api_give(out, &f->scoring, sizeof(*out));
+	return f->scoring.metric != NULL;
 }
 
 const char *fettle_warning(const struct fettle *f, size_t i)
@@ -140,7 +140,7 @@ void fettle_free(struct fettle *f)
 	if (!f)
 		return;
 	runtime_free(f->rt);
-	clear_answers(f);
+	api_clear(f);
 	free(f->notes.v);
 	free(f->warnings.v);
 	free(f->fed.v);
@@ -178,7 +178,10 @@ bool fettle_cpu_kind(size_t i, struct fettle_cpu_kind *out)
 {
 	if (i >= n_cpus)
 		return false;
-	*out = (struct fettle_cpu_kind){ cpus[i].name, cpus[i].summary, cpus[i].saturates };
+	api_give(out,
+		 &(struct fettle_cpu_kind){
+			 .name = cpus[i].name, .summary = cpus[i].summary, .saturates = cpus[i].saturates },
+		 sizeof(*out));
 	return true;
 }
 
@@ -267,15 +270,8 @@ const char *fettle_algorithm_name(size_t i, const char **summary)
 
 enum fettle_status api_begin(struct fettle *f, const struct fettle_options *in, struct fettle_options *out)
 {
-	f->err.msg[0] = '\0';
-	clear_answers(f);
-	memset(out, 0, sizeof(*out));
-	if (!in || !in->size || in->size > sizeof(*out))
-		return fail(&f->err, FETTLE_INVALID,
-			    "cannot read options: size %zu, need FETTLE_OPTIONS_INIT of this version or an "
-			    "older one",
-			    in ? in->size : 0);
-	memcpy(out, in, in->size);
+	api_clear(f);
+	*out = *in;
 	if (out->threads < 0 || out->threads > 1024)
 		return fail(&f->err, FETTLE_INVALID, "cannot use %d threads: need 0 (all cores) to 1024",
 			    out->threads);
@@ -284,6 +280,31 @@ enum fettle_status api_begin(struct fettle *f, const struct fettle_options *in, 
 		return runtime_new(&f->rt, &f->err);
 	runtime_exact(f->rt, false);
 	return FETTLE_OK;
+}
+
+void api_give(void *out, const void *from, size_t size)
+{
+	size_t room;
+
+	memcpy(&room, out, sizeof(room));
+	if (room > size)
+		room = size;
+	if (room > sizeof(room))
+		memcpy((char *)out + sizeof(room), (const char *)from + sizeof(room), room - sizeof(room));
+}
+
+void *api_list(struct arena *a, void *v, size_t n, size_t size)
+{
+	const void **list = arena_alloc(a, (n + 1) * sizeof(*list));
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		char *one = (char *)v + i * size;
+
+		memcpy(one, &size, sizeof(size));
+		list[i] = one;
+	}
+	return list;
 }
 
 bool api_progress(void *self, size_t done, size_t total)

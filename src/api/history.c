@@ -138,7 +138,8 @@ static enum fettle_status copy_run(struct run_copy *c, struct history *h, struct
 	history_result_release(&r);
 	if (!st)
 		st = pareto_mark_run(h, c->trials.v, c->trials.n, err);
-	c->pub.trials = c->trials.v;
+	c->pub.size = sizeof(c->pub);
+	c->pub.trials = api_list(&c->arena, c->trials.v, c->trials.n, sizeof(*c->trials.v));
 	c->pub.n_trials = c->trials.n;
 	if (!ended) {
 		const struct fettle_trial *best = best_so_far(c->trials.v, c->trials.n);
@@ -215,8 +216,8 @@ static enum fettle_status best_trial(struct history *h, const char *workspace, s
 	return st;
 }
 
-enum fettle_status fettle_recover(struct fettle *f, const struct fettle_options *in, const char *workspace,
-				  size_t trial)
+enum fettle_status api_recover(struct fettle *f, const struct fettle_options *in, const char *workspace,
+			       size_t trial)
 {
 	struct request r;
 	struct learn_source source = { .workspace = workspace };

@@ -156,8 +156,8 @@ static void describe_options(struct inspection *x, const struct tuning *t)
 		x->recipes[i] = recipe_list[t->recipe[i]]->name;
 }
 
-enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options *in,
-				  struct fettle_inspection **out)
+enum fettle_status api_inspect(struct fettle *f, const struct fettle_options *in,
+			       struct fettle_inspection **out)
 {
 	struct request r;
 	struct inspection *i;
@@ -201,14 +201,15 @@ enum fettle_status fettle_inspect(struct fettle *f, const struct fettle_options 
 	i->out = values(s->m->outputs, s->m->n_outputs);
 	graph_cuts(&s->g, false, &cuts);
 	i->pub = (struct fettle_inspection){
+		.size = sizeof(i->pub),
 		.n_ops = s->ops.n,
 		.n_blocks = s->ops.n_blocks,
 		.n_cuts = cuts.n,
 		.n_inputs = s->m->n_inputs,
 		.n_outputs = s->m->n_outputs,
-		.ops = i->ops,
-		.inputs = i->in,
-		.outputs = i->out,
+		.ops = api_list(&i->arena, i->ops, s->ops.n, sizeof(*i->ops)),
+		.inputs = api_list(&i->arena, i->in, s->m->n_inputs, sizeof(*i->in)),
+		.outputs = api_list(&i->arena, i->out, s->m->n_outputs, sizeof(*i->out)),
 		.opset = s->m->opset,
 		.opset_of_file = s->m->raised_from ? s->m->raised_from : s->m->opset,
 		.weight_bytes = weight_bytes(s->m),
@@ -243,27 +244,24 @@ void fettle_inspection_free(struct fettle_inspection *pub)
 
 bool fettle_recipe(size_t i, struct fettle_recipe *out)
 {
-	const struct recipe *r;
+	/* what a search does, not what a plan has; listed after those */
+	static const struct fettle_recipe auto_mp = {
+		.name = "auto_mp",
+		.summary = "ops go to 16 bits, then to fp32, until the target holds (include_auto_mp)",
+		.by_default = "off",
+		.values = "on, off; in tune and search",
+	};
+	const struct recipe *r = i < RECIPES ? recipe_list[i] : NULL;
 
-	if (i == RECIPES) { /* what a search does, not what a plan has */
-		*out = (struct fettle_recipe){
-			.name = "auto_mp",
-			.summary =
-				"ops go to 16 bits, then to fp32, until the target holds (include_auto_mp)",
-			.by_default = "off",
-			.values = "on, off; in tune and search",
-		};
-		return true;
-	}
 	if (i > RECIPES)
 		return false;
-	r = recipe_list[i];
-	*out = (struct fettle_recipe){
-		.name = r->name,
-		.summary = r->summary,
-		.by_default = r->usual ? "on" : "off",
-		.values = r->values ? r->values : "on, off",
-		.tuned = r->tuned,
-	};
+	api_give(out,
+		 r ? &(struct fettle_recipe){ .name = r->name,
+					      .summary = r->summary,
+					      .by_default = r->usual ? "on" : "off",
+					      .values = r->values ? r->values : "on, off",
+					      .tuned = r->tuned }
+		   : &auto_mp,
+		 sizeof(*out));
 	return true;
 }

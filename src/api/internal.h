@@ -2,8 +2,8 @@
 #ifndef API_INTERNAL_H
 #define API_INTERNAL_H
 
+#include "api/options.h"
 #include "evaluate/evaluate.h"
-#include "fettle.h"
 #include "quantize/subject.h"
 
 struct plugin {
@@ -34,7 +34,14 @@ struct fettle {
 	const struct run_request *resumed; /* while fettle_resume() runs it again */
 };
 
-/* Each call of the interface begins with this. It copies what the caller's version of the struct has. */
+/* Forgets what the last call left to be asked for, its message too. */
+void api_clear(struct fettle *f);
+/* Fills a struct of the caller's, of this version or an older one, from the library's; both begin with their size. */
+void api_give(void *out, const void *from, size_t size);
+/* A list of pointers to n structs of `size` bytes, which it writes into each: arrays could not grow. */
+void *api_list(struct arena *a, void *v, size_t n, size_t size);
+
+/* Each call begins with this. */
 enum fettle_status api_begin(struct fettle *f, const struct fettle_options *in, struct fettle_options *out);
 /* Names what follows, and tells the caller; FETTLE_STOP if the caller says stop. */
 enum fettle_status api_phase(struct fettle *f, const char *phase);
@@ -46,6 +53,26 @@ void api_warn(struct fettle *f, const char *fmt, ...) __attribute__((format(prin
 void api_saturates_on(struct fettle *f, const struct qplan *p, const struct op_list *ops, char *out,
 		      size_t n);
 bool api_progress(void *f, size_t done, size_t total); /* a progress_fn */
+
+/* The calls, with the options of all in one. */
+enum fettle_status api_quantize(struct fettle *f, const struct fettle_options *o,
+				struct fettle_quantized *out);
+enum fettle_status api_eval(struct fettle *f, const struct fettle_options *o, struct fettle_score *out);
+enum fettle_status api_bench(struct fettle *f, const struct fettle_options *o, const char *const *models,
+			     size_t n, struct fettle_timing *out);
+enum fettle_status api_footprint(struct fettle *f, const struct fettle_options *o, size_t *bytes);
+enum fettle_status api_profile(struct fettle *f, const struct fettle_options *o, struct arena *a,
+			       struct fettle_profile *out);
+enum fettle_status api_tune(struct fettle *f, const struct fettle_options *o, struct fettle_tuned **out);
+enum fettle_status api_search(struct fettle *f, const struct fettle_options *o, struct fettle_tuned **out);
+enum fettle_status api_resume(struct fettle *f, const struct fettle_options *o, struct fettle_tuned **out);
+enum fettle_status api_config(struct fettle *f, const struct fettle_options *o, char **text);
+enum fettle_status api_sensitivity(struct fettle *f, const struct fettle_options *o,
+				   struct fettle_sensitivity **out);
+enum fettle_status api_recover(struct fettle *f, const struct fettle_options *o, const char *workspace,
+			       size_t trial);
+enum fettle_status api_inspect(struct fettle *f, const struct fettle_options *o,
+			       struct fettle_inspection **out);
 
 struct fettle_values api_values(const double *v, size_t n);
 

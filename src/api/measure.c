@@ -125,7 +125,7 @@ static enum fettle_status eval_on_data(struct fettle *f, const struct request *r
 	return st;
 }
 
-enum fettle_status fettle_eval(struct fettle *f, const struct fettle_options *in, struct fettle_score *out)
+enum fettle_status api_eval(struct fettle *f, const struct fettle_options *in, struct fettle_score *out)
 {
 	struct request r;
 	bool program;
@@ -182,8 +182,8 @@ static void feeding_release(struct feeding *in)
 	source_release(&in->data);
 }
 
-enum fettle_status fettle_bench(struct fettle *f, const struct fettle_options *in, const char *const *models,
-				size_t n, struct fettle_timing *out)
+enum fettle_status api_bench(struct fettle *f, const struct fettle_options *in, const char *const *models,
+			     size_t n, struct fettle_timing *out)
 {
 	struct request r;
 	struct session_options so;
@@ -248,7 +248,7 @@ static enum fettle_status run_once(struct fettle *f, const struct request *r, st
 	return st;
 }
 
-enum fettle_status fettle_footprint(struct fettle *f, const struct fettle_options *in, size_t *bytes)
+enum fettle_status api_footprint(struct fettle *f, const struct fettle_options *in, size_t *bytes)
 {
 	struct request r;
 	struct session *s = NULL;

@@ -26,7 +26,8 @@ _Static_assert((int)FETTLE_RANK_OUTPUT_ERROR == RANK_OUTPUT_MSE && (int)FETTLE_R
 
 static struct fettle_param describe(struct arena *a, const struct param *p)
 {
-	struct fettle_param out = { .kind = (enum fettle_param_kind)p->kind,
+	struct fettle_param out = { .size = sizeof(out),
+				    .kind = (enum fettle_param_kind)p->kind,
 				    .name = p->name,
 				    .n_options = p->n_options,
 				    .first = p->first,
@@ -155,9 +156,15 @@ const struct fettle_param *fettle_search_param(const struct fettle_search *s, si
 	return i < search_space(s->s)->n ? &s->params[i] : NULL;
 }
 
-static struct fettle_plan_score public_score(const struct score *s)
+static void give_score(struct fettle_plan_score *out, const struct score *s)
 {
-	return (struct fettle_plan_score){ s->failed, s->met, s->accuracy, s->loss, s->objective };
+	struct fettle_plan_score score = { .failed = s->failed,
+					   .met = s->met,
+					   .accuracy = s->accuracy,
+					   .loss = s->loss,
+					   .objective = s->objective };
+
+	api_give(out, &score, sizeof(score));
 }
 
 /* a plan that only reads the caller's array */
@@ -175,7 +182,7 @@ enum fettle_status fettle_search_try(struct fettle_search *s, const unsigned cha
 
 	if (!st)
 		st = search_try(s->s, &p, &score);
-	*out = public_score(&score);
+	give_score(out, &score);
 	return st;
 }
 
@@ -187,7 +194,7 @@ bool fettle_search_best(const struct fettle_search *s, unsigned char *plan, stru
 
 	if (found) {
 		memcpy(plan, p.choice, p.n);
-		*out = public_score(&score);
+		give_score(out, &score);
 	}
 	plan_release(&p);
 	return found;

@@ -47,6 +47,6 @@ bool fettle_fp32_op(const struct fettle *f, size_t i, struct fettle_fp32_op *out
 {
 	if (i >= f->fp32_ops.n)
 		return false;
-	*out = f->fp32_ops.v[i];
+	api_give(out, &f->fp32_ops.v[i], sizeof(*out));
 	return true;
 }

@@ -65,8 +65,8 @@ static int slowest_first(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-enum fettle_status fettle_profile(struct fettle *f, const struct fettle_options *in,
-				  struct fettle_profile_row **rows, size_t *n)
+enum fettle_status api_profile(struct fettle *f, const struct fettle_options *in, struct arena *a,
+			       struct fettle_profile *out)
 {
 	struct rows found = { .model = NULL };
 	struct model *m = NULL;
@@ -89,10 +89,15 @@ enum fettle_status fettle_profile(struct fettle *f, const struct fettle_options 
 				   add_node, &found, &f->err);
 	if (!st && found.v.n)
 		qsort(found.v.v, found.v.n, sizeof(*found.v.v), slowest_first);
-	if (st)
-		VEC_RELEASE(&found.v);
-	*rows = found.v.v;
-	*n = found.v.n;
+	if (!st) {
+		struct fettle_profile_row *rows = arena_alloc(a, (found.v.n + 1) * sizeof(*rows));
+
+		memcpy(rows, found.v.v, found.v.n * sizeof(*rows));
+		*out = (struct fettle_profile){ .size = sizeof(*out),
+						.n = found.v.n,
+						.rows = api_list(a, rows, found.v.n, sizeof(*rows)) };
+	}
+	VEC_RELEASE(&found.v);
 	model_free(m);
 	request_release(&r);
 	return st;

@@ -105,15 +105,18 @@ static void keep_report(struct fettle *f, const struct finetune_report *r)
 
 	for (i = 0; i < r->ops.n; i++) {
 		const struct finetune_op *op = &r->ops.v[i];
-		struct fettle_finetuned out = { xstrdup(op->name), op->left, op->before, op->after,
-						op->kept };
+		struct fettle_finetuned out = { .name = xstrdup(op->name),
+						.left = op->left,
+						.before = op->before,
+						.after = op->after,
+						.kept = op->kept };
 
 		VEC_PUSH(&f->finetuned, out);
 	}
 }
 
-enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_options *in,
-				   struct fettle_quantized *out)
+enum fettle_status api_quantize(struct fettle *f, const struct fettle_options *in,
+				struct fettle_quantized *out)
 {
 	struct request r;
 	struct subject *s = NULL;

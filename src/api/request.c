@@ -110,7 +110,7 @@ static enum fettle_status set_words(struct request *r, const struct recipe *i, c
 
 static enum fettle_status unknown_recipe(const char *name, struct err *err)
 {
-	struct fettle_recipe r;
+	struct fettle_recipe r = FETTLE_RECIPE_INIT;
 	const char *names[RECIPES + 1], *near;
 	size_t n;
 

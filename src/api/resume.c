@@ -138,9 +138,9 @@ static void note_finished(struct fettle *f, const struct fettle_tuned *t)
 		}
 }
 
-enum fettle_status fettle_resume(struct fettle *f, const struct fettle_options *in, const char *workspace,
-				 struct fettle_tuned **out)
+enum fettle_status api_resume(struct fettle *f, const struct fettle_options *in, struct fettle_tuned **out)
 {
+	const char *workspace = in->workspace;
 	struct run_request r = { .job = NULL };
 	struct fettle_options o;
 	size_t trials = 0;
@@ -154,7 +154,7 @@ enum fettle_status fettle_resume(struct fettle *f, const struct fettle_options *
 	st = st ? st : load_plugins(f, &r);
 	if (!st) {
 		f->resumed = &r;
-		st = (strcmp(r.job, "search") == 0 ? fettle_auto_search : fettle_tune)(f, &r.o, out);
+		st = (strcmp(r.job, "search") == 0 ? api_search : api_tune)(f, &r.o, out);
 		f->resumed = NULL;
 	}
 	if (!st && (*out)->trials == trials)

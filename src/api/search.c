@@ -597,7 +597,7 @@ void auto_search_finish(struct tune_run *u)
 
 	t->n_candidates = most && n > most ? most : n;
 	t->space = u->as->list.n;
-	t->candidates = out = arena_alloc(&u->out->arena, (t->n_candidates + 1) * sizeof(*out));
+	out = arena_alloc(&u->out->arena, (t->n_candidates + 1) * sizeof(*out));
 	for (i = 0; i < t->n_candidates; i++) {
 		char *text = tuning_text(u->base.lab.t, &v[i].t->plan, "");
 
@@ -613,13 +613,13 @@ void auto_search_finish(struct tune_run *u)
 		log_line(u->as, "place %zu: trial %zu: %s: %.10g%s", i + 1, out[i].trial, out[i].settings,
 			 out[i].accuracy, out[i].met ? "" : ", not met");
 	}
+	t->candidates = api_list(&u->out->arena, out, t->n_candidates, sizeof(*out));
 	free(v);
 	log_line(u->as, "ended: %s, %zu trials, %.1f s, wrote %s", fettle_stop_word(t->stop), t->trials,
-		 t->seconds.total, t->output);
+		 u->out->seconds.total, t->output);
 }
 
-enum fettle_status fettle_auto_search(struct fettle *f, const struct fettle_options *in,
-				      struct fettle_tuned **out)
+enum fettle_status api_search(struct fettle *f, const struct fettle_options *in, struct fettle_tuned **out)
 {
 	struct auto_search as = { .log = NULL };
 	struct tune_run u = { .base = { .f = f, .start = clock_now() }, .as = &as };

@@ -42,12 +42,13 @@ static void fill(struct costs *c, const struct run *u, const struct op_sensitivi
 							u->lab.s->ops.total_macs
 					      : 0,
 		};
-	c->pub.ops = out;
+	c->pub.size = sizeof(c->pub);
+	c->pub.ops = api_list(&c->arena, out, n, sizeof(*out));
 	c->pub.n = n;
 }
 
-enum fettle_status fettle_sensitivity(struct fettle *f, const struct fettle_options *in,
-				      struct fettle_sensitivity **out)
+enum fettle_status api_sensitivity(struct fettle *f, const struct fettle_options *in,
+				   struct fettle_sensitivity **out)
 {
 	struct run u = { .f = f, .start = clock_now() };
 	struct costs *c = xcalloc(1, sizeof(*c));

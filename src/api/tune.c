@@ -45,6 +45,7 @@ static void on_trial(void *self, const struct trial *t)
 	const struct trial *best = u->as ? auto_search_best(u) : search_best_trial(u->search);
 	char *stage = tuning_text(u->base.lab.t, &t->plan, t->stage);
 	struct fettle_trial trial = {
+		.size = sizeof(trial),
 		.number = t->number,
 		.stage = stage,
 		.failed = t->score.failed,
@@ -62,6 +63,7 @@ static void on_trial(void *self, const struct trial *t)
 		.values = api_values(t->values, t->score.early ? 0 : metric_n_parts(u->base.lab.metric)),
 	};
 	struct fettle_progress_info info = {
+		.size = sizeof(info),
 		.trial = &trial,
 		.max_trials = (size_t)u->base.r.c->tuning.max_trials,
 		.baseline = u->baseline.value,
@@ -491,7 +493,7 @@ static const struct trial *best_of_substance(const struct tune_run *u)
 static const char *why_almost_nothing(struct tune_run *u, const struct plan *best)
 {
 	const struct trial *other = best_of_substance(u);
-	const struct fettle_measure *m = &u->out->pub.best;
+	const struct fettle_measure *m = &u->out->best;
 	double planned = lab_summary(&u->base.lab, best).low_share, most;
 	struct plan first = PLAN_INIT;
 
@@ -562,7 +564,7 @@ static enum fettle_status write_best(struct tune_run *u, const struct trial *bes
 	if (!st)
 		st = lab_latency(&u->base.lab, &best->plan, fmin(1, fmax(0.1, 0.25 * u->baseline.seconds)),
 				 times, err);
-	t->best = (struct fettle_measure){
+	u->out->best = (struct fettle_measure){
 		.trial = best->number,
 		.accuracy = best->score.accuracy,
 		.latency_ms = 1e3 * times[1].median,
@@ -571,15 +573,16 @@ static enum fettle_status write_best(struct tune_run *u, const struct trial *bes
 		.speedup_high = times[1].speedup.high,
 		.size_bytes = model_file_size(u->output),
 	};
-	t->best.values.n = values_read(u->history, best->number, t->best.values.v);
-	t->baseline.latency_ms = 1e3 * times[0].median;
+	u->out->best.values.n = values_read(u->history, best->number, u->out->best.values.v);
+	u->out->baseline.latency_ms = 1e3 * times[0].median;
 	if (!st)
 		st = lab_model(&u->base.lab, &best->plan, &m, err);
 	if (!st)
-		st = describe(u, &best->plan, m, &t->best);
+		st = describe(u, &best->plan, m, &u->out->best);
 	t->almost_nothing = why_almost_nothing(u, &best->plan);
 	t->untried = what_is_untried(u);
-	t->baseline.ops_fp32 = t->best.ops_int8 + t->best.ops_int16 + t->best.ops_dynamic + t->best.ops_fp32;
+	u->out->baseline.ops_fp32 = u->out->best.ops_int8 + u->out->best.ops_int16 +
+				    u->out->best.ops_dynamic + u->out->best.ops_fp32;
 	return st;
 }
 
@@ -606,23 +609,23 @@ static void fill_seconds(struct tune_run *u)
 	const struct lab_saved *saved = &u->base.lab.saved;
 	double pass = u->baseline.seconds > 0 ? u->baseline.seconds : 1;
 
-	t->seconds.total = clock_now() - u->base.start;
-	t->seconds.prepare = l->prepare;
-	t->seconds.calibrate = l->calibrate;
-	t->seconds.quantize = l->quantize;
-	t->seconds.session = l->session;
-	t->seconds.evaluate = l->evaluate;
-	t->seconds.latency = l->latency;
-	t->seconds.rank = l->rank;
-	t->seconds.runtime = runtime_busy(u->base.f->rt) - u->base.busy;
+	u->out->seconds.total = clock_now() - u->base.start;
+	u->out->seconds.prepare = l->prepare;
+	u->out->seconds.calibrate = l->calibrate;
+	u->out->seconds.quantize = l->quantize;
+	u->out->seconds.session = l->session;
+	u->out->seconds.evaluate = l->evaluate;
+	u->out->seconds.latency = l->latency;
+	u->out->seconds.rank = l->rank;
+	u->out->seconds.runtime = runtime_busy(u->base.f->rt) - u->base.busy;
 	t->samples_evaluated = u->base.lab.samples_evaluated;
-	t->saved.early = saved->early / pass;
-	t->saved.cuts = saved->cuts / pass;
-	t->saved.repeated = u->base.lab.order
-				    ? (double)search_n_same(u->search) * (double)t->samples_evaluated /
-					      (double)(t->trials + 1) / (double)u->baseline.samples
-				    : 0; /* each as an average trial */
-	t->saved.beside = saved->beside / pass;
+	u->out->saved.early = saved->early / pass;
+	u->out->saved.cuts = saved->cuts / pass;
+	u->out->saved.repeated = u->base.lab.order
+					 ? (double)search_n_same(u->search) * (double)t->samples_evaluated /
+						   (double)(t->trials + 1) / (double)u->baseline.samples
+					 : 0; /* each as an average trial */
+	u->out->saved.beside = saved->beside / pass;
 }
 
 /* Wilson's interval for a share; for other metrics none */
@@ -713,19 +716,19 @@ static enum fettle_status finish(struct tune_run *u)
 	t->target = target_accuracy(u);
 	t->trials = search_n_trials(u->search);
 	t->fp32_pass_s = u->baseline.seconds;
-	t->baseline = (struct fettle_measure){ .accuracy = u->baseline.value,
-					       .values = api_values(u->baseline.parts,
-								    metric_n_parts(u->base.lab.metric)),
-					       .latency_ms = NAN,
-					       .speedup = 1,
-					       .speedup_low = 1,
-					       .speedup_high = 1,
-					       .size_bytes = u->base.lab.baseline_size,
-					       .ops_fp32 = u->base.lab.t->space.n_ops };
+	u->out->baseline = (struct fettle_measure){ .accuracy = u->baseline.value,
+						    .values = api_values(u->baseline.parts,
+									 metric_n_parts(u->base.lab.metric)),
+						    .latency_ms = NAN,
+						    .speedup = 1,
+						    .speedup_low = 1,
+						    .speedup_high = 1,
+						    .size_bytes = u->base.lab.baseline_size,
+						    .ops_fp32 = u->base.lab.t->space.n_ops };
 	t->workspace = arena_strdup(&u->out->arena, u->base.workspace);
-	t->best.accuracy = t->best.latency_ms = t->best.speedup = NAN;
-	t->best.speedup_low = 0;
-	t->best.speedup_high = INFINITY;
+	u->out->best.accuracy = u->out->best.latency_ms = u->out->best.speedup = NAN;
+	u->out->best.speedup_low = 0;
+	u->out->best.speedup_high = INFINITY;
 	t->output = arena_strdup(&u->out->arena, u->output);
 	st = write_best(u, best);
 	if (!st && u->hold.feed)
@@ -916,7 +919,7 @@ enum fettle_status tune_run(struct tune_run *u, const struct fettle_options *in,
 	if (st)
 		fettle_tuned_free(&u->out->pub);
 	else
-		*out = &u->out->pub;
+		*out = tuned_publish(u->out);
 	search_free(u->search);
 	source_release(&u->hold);
 	run_release(&u->base);
@@ -925,14 +928,14 @@ enum fettle_status tune_run(struct tune_run *u, const struct fettle_options *in,
 	return st;
 }
 
-enum fettle_status fettle_tune(struct fettle *f, const struct fettle_options *in, struct fettle_tuned **out)
+enum fettle_status api_tune(struct fettle *f, const struct fettle_options *in, struct fettle_tuned **out)
 {
 	struct tune_run u = { .base = { .f = f, .start = clock_now() } };
 
 	return tune_run(&u, in, out);
 }
 
-enum fettle_status fettle_print_config(struct fettle *f, const struct fettle_options *in, char **text)
+enum fettle_status api_config(struct fettle *f, const struct fettle_options *in, char **text)
 {
 	struct str out = STR_INIT;
 	struct request r;

@@ -9,8 +9,14 @@ struct auto_search; /* search.c */
 /* the result, with what it points to */
 struct tuned {
 	struct fettle_tuned pub;
+	struct fettle_measure baseline, best;
+	struct fettle_seconds seconds;
+	struct fettle_saved saved;
 	struct arena arena;
 };
+
+/* Lets the public part point to the others. */
+struct fettle_tuned *tuned_publish(struct tuned *t);
 
 struct tune_run {
 	struct run base;

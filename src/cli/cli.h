@@ -122,16 +122,22 @@ struct tuner {
 	size_t n_options;
 	const struct flag *flags;
 	size_t n_flags;
-	enum fettle_status (*run)(struct fettle *f, const struct fettle_options *o,
-				  struct fettle_tuned **out);
+	/* with what tuner_main() has read: the subject, the settings and the recipes; or prints the configuration */
+	enum fettle_status (*run)(struct fettle *f, const struct tuner *u, struct fettle_tuned **out);
+	enum fettle_status (*config)(struct fettle *f, const struct tuner *u, char **text);
+	void *o; /* its options, for these two */
 	void (*show)(const struct fettle *f, const struct fettle_tuned *t, const char *model);
 	void (*add_json)(json_t *j, const struct fettle_tuned *t); /* may be NULL */
 
 	const char *plugin;
 	struct text_list recipes;
-	bool json, quiet, print_config, lower_is_better;
+	bool json, quiet, print_config;
+
+	const char *given; /* the model or workspace; NULL: none, for print_config */
+	struct fettle_setting settings[FLAGS_MAX];
+	size_t n_settings;
 };
-int tuner_main(const struct tuner *u, struct fettle_options *o, int argc, char **argv);
+int tuner_main(struct tuner *u, int argc, char **argv);
 void show_models(const struct fettle_tuned *t); /* a table */
 /* The results of 'fettle tune' and 'fettle search', for those who resume them. */
 void show_tune_result(const struct fettle *f, const struct fettle_tuned *t, const char *model);

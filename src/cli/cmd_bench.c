@@ -70,44 +70,45 @@ static void as_table(const char *const *models, size_t n, const struct fettle_ti
 }
 
 /* two models side by side, by op type: what gains and what loses */
-static int show_profile(struct fettle *f, struct fettle_options *o, const char *const *models, size_t n)
+static int show_profile(struct fettle *f, const struct fettle_bench_options *all)
 {
 	static const char *const head[] = { "op", "nodes", "ms per run", "share" };
+	struct fettle_bench_options o = *all;
 	enum fettle_status st;
 	size_t i, k;
 
-	for (i = 0; i < n; i++) {
-		struct fettle_profile_row *rows;
+	o.n_models = 1;
+	for (i = 0; i < all->n_models; i++) {
+		struct fettle_profile *p;
 		struct table table;
 		double total = 0;
-		size_t m;
 
-		o->model = models[i];
-		st = fettle_profile(f, o, &rows, &m);
+		o.models = all->models + i;
+		st = fettle_profile(f, &o, &p);
 		if (st)
 			return library_error(f, st);
-		for (k = 0; k < m; k++)
-			total += rows[k].ms;
-		printf("\n%s\n", models[i]);
+		for (k = 0; k < p->n; k++)
+			total += p->rows[k]->ms;
+		printf("\n%s\n", o.models[0]);
 		table_begin(&table, head, 4, 0xe);
-		for (k = 0; k < m; k++) {
-			table_cell(&table, "%s", rows[k].op);
-			table_cell(&table, "%zu", rows[k].count);
-			table_cell(&table, "%.3f", rows[k].ms);
-			table_cell(&table, "%.1f %%", total > 0 ? 100 * rows[k].ms / total : 0);
+		for (k = 0; k < p->n; k++) {
+			table_cell(&table, "%s", p->rows[k]->op);
+			table_cell(&table, "%zu", p->rows[k]->count);
+			table_cell(&table, "%.3f", p->rows[k]->ms);
+			table_cell(&table, "%.1f %%", total > 0 ? 100 * p->rows[k]->ms / total : 0);
 		}
 		table_print(&table);
-		free(rows);
+		fettle_profile_free(p);
 	}
 	return 0;
 }
 
 static int run(int argc, char **argv)
 {
-	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	struct fettle_bench_options o = FETTLE_BENCH_OPTIONS_INIT;
 	bool json = false, quiet = false, profile = false;
 	const struct cli_option options[] = {
-		{ "data", "DATA", "take the inputs from the first samples of this", .text = &o.eval },
+		{ "data", "DATA", "take the inputs from the first samples of this", .text = &o.data },
 		{ "batch", "N", "samples per run (1)", .number = &o.batch },
 		{ "threads", "N", "threads for the runtime (all cores)", .integer = &o.threads },
 		{ "seconds", "S", "time spent on each model (1)", .real = &o.seconds },
@@ -121,6 +122,7 @@ static int run(int argc, char **argv)
 	enum fettle_status st;
 	struct fettle *f;
 	int n, code = 0;
+	size_t i;
 
 	if (argc > 256)
 		return usage_error(&cmd_bench, "too many arguments");
@@ -130,12 +132,16 @@ static int run(int argc, char **argv)
 	if (!n)
 		return usage_error(&cmd_bench, "which models?");
 	o.helper = "/proc/self/exe";
+	o.models = rest;
+	o.n_models = (size_t)n;
 	t = calloc((size_t)n, sizeof(*t));
 	if (!t)
 		abort();
+	for (i = 0; i < o.n_models; i++)
+		t[i].size = sizeof(*t);
 	f = fettle_new();
 	progress_begin(&p, f, quiet);
-	st = fettle_bench(f, &o, rest, (size_t)n, t);
+	st = fettle_bench(f, &o, t);
 	progress_end(&p);
 	if (st)
 		code = library_error(f, st);
@@ -144,7 +150,7 @@ static int run(int argc, char **argv)
 	else
 		as_table(rest, (size_t)n, t);
 	if (!code && profile && !json)
-		code = show_profile(f, &o, rest, (size_t)n);
+		code = show_profile(f, &o);
 	free(t);
 	fettle_free(f);
 	return code;
@@ -152,7 +158,7 @@ static int run(int argc, char **argv)
 
 static int run_footprint(int argc, char **argv)
 {
-	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	struct fettle_bench_options o = FETTLE_BENCH_OPTIONS_INIT;
 	enum fettle_status st;
 	struct fettle *f;
 	size_t bytes;
@@ -160,10 +166,11 @@ static int run_footprint(int argc, char **argv)
 
 	if (argc < 3)
 		return usage_error(&cmd_footprint, "three arguments or four");
-	o.model = argv[0];
+	o.models = (const char *const *)argv;
+	o.n_models = 1;
 	o.batch = strtoull(argv[1], NULL, 10);
 	o.threads = atoi(argv[2]);
-	o.eval = argc > 3 ? argv[3] : NULL;
+	o.data = argc > 3 ? argv[3] : NULL;
 	f = fettle_new();
 	st = fettle_footprint(f, &o, &bytes);
 	if (st)

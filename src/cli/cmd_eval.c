@@ -49,11 +49,11 @@ static void show_score(const struct fettle_score *s)
 
 static int run(int argc, char **argv)
 {
-	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	struct fettle_eval_options o = FETTLE_EVAL_OPTIONS_INIT;
 	const char *plugin = NULL;
 	bool json = false, quiet = false;
 	const struct cli_option options[] = {
-		{ "data", "DATA", "samples, with labels unless --reference is given", .text = &o.eval },
+		{ "data", "DATA", "samples, with labels unless --reference is given", .text = &o.data },
 		{ "metric", "METRIC", "as suits the labels, else cosine; see below", .text = &o.metric },
 		{ "scores", "NAMES", "outputs that are scored (the one that fits the labels)",
 		  .text = &o.scores },
@@ -64,7 +64,7 @@ static int run(int argc, char **argv)
 		{ "eval-server", "CMD", "one that stays: a path per line in, a number per line out",
 		  .text = &o.eval_server },
 		{ "config", "YAML", "configuration; options override it", .text = &o.config, .letter = 'c' },
-		{ "samples", "N", "only the first N samples", .number = &o.eval_samples },
+		{ "samples", "N", "only the first N samples", .number = &o.samples },
 		{ "batch", "N", "samples per run of the model (32)", .number = &o.batch },
 		{ "plugin", "FILE", "shared library with further metrics", .text = &plugin },
 		{ "threads", "N", "threads for the runtime (all cores)", .integer = &o.threads },
@@ -73,7 +73,7 @@ static int run(int argc, char **argv)
 	};
 	char details[4096];
 	const char *rest[64];
-	struct fettle_score score;
+	struct fettle_score score = FETTLE_SCORE_INIT;
 	struct progress p;
 	enum fettle_status st;
 	struct fettle *f;
@@ -87,7 +87,7 @@ static int run(int argc, char **argv)
 		return args_exit(n);
 	if (n != 1)
 		return usage_error(&cmd_eval, n ? "one model at a time" : "which model?");
-	if (!o.eval && !o.eval_cmd && !o.eval_server && !o.config)
+	if (!o.data && !o.eval_cmd && !o.eval_server && !o.config)
 		return usage_error(&cmd_eval, "on which data? give --data DATA or --eval-cmd CMD");
 	o.model = rest[0];
 	f = fettle_new();

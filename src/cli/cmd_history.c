@@ -41,7 +41,7 @@ static json_t *run_json(const struct fettle_run *r, bool pareto)
 	size_t i;
 
 	for (i = 0; i < r->n_trials; i++) {
-		const struct fettle_trial *t = &r->trials[i];
+		const struct fettle_trial *t = r->trials[i];
 
 		if (pareto && !t->pareto)
 			continue;
@@ -83,7 +83,7 @@ static void show_run(const struct fettle_run *r, bool pareto)
 	       values_text(r->metric, &r->baseline_values, r->baseline, text, sizeof(text)));
 	table_begin(&t, head, r->baseline_values.n ? 10 : 9, 0x7d);
 	for (i = 0; i < r->n_trials; i++) {
-		const struct fettle_trial *x = &r->trials[i];
+		const struct fettle_trial *x = r->trials[i];
 
 		if (pareto && !x->pareto)
 			continue;
@@ -111,8 +111,8 @@ static const struct fettle_trial *best_of(const struct fettle_run *r)
 	size_t i;
 
 	for (i = 0; i < r->n_trials; i++)
-		if (r->trials[i].number == r->best)
-			return &r->trials[i];
+		if (r->trials[i]->number == r->best)
+			return r->trials[i];
 	return NULL;
 }
 
@@ -245,10 +245,9 @@ static int run_history(int argc, char **argv)
 
 static int run_recover(int argc, char **argv)
 {
-	struct fettle_options o = FETTLE_OPTIONS_INIT;
-	size_t trial = 0;
+	struct fettle_recover_options o = FETTLE_RECOVER_OPTIONS_INIT;
 	const struct cli_option options[] = {
-		{ "trial", "K", "which trial; 'fettle history' lists them (the best)", .number = &trial },
+		{ "trial", "K", "which trial; 'fettle history' lists them (the best)", .number = &o.trial },
 		{ "output", "FILE", "where to write its model", .text = &o.output, .letter = 'o' },
 		{ "model", "MODEL", "the fp32 model, if it is no longer where it was", .text = &o.model },
 	};
@@ -267,11 +266,12 @@ static int run_recover(int argc, char **argv)
 	if (!o.output)
 		return usage_error(&cmd_recover, "where to, -o OUT.onnx?");
 	f = fettle_new();
-	st = fettle_recover(f, &o, rest[0], trial);
+	o.workspace = rest[0];
+	st = fettle_recover(f, &o);
 	if (st)
 		code = library_error(f, st);
-	else if (trial)
-		printf("wrote %s: the model of trial %zu\n", o.output, trial);
+	else if (o.trial)
+		printf("wrote %s: the model of trial %zu\n", o.output, o.trial);
 	else
 		printf("wrote %s: the model of the best trial\n", o.output);
 	fettle_free(f);

@@ -13,14 +13,14 @@ const struct command cmd_inspect = {
 	.run = run,
 };
 
-static json_t *values_json(const struct fettle_value *v, size_t n)
+static json_t *values_json(const struct fettle_value *const *v, size_t n)
 {
 	json_t *list = json_array();
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", v[i].name, "dtype",
-						      v[i].dtype, "shape", v[i].shape));
+		json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", v[i]->name, "dtype",
+						      v[i]->dtype, "shape", v[i]->shape));
 	return list;
 }
 
@@ -31,7 +31,7 @@ static json_t *as_json(const struct fettle *f, const struct fettle_inspection *x
 	size_t i;
 
 	for (i = 0; i < x->n_ops; i++) {
-		const struct fettle_op *o = &x->ops[i];
+		const struct fettle_op *o = x->ops[i];
 		json_t *modes = json_array();
 
 		if (o->can_static)
@@ -69,7 +69,7 @@ static void list_ops(const struct fettle_inspection *x)
 
 	table_begin(&t, head, 6, 0x18);
 	for (i = 0; i < x->n_ops; i++) {
-		const struct fettle_op *o = &x->ops[i];
+		const struct fettle_op *o = x->ops[i];
 
 		table_cell(&t, "%s", o->name);
 		table_cell(&t, "%s", o->type);
@@ -93,12 +93,12 @@ static void list_space(const struct fettle_inspection *x)
 
 	table_begin(&t, head, 4, 0x4);
 	for (i = 0; i < x->n_ops; i++) {
-		if (!x->ops[i].n_options)
+		if (!x->ops[i]->n_options)
 			continue;
-		table_cell(&t, "%s", x->ops[i].name);
-		table_cell(&t, "%s", x->ops[i].type);
-		table_cell(&t, "%zu", x->ops[i].n_options);
-		table_cell(&t, "%s", x->ops[i].options);
+		table_cell(&t, "%s", x->ops[i]->name);
+		table_cell(&t, "%s", x->ops[i]->type);
+		table_cell(&t, "%zu", x->ops[i]->n_options);
+		table_cell(&t, "%s", x->ops[i]->options);
 	}
 	table_print(&t);
 	for (i = 0; i < x->n_recipes; i++)
@@ -119,22 +119,22 @@ static void list_types(const struct fettle_inspection *x)
 
 	table_begin(&t, head, 7, 0x3e);
 	for (i = 0; i < x->n_ops; i++) {
-		const struct fettle_op *o = &x->ops[i];
+		const struct fettle_op *o = x->ops[i];
 		size_t all = 0, int8 = 0, dynamic = 0;
 		double macs = 0;
 
 #define SAME(a, b) (strcmp((a)->type, (b)->type) == 0 && strcmp(reason(a), reason(b)) == 0)
-		for (k = 0; k < i && !SAME(o, &x->ops[k]); k++)
+		for (k = 0; k < i && !SAME(o, x->ops[k]); k++)
 			;
 		if (k < i)
 			continue; /* listed already */
 		for (k = i; k < x->n_ops; k++) {
-			if (!SAME(o, &x->ops[k]))
+			if (!SAME(o, x->ops[k]))
 				continue;
 			all++;
-			int8 += strcmp(x->ops[k].by_default, "int8") == 0;
-			dynamic += strcmp(x->ops[k].by_default, "dynamic") == 0;
-			macs += x->ops[k].macs;
+			int8 += strcmp(x->ops[k]->by_default, "int8") == 0;
+			dynamic += strcmp(x->ops[k]->by_default, "dynamic") == 0;
+			macs += x->ops[k]->macs;
 		}
 #undef SAME
 		table_cell(&t, "%s", o->type);
@@ -164,9 +164,10 @@ static void show(const struct fettle *f, const struct fettle_inspection *x, cons
 		      human_bytes((double)x->weight_bytes, bytes, sizeof(bytes)),
 		      human_count(x->total_macs, macs, sizeof(macs)));
 	for (i = 0; i < x->n_inputs; i++)
-		printf("input   %s: %s %s\n", x->inputs[i].name, x->inputs[i].dtype, x->inputs[i].shape);
+		printf("input   %s: %s %s\n", x->inputs[i]->name, x->inputs[i]->dtype, x->inputs[i]->shape);
 	for (i = 0; i < x->n_outputs; i++)
-		printf("output  %s: %s %s\n", x->outputs[i].name, x->outputs[i].dtype, x->outputs[i].shape);
+		printf("output  %s: %s %s\n", x->outputs[i]->name, x->outputs[i]->dtype,
+		       x->outputs[i]->shape);
 	if (x->n_blocks)
 		printf("blocks  %zu transformer blocks\n", x->n_blocks);
 	for (i = 0; (note = fettle_note(f, i)); i++)
@@ -189,7 +190,7 @@ static void show(const struct fettle *f, const struct fettle_inspection *x, cons
 static int recipes_json(void)
 {
 	json_t *all = json_array();
-	struct fettle_recipe r;
+	struct fettle_recipe r = FETTLE_RECIPE_INIT;
 	size_t i;
 
 	for (i = 0; fettle_recipe(i, &r); i++)
@@ -203,7 +204,7 @@ static int list_recipes(void)
 {
 	static const char *const head[] = { "recipe", "default", "values", "search",
 					    "what is so when it is on" };
-	struct fettle_recipe r;
+	struct fettle_recipe r = FETTLE_RECIPE_INIT;
 	struct table t;
 	size_t i;
 
@@ -227,7 +228,7 @@ static int list_recipes(void)
 static int cpus_json(void)
 {
 	json_t *all = json_array();
-	struct fettle_cpu_kind k;
+	struct fettle_cpu_kind k = FETTLE_CPU_KIND_INIT;
 	size_t i;
 
 	for (i = 0; fettle_cpu_kind(i, &k); i++)
@@ -240,7 +241,7 @@ static int cpus_json(void)
 static int list_cpus(void)
 {
 	static const char *const head[] = { "cpu", "", "int8 weights", "which" };
-	struct fettle_cpu_kind k;
+	struct fettle_cpu_kind k = FETTLE_CPU_KIND_INIT;
 	struct table t;
 	size_t i;
 
@@ -257,7 +258,7 @@ static int list_cpus(void)
 
 static int run(int argc, char **argv)
 {
-	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	struct fettle_inspect_options o = FETTLE_INSPECT_OPTIONS_INIT;
 	bool json = false, ops = false, space = false, capability = false, recipes = false, cpus = false;
 	const struct cli_option options[] = {
 		{ "ops", NULL, "every op by name, not only by type", .flag = &ops },

@@ -29,7 +29,7 @@ struct tuned {
 static struct tuned sum_up(const struct fettle *f)
 {
 	struct tuned t = { .tuned = 0 };
-	struct fettle_finetuned op;
+	struct fettle_finetuned op = FETTLE_FINETUNED_INIT;
 	size_t i;
 
 	for (i = 0; fettle_finetuned(f, i, &op); i++) {
@@ -53,7 +53,7 @@ static json_t *tuned_as_json(const struct fettle *f)
 {
 	const struct tuned t = sum_up(f);
 	json_t *ops = json_array();
-	struct fettle_finetuned op;
+	struct fettle_finetuned op = FETTLE_FINETUNED_INIT;
 	size_t i;
 
 	for (i = 0; fettle_finetuned(f, i, &op); i++)
@@ -101,7 +101,7 @@ static void show_worst(const struct fettle *f, size_t n)
 static void show_left(const struct fettle *f)
 {
 	static const char *const head[] = { "left at nearest rounding", "because" };
-	struct fettle_finetuned op;
+	struct fettle_finetuned op = FETTLE_FINETUNED_INIT;
 	struct table t;
 	size_t i;
 
@@ -131,12 +131,12 @@ static void show_tuned(const struct fettle *f)
 		show_left(f);
 }
 
-static int report(const struct fettle *f, const struct fettle_options *o, const struct fettle_quantized *q,
-		  bool json)
+static int report(const struct fettle *f, const struct fettle_quantize_options *o,
+		  const struct fettle_quantized *q, bool json)
 {
 	char before[32], after[32];
 	double total = q->seconds_prepare + q->seconds_calibrate + q->seconds_quantize;
-	struct fettle_finetuned op;
+	struct fettle_finetuned op = FETTLE_FINETUNED_INIT;
 	const bool tuned = fettle_finetuned(f, 0, &op);
 
 	if (json) {
@@ -187,23 +187,23 @@ static void list_algorithms(char *out, size_t size)
 static int run(int argc, char **argv)
 {
 	char algorithms[512];
-	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	struct fettle_quantize_options o = FETTLE_QUANTIZE_OPTIONS_INIT;
 	struct text_list recipes = { .n = 0 };
 	bool json = false, quiet = false;
 	const struct cli_option options[] = {
 		{ "calib", "DATA", "samples to calibrate on", .text = &o.calib },
 		{ "output", "FILE", "where to write the quantized model", .text = &o.output, .letter = 'o' },
 		{ "config", "YAML", "configuration; options override it", .text = &o.config, .letter = 'c' },
-		{ "samples", "N", "how many samples to calibrate on (100)", .number = &o.calib_samples },
+		{ "samples", "N", "how many samples to calibrate on (100)", .number = &o.samples },
 		{ "seed", "N", "choose them at random by this seed (the first ones)", .seed = &o.seed },
 		{ "batch", "N", "samples per run of the model (8)", .number = &o.batch },
 		{ "approach", "static|dynamic|auto", "auto: static where possible (static)",
 		  .text = &o.approach },
 		{ "format", "qdq|qoperator", "(qdq)", .text = &o.format },
 		{ "algorithm", "ALGORITHM", algorithms, .text = &o.algorithm },
-		{ "activation-type", "uint8|int8|uint16|int16", "(uint8)", .text = &o.act_dtype },
-		{ "activation-scheme", "asym|sym", "(asym)", .text = &o.act_scheme },
-		{ "weight-type", "int8|uint8|int16|uint16", "(int8)", .text = &o.weight_dtype },
+		{ "activation-type", "uint8|int8|uint16|int16", "(uint8)", .text = &o.activation_type },
+		{ "activation-scheme", "asym|sym", "(asym)", .text = &o.activation_scheme },
+		{ "weight-type", "int8|uint8|int16|uint16", "(int8)", .text = &o.weight_type },
 		{ "weight-scheme", "sym|asym", "(sym)", .text = &o.weight_scheme },
 		{ "granularity", "per_channel|per_tensor", "of weights (per_channel)",
 		  .text = &o.granularity },
@@ -226,7 +226,7 @@ static int run(int argc, char **argv)
 		{ "quiet", NULL, "no progress", .flag = &quiet },
 	};
 	const char *rest[64];
-	struct fettle_quantized q;
+	struct fettle_quantized q = FETTLE_QUANTIZED_INIT;
 	struct progress p;
 	enum fettle_status st;
 	struct fettle *f;

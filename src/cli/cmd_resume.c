@@ -16,9 +16,15 @@ static const char details[] =
 	"from\n"
 	"those of a run that had these limits from the start: strategies divide their trials among stages.\n";
 
-static enum fettle_status resume(struct fettle *f, const struct fettle_options *o, struct fettle_tuned **out)
+static enum fettle_status resume(struct fettle *f, const struct tuner *u, struct fettle_tuned **out)
 {
-	return fettle_resume(f, o, o->model, out);
+	struct fettle_resume_options o = *(const struct fettle_resume_options *)u->o;
+
+	o.workspace = u->given;
+	o.settings = u->settings;
+	o.n_settings = u->n_settings;
+	o.helper = "/proc/self/exe";
+	return fettle_resume(f, &o, out);
 }
 
 static void show(const struct fettle *f, const struct fettle_tuned *t, const char *workspace)
@@ -35,11 +41,12 @@ static void add_json(json_t *j, const struct fettle_tuned *t)
 
 static int run(int argc, char **argv)
 {
-	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	struct fettle_resume_options o = FETTLE_RESUME_OPTIONS_INIT;
 	struct tuner u = { .command = &cmd_resume,
 			   .details = details,
 			   .subject = "workspace",
 			   .run = resume,
+			   .o = &o,
 			   .show = show,
 			   .add_json = add_json };
 	struct flag flags[] = {
@@ -63,5 +70,5 @@ static int run(int argc, char **argv)
 	u.n_options = sizeof(options) / sizeof(options[0]);
 	u.flags = flags;
 	u.n_flags = sizeof(flags) / sizeof(flags[0]);
-	return tuner_main(&u, &o, argc, argv);
+	return tuner_main(&u, argc, argv);
 }

@@ -26,7 +26,7 @@ void add_search_json(json_t *j, const struct fettle_tuned *t)
 	size_t i;
 
 	for (i = 0; i < t->n_candidates; i++) {
-		const struct fettle_candidate *c = &t->candidates[i];
+		const struct fettle_candidate *c = t->candidates[i];
 
 		json_array_append_new(list, json_pack("{s:I, s:b, s:f, s:f, s:f, s:s}", "trial",
 						      (json_int_t)c->trial, "met", c->met, "accuracy",
@@ -46,7 +46,7 @@ static void show_candidates(const struct fettle_tuned *t)
 
 	table_begin(&table, head, 5, 0xf);
 	for (i = 0; i < n; i++) {
-		const struct fettle_candidate *c = &t->candidates[i];
+		const struct fettle_candidate *c = t->candidates[i];
 
 		table_cell(&table, "%zu", i + 1);
 		table_cell(&table, "%zu", c->trial);
@@ -77,12 +77,12 @@ void show_search_result(const struct fettle *f, const struct fettle_tuned *t, co
 	       styled(stdout, t->met ? STYLE_GOOD : STYLE_BAD, t->met ? "Found" : "NONE GOOD ENOUGH", word,
 		      sizeof(word)),
 	       target, t->met ? t->n_candidates : 0, t->met && t->n_candidates == 1 ? "" : "s", t->trials,
-	       t->trials == 1 ? "" : "s", t->space, why_stopped(t), t->seconds.total);
+	       t->trials == 1 ? "" : "s", t->space, why_stopped(t), t->seconds->total);
 	show_fp32(f);
 	printf("\nwrote %s%s\n", t->output,
-	       t->met          ? ""
-	       : t->best.trial ? " (the best seen, short of the target)"
-			       : " (the default plan, not evaluated: no trial came to its end)");
+	       t->met           ? ""
+	       : t->best->trial ? " (the best seen, short of the target)"
+				: " (the default plan, not evaluated: no trial came to its end)");
 	if (t->stop == FETTLE_STOP_INTERRUPTED)
 		printf("next: fettle resume %s\n", t->workspace);
 	else
@@ -90,12 +90,39 @@ void show_search_result(const struct fettle *f, const struct fettle_tuned *t, co
 		       t->workspace);
 }
 
+static struct fettle_search_options options_of(const struct tuner *u)
+{
+	struct fettle_search_options o = *(const struct fettle_search_options *)u->o;
+
+	o.model = u->given;
+	o.settings = u->settings;
+	o.n_settings = u->n_settings;
+	o.helper = "/proc/self/exe";
+	return o;
+}
+
+static enum fettle_status search(struct fettle *f, const struct tuner *u, struct fettle_tuned **out)
+{
+	struct fettle_search_options o = options_of(u);
+
+	return fettle_auto_search(f, &o, out);
+}
+
+static enum fettle_status config(struct fettle *f, const struct tuner *u, char **text)
+{
+	struct fettle_search_options o = options_of(u);
+
+	return fettle_search_config(f, &o, text);
+}
+
 static int run(int argc, char **argv)
 {
-	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	struct fettle_search_options o = FETTLE_SEARCH_OPTIONS_INIT;
 	struct tuner u = { .command = &cmd_search,
 			   .details = details,
-			   .run = fettle_auto_search,
+			   .run = search,
+			   .config = config,
+			   .o = &o,
 			   .show = show_search_result,
 			   .add_json = add_search_json };
 	struct flag flags[] = {
@@ -123,7 +150,7 @@ static int run(int argc, char **argv)
 		{ "eval-server", "CMD", "one that stays: a path per line in, a number per line out",
 		  .text = &o.eval_server },
 		{ "lower-is-better", NULL, "what the evaluator or metric gives is an error",
-		  .flag = &u.lower_is_better },
+		  .flag = &o.lower_is_better },
 		{ "plugin", "FILE", "shared library with further metrics and data", .text = &u.plugin },
 		{ "output", "FILE", "where to write the best model (WORKSPACE/best_model.onnx)",
 		  .text = &o.output, .letter = 'o' },
@@ -138,7 +165,7 @@ static int run(int argc, char **argv)
 		  .text = &flags[4].value },
 		{ "keep-fp32", "OPS", "leave these ops alone: names, types or /regular expressions/",
 		  .text = &o.keep_fp32 },
-		{ "samples", "N", "calibration samples (100)", .number = &o.calib_samples },
+		{ "samples", "N", "calibration samples (100)", .number = &o.samples },
 		{ "eval-samples", "N", "only the first N evaluation samples", .number = &o.eval_samples },
 		{ "seed", "N", "the same seed gives the same sequence of trials (9527)",
 		  .text = &flags[5].value },
@@ -162,5 +189,5 @@ static int run(int argc, char **argv)
 	u.n_options = sizeof(options) / sizeof(options[0]);
 	u.flags = flags;
 	u.n_flags = sizeof(flags) / sizeof(flags[0]);
-	return tuner_main(&u, &o, argc, argv);
+	return tuner_main(&u, argc, argv);
 }

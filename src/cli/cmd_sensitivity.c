@@ -24,7 +24,7 @@ static json_t *as_json(const struct fettle *f, const struct fettle_sensitivity *
 	size_t i;
 
 	for (i = 0; i < s->n; i++) {
-		const struct fettle_op_cost *o = &s->ops[i];
+		const struct fettle_op_cost *o = s->ops[i];
 
 		json_array_append_new(
 			list, json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:o, s:f}", "name", o->name, "type",
@@ -48,7 +48,7 @@ static void as_table(const struct fettle_sensitivity *s)
 
 	table_begin(&t, head, *s->metric ? 8 : 7, 0xfc);
 	for (i = 0; i < s->n; i++) {
-		const struct fettle_op_cost *o = &s->ops[i];
+		const struct fettle_op_cost *o = s->ops[i];
 
 		table_cell(&t, "%s", o->name);
 		table_cell(&t, "%s", o->type);
@@ -67,7 +67,7 @@ static void as_table(const struct fettle_sensitivity *s)
 
 static int run(int argc, char **argv)
 {
-	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	struct fettle_sensitivity_options o = FETTLE_SENSITIVITY_OPTIONS_INIT;
 	bool json = false, quiet = false;
 	const struct cli_option options[] = {
 		{ "calib", "DATA", "samples to calibrate on", .text = &o.calib },
@@ -76,7 +76,7 @@ static int run(int argc, char **argv)
 		{ "scores", "NAMES", "outputs that are scored (the one that fits the labels)",
 		  .text = &o.scores },
 		{ "config", "YAML", "configuration; options override it", .text = &o.config, .letter = 'c' },
-		{ "samples", "N", "calibration samples (100)", .number = &o.calib_samples },
+		{ "samples", "N", "calibration samples (100)", .number = &o.samples },
 		{ "eval-samples", "N", "only the first N evaluation samples", .number = &o.eval_samples },
 		{ "cpu", "CPU", "plan for another kind of CPU ('fettle inspect --cpus' lists them; this one)",
 		  .text = &o.cpu },

@@ -25,10 +25,10 @@ static void show_saved(const struct fettle_tuned *t)
 	const struct {
 		const char *by;
 		double passes;
-	} ways[] = { { "verdicts that were certain early", t->saved.early },
-		     { "starting where plans part", t->saved.cuts },
-		     { "plans that came to a model tried before", t->saved.repeated },
-		     { "trials side by side", t->saved.beside } };
+	} ways[] = { { "verdicts that were certain early", t->saved->early },
+		     { "starting where plans part", t->saved->cuts },
+		     { "plans that came to a model tried before", t->saved->repeated },
+		     { "trials side by side", t->saved->beside } };
 	const char *lead = "Saved, in fp32 passes:";
 	size_t i;
 
@@ -63,11 +63,11 @@ static void show_verdict(const struct fettle_tuned *t)
 			      t->trials == 1 ? "" : "s", t->strategy, why_stopped(t));
 	if (t->untried)
 		print_wrapped(stdout, "Untried: %s.", t->untried);
-	if (!t->met && t->best.trial)
+	if (!t->met && t->best->trial)
 		print_wrapped(stdout, "Of all that was tried, only fp32 meets it.");
 	if (t->almost_nothing)
 		print_wrapped(stdout, "Almost nothing is quantized (%.2g %% of the multiply-adds): %s.",
-			      100 * t->best.int8_share, t->almost_nothing);
+			      100 * t->best->int8_share, t->almost_nothing);
 }
 
 void show_tune_result(const struct fettle *f, const struct fettle_tuned *t, const char *model)
@@ -76,12 +76,12 @@ void show_tune_result(const struct fettle *f, const struct fettle_tuned *t, cons
 
 	show_models(t);
 	show_verdict(t);
-	if (t->met && t->best.speedup_low <= 1)
+	if (t->met && t->best->speedup_low <= 1)
 		printf("But it is %s than fp32 on this CPU.\n",
-		       t->best.speedup_high < 1 ? "slower" : "no faster");
-	if (isfinite(t->best.speedup_high))
-		printf("Speed-up: %.2f to %.2f, with 99 %% confidence.\n", t->best.speedup_low,
-		       t->best.speedup_high);
+		       t->best->speedup_high < 1 ? "slower" : "no faster");
+	if (isfinite(t->best->speedup_high))
+		printf("Speed-up: %.2f to %.2f, with 99 %% confidence.\n", t->best->speedup_low,
+		       t->best->speedup_high);
 	if (t->recipes && *t->recipes)
 		print_wrapped(stdout, "Recipes: %s", t->recipes);
 	show_fp32(f);
@@ -95,15 +95,15 @@ void show_tune_result(const struct fettle *f, const struct fettle_tuned *t, cons
 		      "Time: %.1f s, or %.1f fp32 passes of %.2g s: prepare %.1f, calibrate %.1f, rank %.1f, "
 		      "quantize %.1f, sessions %.1f, "
 		      "evaluate %.1f, latency %.1f",
-		      t->seconds.total, t->seconds.total / pass, t->fp32_pass_s, t->seconds.prepare,
-		      t->seconds.calibrate, t->seconds.rank, t->seconds.quantize, t->seconds.session,
-		      t->seconds.evaluate, t->seconds.latency);
+		      t->seconds->total, t->seconds->total / pass, t->fp32_pass_s, t->seconds->prepare,
+		      t->seconds->calibrate, t->seconds->rank, t->seconds->quantize, t->seconds->session,
+		      t->seconds->evaluate, t->seconds->latency);
 	show_saved(t);
 	printf("\nwrote %s%s\n", t->output,
-	       t->met          ? ""
-	       : t->best.trial ? " (the best seen, short of the target)"
-	       : t->trials     ? " (the default plan, not evaluated: every trial failed)"
-			       : " (the default plan, not evaluated: no trial came to its end)");
+	       t->met           ? ""
+	       : t->best->trial ? " (the best seen, short of the target)"
+	       : t->trials      ? " (the default plan, not evaluated: every trial failed)"
+				: " (the default plan, not evaluated: no trial came to its end)");
 	if (t->stop == FETTLE_STOP_INTERRUPTED)
 		printf("next: fettle resume %s\n", t->workspace);
 	else if (!t->trials)
@@ -112,12 +112,42 @@ void show_tune_result(const struct fettle *f, const struct fettle_tuned *t, cons
 		printf("next: fettle bench %s %s; fettle history %s\n", model, t->output, t->workspace);
 }
 
+static struct fettle_tune_options options_of(const struct tuner *u)
+{
+	struct fettle_tune_options o = *(const struct fettle_tune_options *)u->o;
+
+	o.model = u->given;
+	o.settings = u->settings;
+	o.n_settings = u->n_settings;
+	o.recipes = u->recipes.v;
+	o.n_recipes = u->recipes.n;
+	o.helper = "/proc/self/exe";
+	return o;
+}
+
+static enum fettle_status tune(struct fettle *f, const struct tuner *u, struct fettle_tuned **out)
+{
+	struct fettle_tune_options o = options_of(u);
+
+	return fettle_tune(f, &o, out);
+}
+
+static enum fettle_status config(struct fettle *f, const struct tuner *u, char **text)
+{
+	struct fettle_tune_options o = options_of(u);
+
+	return fettle_tune_config(f, &o, text);
+}
+
 static int run(int argc, char **argv)
 {
-	struct fettle_options o = FETTLE_OPTIONS_INIT;
-	struct tuner u = {
-		.command = &cmd_tune, .details = details, .run = fettle_tune, .show = show_tune_result
-	};
+	struct fettle_tune_options o = FETTLE_TUNE_OPTIONS_INIT;
+	struct tuner u = { .command = &cmd_tune,
+			   .details = details,
+			   .run = tune,
+			   .config = config,
+			   .o = &o,
+			   .show = show_tune_result };
 	struct flag flags[] = {
 		{ "--strategy", "tuning.strategy", NULL },
 		{ "--quant-level", "tuning.quant_level", NULL },
@@ -141,7 +171,7 @@ static int run(int argc, char **argv)
 		{ "eval-server", "CMD", "one that stays: a path per line in, a number per line out",
 		  .text = &o.eval_server },
 		{ "lower-is-better", NULL, "what the evaluator or metric gives is an error",
-		  .flag = &u.lower_is_better },
+		  .flag = &o.lower_is_better },
 		{ "config", "YAML", "configuration; options override it", .text = &o.config, .letter = 'c' },
 		{ "recipe", "RECIPE[=VALUE]",
 		  "always, or (=off) never, with this recipe; may be given several times ('fettle inspect "
@@ -172,7 +202,7 @@ static int run(int argc, char **argv)
 		  "keep looking for the fastest for so long: 600, 10m, 1h30m; 0: stop at the first that "
 		  "meets the target (0)",
 		  .text = &flags[6].value },
-		{ "samples", "N", "calibration samples (100)", .number = &o.calib_samples },
+		{ "samples", "N", "calibration samples (100)", .number = &o.samples },
 		{ "eval-samples", "N", "only the first N evaluation samples", .number = &o.eval_samples },
 		{ "holdout", "DATA", "samples nothing is chosen by, to measure the result on",
 		  .text = &o.holdout },
@@ -205,5 +235,5 @@ static int run(int argc, char **argv)
 	u.n_options = sizeof(options) / sizeof(options[0]);
 	u.flags = flags;
 	u.n_flags = sizeof(flags) / sizeof(flags[0]);
-	return tuner_main(&u, &o, argc, argv);
+	return tuner_main(&u, argc, argv);
 }

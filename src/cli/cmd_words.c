@@ -28,7 +28,7 @@ static const char *command_word(size_t i, const char **summary)
 
 static const char *recipe_word(size_t i, const char **summary)
 {
-	struct fettle_recipe r;
+	struct fettle_recipe r = FETTLE_RECIPE_INIT;
 
 	if (!fettle_recipe(i, &r))
 		return NULL;
@@ -38,7 +38,7 @@ static const char *recipe_word(size_t i, const char **summary)
 
 static const char *cpu_word(size_t i, const char **summary)
 {
-	struct fettle_cpu_kind k;
+	struct fettle_cpu_kind k = FETTLE_CPU_KIND_INIT;
 
 	if (!fettle_cpu_kind(i, &k))
 		return NULL;

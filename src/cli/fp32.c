@@ -8,7 +8,7 @@ enum { LISTED = 12 }; /* more than that are shown by type and reason */
 json_t *fp32_json(const struct fettle *f)
 {
 	json_t *list = json_array();
-	struct fettle_fp32_op o;
+	struct fettle_fp32_op o = FETTLE_FP32_OP_INIT;
 	size_t i;
 
 	for (i = 0; fettle_fp32_op(f, i, &o); i++)
@@ -26,7 +26,7 @@ static bool same_group(const struct fettle_fp32_op *a, const struct fettle_fp32_
 /* of the ops like the one at `first`: how many, and their share; 0 if such a one came before */
 static size_t group(const struct fettle *f, size_t first, double *share)
 {
-	struct fettle_fp32_op a, b;
+	struct fettle_fp32_op a = FETTLE_FP32_OP_INIT, b = FETTLE_FP32_OP_INIT;
 	size_t n = 0, i;
 
 	fettle_fp32_op(f, first, &a);
@@ -45,7 +45,7 @@ static size_t group(const struct fettle *f, size_t first, double *share)
 void show_fp32(const struct fettle *f)
 {
 	const char *head[] = { "left in fp32", "multiply-adds", "why" };
-	struct fettle_fp32_op o;
+	struct fettle_fp32_op o = FETTLE_FP32_OP_INIT;
 	struct table t;
 	double share, all = 0;
 	size_t n, i;

@@ -34,7 +34,7 @@ static int version(void)
 	bool saturates;
 	const char *cpu = fettle_cpu(&saturates);
 
-	struct fettle_cpu_kind k;
+	struct fettle_cpu_kind k = FETTLE_CPU_KIND_INIT;
 	size_t i;
 
 	printf("fettle %s on ONNX Runtime %s\n", fettle_version(), fettle_runtime_version());

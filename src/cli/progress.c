@@ -37,8 +37,8 @@ static void clear_line(struct progress *p)
 /* what is fed to the model, and what of its outputs is scored */
 static void show_data(struct progress *p)
 {
-	struct fettle_scoring s;
-	struct fettle_fed d;
+	struct fettle_scoring s = FETTLE_SCORING_INIT;
+	struct fettle_fed d = FETTLE_FED_INIT;
 	const char *lead = ": ";
 
 	while (fettle_fed(p->f, p->n_fed, &d)) {

@@ -83,8 +83,8 @@ char *trial_score(const struct fettle_trial *t, char *buf, size_t n)
 void add_remarks(json_t *j, const struct fettle *f)
 {
 	json_t *warnings = json_array(), *fed = json_array();
-	struct fettle_scoring s;
-	struct fettle_fed d;
+	struct fettle_scoring s = FETTLE_SCORING_INIT;
+	struct fettle_fed d = FETTLE_FED_INIT;
 	const char *text;
 	size_t i;
 

@@ -124,22 +124,23 @@ static json_t *tuned_json(const struct fettle *f, const struct fettle_tuned *t,
 
 	j = json_pack("{s:b, s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:f, s:o, s:I, s:s?, s:s, s:s?, s:o}", "met",
 		      t->met, "stop", fettle_stop_word(t->stop), "strategy", t->strategy, "metric", t->metric,
-		      "target", number(t->target), "baseline", measure_json(&t->baseline, t->metric), "best",
-		      measure_json(&t->best, t->metric), "trials", (json_int_t)t->trials, "fp32_pass_s",
+		      "target", number(t->target), "baseline", measure_json(t->baseline, t->metric), "best",
+		      measure_json(t->best, t->metric), "trials", (json_int_t)t->trials, "fp32_pass_s",
 		      t->fp32_pass_s, "seconds",
-		      json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "total", t->seconds.total,
-				"prepare", t->seconds.prepare, "calibrate", t->seconds.calibrate, "quantize",
-				t->seconds.quantize, "session", t->seconds.session, "evaluate",
-				t->seconds.evaluate, "latency", t->seconds.latency, "rank", t->seconds.rank,
-				"runtime", t->seconds.runtime),
+		      json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "total", t->seconds->total,
+				"prepare", t->seconds->prepare, "calibrate", t->seconds->calibrate,
+				"quantize", t->seconds->quantize, "session", t->seconds->session, "evaluate",
+				t->seconds->evaluate, "latency", t->seconds->latency, "rank",
+				t->seconds->rank, "runtime", t->seconds->runtime),
 		      "samples_evaluated", (json_int_t)t->samples_evaluated, "output", t->output, "workspace",
 		      t->workspace, "plan", t->plan, "fp32_ops", fp32_json(f));
 	json_object_set_new(j, "saved_passes",
-			    json_pack("{s:f, s:f, s:f, s:f}", "early", t->saved.early, "cuts", t->saved.cuts,
-				      "repeated", t->saved.repeated, "beside", t->saved.beside));
+			    json_pack("{s:f, s:f, s:f, s:f}", "early", t->saved->early, "cuts",
+				      t->saved->cuts, "repeated", t->saved->repeated, "beside",
+				      t->saved->beside));
 	if (isfinite(t->noise))
 		json_object_set_new(j, "noise", json_real(t->noise));
-	json_object_set_new(j, "faster", json_boolean(t->best.speedup_low > 1));
+	json_object_set_new(j, "faster", json_boolean(t->best->speedup_low > 1));
 	json_object_set_new(j, "cpu", json_string(t->cpu));
 	json_object_set_new(j, "measured_on", json_string(t->measured_on));
 	json_object_set_new(j, "saturates_on", names_json(t->saturates_on));
@@ -184,22 +185,22 @@ static void show_values(const struct fettle_tuned *t)
 	char name[64], buf[32];
 	size_t i;
 
-	if (!t->best.values.n)
+	if (!t->best->values.n)
 		return;
 	putchar('\n');
 	table_begin(&table, head, 3, 6);
-	for (i = 0; i < t->best.values.n; i++) {
+	for (i = 0; i < t->best->values.n; i++) {
 		table_cell(&table, "%s", value_name(t->metric, i, name, sizeof(name)));
-		table_cell(&table, "%s", human_score(t->baseline.values.v[i], buf, sizeof(buf)));
-		table_cell(&table, "%s", human_score(t->best.values.v[i], buf, sizeof(buf)));
+		table_cell(&table, "%s", human_score(t->baseline->values.v[i], buf, sizeof(buf)));
+		table_cell(&table, "%s", human_score(t->best->values.v[i], buf, sizeof(buf)));
 	}
 	table_print(&table);
 }
 
 void show_models(const struct fettle_tuned *t)
 {
-	const bool wide = t->best.ops_int16 > 0;
-	const bool joint = t->best.values.n && !strchr(t->metric, '*');
+	const bool wide = t->best->ops_int16 > 0;
+	const bool joint = t->best->values.n && !strchr(t->metric, '*');
 	const char *head[] = { "model",     joint ? "of fp32" : t->metric,
 			       "latency",   "speed-up",
 			       "size",      "int8 ops",
@@ -212,8 +213,8 @@ void show_models(const struct fettle_tuned *t)
 	else
 		memmove(head + 6, head + 7, 2 * sizeof(*head));
 	table_begin(&table, head, wide ? 9 : 8, 0x1fe);
-	show_row(&table, "fp32", &t->baseline, wide);
-	show_row(&table, t->met ? "best" : t->best.trial ? "best seen" : "default", &t->best, wide);
+	show_row(&table, "fp32", t->baseline, wide);
+	show_row(&table, t->met ? "best" : t->best->trial ? "best seen" : "default", t->best, wide);
 	table_print(&table);
 	show_values(t);
 }
@@ -234,15 +235,15 @@ const char *why_stopped(const struct fettle_tuned *t)
 	}
 }
 
-static int print_config(const struct fettle_options *o, const char *plugin)
+static int print_config(const struct tuner *u)
 {
 	struct fettle *f = fettle_new();
 	char *text = NULL;
-	enum fettle_status st = plugin ? fettle_load_plugin(f, plugin) : FETTLE_OK;
+	enum fettle_status st = u->plugin ? fettle_load_plugin(f, u->plugin) : FETTLE_OK;
 	int code = 0;
 
 	if (!st)
-		st = fettle_print_config(f, o, &text);
+		st = u->config(f, u, &text);
 	if (st)
 		code = library_error(f, st);
 	else
@@ -252,7 +253,7 @@ static int print_config(const struct fettle_options *o, const char *plugin)
 	return code;
 }
 
-static int run_one(const struct tuner *u, const struct fettle_options *o)
+static int run_one(const struct tuner *u)
 {
 	struct fettle *f = fettle_new();
 	struct fettle_tuned *t = NULL;
@@ -264,7 +265,7 @@ static int run_one(const struct tuner *u, const struct fettle_options *o)
 	fettle_on_trial(f, show_trial, &p);
 	st = u->plugin ? fettle_load_plugin(f, u->plugin) : FETTLE_OK;
 	if (!st)
-		st = u->run(f, o, &t);
+		st = u->run(f, u, &t);
 	progress_end(&p);
 	if (st) {
 		code = library_error(f, st);
@@ -272,7 +273,7 @@ static int run_one(const struct tuner *u, const struct fettle_options *o)
 		if (u->json)
 			print_json(tuned_json(f, t, u->add_json));
 		else
-			u->show(f, t, o->model);
+			u->show(f, t, u->given);
 		code = t->met ? EXIT_MET : EXIT_NOT_MET;
 		fettle_tuned_free(t);
 	}
@@ -290,9 +291,8 @@ static size_t flags_given(const struct flag *v, size_t n, struct fettle_setting 
 	return given;
 }
 
-int tuner_main(const struct tuner *u, struct fettle_options *o, int argc, char **argv)
+int tuner_main(struct tuner *u, int argc, char **argv)
 {
-	struct fettle_setting settings[FLAGS_MAX + 1];
 	const char *rest[128];
 	int n;
 
@@ -304,15 +304,7 @@ int tuner_main(const struct tuner *u, struct fettle_options *o, int argc, char *
 	if (n > 1 || (!n && !u->print_config))
 		return usage_error(u->command, n ? "one %s at a time" : "which %s?",
 				   u->subject ? u->subject : "model");
-	o->settings = settings;
-	o->n_settings = flags_given(u->flags, u->n_flags, settings);
-	if (u->lower_is_better)
-		settings[o->n_settings++] =
-			(struct fettle_setting){ "tuning.accuracy_criterion.higher_is_better", "false",
-						 "--lower-is-better" };
-	o->model = n ? rest[0] : NULL;
-	o->recipes = u->recipes.v;
-	o->n_recipes = u->recipes.n;
-	o->helper = "/proc/self/exe";
-	return u->print_config ? print_config(o, u->plugin) : run_one(u, o);
+	u->given = n ? rest[0] : NULL;
+	u->n_settings = flags_given(u->flags, u->n_flags, u->settings);
+	return u->print_config ? print_config(u) : run_one(u);
 }

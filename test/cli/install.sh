@@ -65,8 +65,8 @@ int fail(int n)
 int main(int argc, char **argv)
 {
 	struct fettle *f = fettle_new();
-	struct fettle_options o = FETTLE_OPTIONS_INIT;
-	struct fettle_quantized q;
+	struct fettle_quantize_options o = FETTLE_QUANTIZE_OPTIONS_INIT;
+	struct fettle_quantized q = FETTLE_QUANTIZED_INIT;
 
 	o.model = argv[argc - 3];
 	o.calib = argv[argc - 2];

@@ -27,13 +27,35 @@ static void assert_refused(const struct fettle *f, enum fettle_status st, const 
 		fail_msg("no '%s' in '%s'", words, fettle_message(f));
 }
 
-static struct fettle_options options(void)
+static struct fettle_quantize_options quantize_options(void)
 {
-	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	struct fettle_quantize_options o = FETTLE_QUANTIZE_OPTIONS_INIT;
 
 	o.model = MODEL;
 	o.calib = CALIB;
-	o.calib_samples = 32;
+	o.samples = 32;
+	o.threads = 1;
+	return o;
+}
+
+static struct fettle_eval_options eval_options(void)
+{
+	struct fettle_eval_options o = FETTLE_EVAL_OPTIONS_INIT;
+
+	o.model = MODEL;
+	o.data = EVAL;
+	o.samples = 200;
+	o.threads = 1;
+	return o;
+}
+
+static struct fettle_tune_options tune_options(void)
+{
+	struct fettle_tune_options o = FETTLE_TUNE_OPTIONS_INIT;
+
+	o.model = MODEL;
+	o.calib = CALIB;
+	o.samples = 32;
 	o.eval = EVAL;
 	o.eval_samples = 200;
 	o.threads = 1;
@@ -63,14 +85,21 @@ static char *path_in(const char *dir, const char *name)
 static void options_are_checked(void **state)
 {
 	struct fettle *f = fettle_new();
-	struct fettle_options none = FETTLE_OPTIONS_INIT, zero = { .size = 0 }, huge = { .size = 1 << 20 },
-			      both = options(), empty = FETTLE_OPTIONS_INIT;
-	struct fettle_quantized q;
+	struct fettle_quantize_options none = FETTLE_QUANTIZE_OPTIONS_INIT, zero = { .size = 0 },
+				       huge = { .size = 1 << 20 };
+	struct fettle_tune_options no_tune = FETTLE_TUNE_OPTIONS_INIT;
+	struct fettle_inspect_options no_inspect = FETTLE_INSPECT_OPTIONS_INIT;
+	struct fettle_sensitivity_options no_sensitivity = FETTLE_SENSITIVITY_OPTIONS_INIT;
+	struct fettle_bench_options no_bench = FETTLE_BENCH_OPTIONS_INIT;
+	struct fettle_eval_options both = eval_options(), empty = FETTLE_EVAL_OPTIONS_INIT,
+				   no_eval = FETTLE_EVAL_OPTIONS_INIT;
+	struct fettle_quantized q = FETTLE_QUANTIZED_INIT;
 	struct fettle_tuned *t = NULL;
-	struct fettle_score score;
+	struct fettle_score score = FETTLE_SCORE_INIT;
+	struct fettle_timing timing = FETTLE_TIMING_INIT;
 	struct fettle_inspection *inspection = NULL;
 	struct fettle_sensitivity *sensitivity = NULL;
-	struct fettle_profile_row *rows = NULL;
+	struct fettle_profile *profile = NULL;
 	size_t n;
 
 	(void)state;
@@ -78,12 +107,13 @@ static void options_are_checked(void **state)
 	assert_refused(f, fettle_quantize(f, &zero, &q), "size 0");
 	assert_refused(f, fettle_quantize(f, &huge, &q), "size 1048576");
 	assert_refused(f, fettle_quantize(f, &none, &q), "need a model");
-	assert_refused(f, fettle_tune(f, &none, &t), "need a model");
-	assert_refused(f, fettle_eval(f, &none, &score), "need a model");
-	assert_refused(f, fettle_inspect(f, &none, &inspection), "need a model");
-	assert_refused(f, fettle_sensitivity(f, &none, &sensitivity), "need a model");
-	assert_refused(f, fettle_profile(f, &none, &rows, &n), "need a model");
-	assert_refused(f, fettle_footprint(f, &none, &n), "need a model");
+	assert_refused(f, fettle_tune(f, &no_tune, &t), "need a model");
+	assert_refused(f, fettle_eval(f, &no_eval, &score), "need a model");
+	assert_refused(f, fettle_inspect(f, &no_inspect, &inspection), "need a model");
+	assert_refused(f, fettle_sensitivity(f, &no_sensitivity, &sensitivity), "need a model");
+	assert_refused(f, fettle_bench(f, &no_bench, &timing), "none is given");
+	assert_refused(f, fettle_profile(f, &no_bench, &profile), "need a model");
+	assert_refused(f, fettle_footprint(f, &no_bench, &n), "need a model");
 	both.model_bytes = "x";
 	both.model_size = 1;
 	assert_refused(f, fettle_eval(f, &both, &score), "either a path or bytes");
@@ -98,14 +128,14 @@ static void older_options_are_accepted(void **state)
 {
 	char *dir = temp_tree(), *now = path_in(dir, "now.onnx"), *then = path_in(dir, "then.onnx");
 	struct fettle *f = fettle_new();
-	struct fettle_options o = options();
-	struct fettle_quantized q;
+	struct fettle_quantize_options o = quantize_options();
+	struct fettle_quantized q = FETTLE_QUANTIZED_INIT;
 
 	(void)state;
 	o.output = now;
 	must(f, fettle_quantize(f, &o, &q));
 	o.output = then;
-	o.size = offsetof(struct fettle_options, workspace); /* what a program of long ago knew */
+	o.size = offsetof(struct fettle_quantize_options, cpu); /* what a program of long ago knew */
 	memset((char *)&o + o.size, 0xee, sizeof(o) - o.size);
 	must(f, fettle_quantize(f, &o, &q));
 	assert_same_files(now, then);
@@ -169,30 +199,31 @@ static void callbacks_equal_files(void **state)
 {
 	char *dir = temp_tree(), *by_file = path_in(dir, "file.onnx"), *by_call = path_in(dir, "call.onnx");
 	struct fettle *f = fettle_new();
-	struct fettle_options o = options();
-	struct fettle_quantized q;
-	struct fettle_score a, b;
+	struct fettle_quantize_options o = quantize_options();
+	struct fettle_eval_options e = eval_options();
+	struct fettle_quantized q = FETTLE_QUANTIZED_INIT;
+	struct fettle_score a = FETTLE_SCORE_INIT, b = FETTLE_SCORE_INIT;
 	struct from_npz calib, eval;
 	struct fettle_data_source cs = from_npz(&calib, CALIB), es = from_npz(&eval, EVAL);
 
 	(void)state;
 	o.output = by_file;
 	must(f, fettle_quantize(f, &o, &q));
-	must(f, fettle_eval(f, &o, &a));
+	must(f, fettle_eval(f, &e, &a));
 	assert_int_equal(q.calib_samples, 32);
 	o.calib_source = &cs;
 	assert_refused(f, fettle_quantize(f, &o, &q), "need one of them");
-	o.calib = o.eval = NULL;
-	o.eval_source = &es;
+	o.calib = e.data = NULL;
+	e.data_source = &es;
 	o.output = by_call;
 	must(f, fettle_quantize(f, &o, &q));
 	assert_same_files(by_file, by_call);
-	must(f, fettle_eval(f, &o, &b));
+	must(f, fettle_eval(f, &e, &b));
 	assert_string_equal(b.metric, "top1");
 	assert_true(a.value == b.value);
 	assert_int_equal(b.samples, 200);
 	eval.fail_at = 100;
-	assert_refused(f, fettle_eval(f, &o, &b), "memory: read() failed");
+	assert_refused(f, fettle_eval(f, &e, &b), "memory: read() failed");
 	from_npz_release(&calib);
 	from_npz_release(&eval);
 	fettle_free(f);
@@ -229,20 +260,20 @@ static void bad_sources_are_refused(void **state)
 		{ "no labels", { { "x", FETTLE_UINT8, 3, dims } }, 1, 4 },
 	};
 	struct fettle *f = fettle_new();
-	struct fettle_score score;
+	struct fettle_score score = FETTLE_SCORE_INIT;
 	size_t i;
 
 	(void)state;
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		struct fettle_options o = options();
+		struct fettle_eval_options o = eval_options();
 		struct fettle_data_source s = { .size = sizeof(s),
 						.samples = rows[i].samples,
 						.fields = rows[i].fields,
 						.n_fields = rows[i].n,
 						.read = read_zeros };
 
-		o.eval = NULL;
-		o.eval_source = &s;
+		o.data = NULL;
+		o.data_source = &s;
 		o.metric = "top1";
 		assert_refused(f, fettle_eval(f, &o, &score), rows[i].words);
 		s.size = 3;
@@ -255,10 +286,11 @@ static void a_model_may_be_in_memory(void **state)
 {
 	char *dir = temp_tree(), *by_file = path_in(dir, "file.onnx"), *by_bytes = path_in(dir, "bytes.onnx"),
 	     *run = path_in(dir, "run"), *again = path_in(dir, "again.onnx");
-	struct fettle_setting once = { "tuning.exit_policy.max_trials", "1", "test" };
 	struct fettle *f = fettle_new();
-	struct fettle_options o = options();
-	struct fettle_quantized q;
+	struct fettle_quantize_options o = quantize_options();
+	struct fettle_tune_options run_o = tune_options();
+	struct fettle_recover_options back = FETTLE_RECOVER_OPTIONS_INIT;
+	struct fettle_quantized q = FETTLE_QUANTIZED_INIT;
 	struct fettle_tuned *t = NULL;
 	struct bytes bytes = BYTES_INIT;
 	struct err err = ERR_INIT;
@@ -275,23 +307,24 @@ static void a_model_may_be_in_memory(void **state)
 	assert_same_files(by_file, by_bytes);
 	assert_int_equal(q.size_before, bytes.n);
 	/* a run can be recovered and resumed, though there never was a file */
-	o.workspace = run;
-	o.settings = &once;
-	o.n_settings = 1;
-	must(f, fettle_tune(f, &o, &t));
+	run_o.model = NULL;
+	run_o.model_bytes = bytes.p;
+	run_o.model_size = bytes.n;
+	run_o.workspace = run;
+	run_o.max_trials = 1;
+	must(f, fettle_tune(f, &run_o, &t));
 	fettle_tuned_free(t);
-	o.model_bytes = NULL;
-	o.output = again;
-	must(f, fettle_recover(f, &o, run, 1));
+	back.workspace = run;
+	back.trial = 1;
+	back.output = again;
+	must(f, fettle_recover(f, &back));
 	assert_same_files(by_bytes, again);
-	o.model_bytes = bytes.p;
-	o.resume = true;
-	must(f, fettle_tune(f, &o, &t));
+	run_o.resume = true;
+	must(f, fettle_tune(f, &run_o, &t));
 	fettle_tuned_free(t);
-	o.model = "examples/fashion_plain.onnx"; /* another one */
-	o.model_bytes = NULL;
-	assert_refused(f, fettle_tune(f, &o, &t), "model");
-	o.model = NULL;
+	run_o.model = "examples/fashion_plain.onnx"; /* another one */
+	run_o.model_bytes = NULL;
+	assert_refused(f, fettle_tune(f, &run_o, &t), "model");
 	o.model_bytes = "not a model";
 	o.model_size = 11;
 	assert_refused(f, fettle_quantize(f, &o, &q), "cannot load");
@@ -331,8 +364,8 @@ static void a_registered_metric_equals_the_built_in(void **state)
 		.size = sizeof(m), .name = "mine", .higher_is_better = true, .sample = top1, .self = &calls
 	};
 	struct fettle *f = fettle_new(), *other = fettle_new();
-	struct fettle_options o = options();
-	struct fettle_score a, b;
+	struct fettle_eval_options o = eval_options();
+	struct fettle_score a = FETTLE_SCORE_INIT, b = FETTLE_SCORE_INIT;
 
 	(void)state;
 	must(f, fettle_register_metric(f, &m));
@@ -391,7 +424,7 @@ static void losses_are_registered(void **state)
 	size_t calls = 0;
 	struct fettle_loss l = { .size = sizeof(l), .name = "mine", .sample = no_number, .self = &calls };
 	struct fettle *f = fettle_new();
-	struct fettle_options o = options();
+	struct fettle_tune_options o = tune_options();
 	struct fettle_tuned *t = NULL;
 	char *dir = temp_tree(), *workspace = path_in(dir, "w");
 
@@ -430,8 +463,8 @@ static void datasets_are_registered(void **state)
 {
 	struct fettle_dataset d = { .size = sizeof(d), .name = "Tape", .open = fails_to_open };
 	struct fettle *f = fettle_new();
-	struct fettle_options o = options();
-	struct fettle_score score;
+	struct fettle_eval_options o = eval_options();
+	struct fettle_score score = FETTLE_SCORE_INIT;
 
 	(void)state;
 	must(f, fettle_register_dataset(f, &d));
@@ -445,7 +478,7 @@ static void datasets_are_registered(void **state)
 	assert_refused(f, fettle_register_dataset(f, &d), "no open()");
 	d.size = 1;
 	assert_refused(f, fettle_register_dataset(f, &d), "size 1");
-	o.eval = "Tape:somewhere";
+	o.data = "Tape:somewhere";
 	assert_refused(f, fettle_eval(f, &o, &score),
 		       "cannot read dataset Tape somewhere: the tape is worn out");
 	fettle_free(f);
@@ -463,7 +496,7 @@ static enum fettle_status probe_traverse(struct fettle_search *s, void *self)
 	unsigned char plan[256], best[256];
 	size_t order[256], i, n = 0;
 	double scores[256];
-	struct fettle_plan_score score, found;
+	struct fettle_plan_score score = FETTLE_PLAN_SCORE_INIT, found = FETTLE_PLAN_SCORE_INIT;
 	enum fettle_status st;
 
 	p->n_ops = fettle_search_n_ops(s);
@@ -512,18 +545,14 @@ static enum fettle_status gives_up(struct fettle_search *s, void *self)
 	return self ? fettle_search_fail(s, FETTLE_INVALID, "no idea") : FETTLE_BACKEND;
 }
 
-static enum fettle_status tune_with(struct fettle *f, const char *strategy, const char *trials,
-				    const char *run, struct fettle_tuned **t)
+static enum fettle_status tune_with(struct fettle *f, const char *strategy, int64_t trials, const char *run,
+				    struct fettle_tuned **t)
 {
-	struct fettle_setting settings[] = {
-		{ "tuning.strategy.name", strategy, "test" },
-		{ "tuning.exit_policy.max_trials", trials, "test" },
-		{ "tuning.accuracy_criterion.tolerable_loss", "0.0001", "test" },
-	};
-	struct fettle_options o = options();
+	struct fettle_tune_options o = tune_options();
 
-	o.settings = settings;
-	o.n_settings = ARRAY_LEN(settings);
+	o.strategy = strategy;
+	o.max_trials = trials;
+	o.tolerance = 0.0001;
 	o.workspace = run;
 	return fettle_tune(f, &o, t);
 }
@@ -565,7 +594,7 @@ static void a_registered_strategy_runs(void **state)
 	s.size = 1;
 	assert_refused(f, fettle_register_strategy(f, &s), "size 1");
 
-	must(f, tune_with(f, "probe", "2", run, &t));
+	must(f, tune_with(f, "probe", 2, run, &t));
 	assert_string_equal(t->strategy, "probe");
 	assert_int_equal(t->trials, 2);
 	assert_true(p.best_agrees);
@@ -574,16 +603,16 @@ static void a_registered_strategy_runs(void **state)
 	must(f, fettle_history(f, run, &h));
 	assert_string_equal(h->strategy, "probe");
 	assert_int_equal(h->n_trials, 2);
-	assert_string_equal(h->trials[0].stage, "first");
-	assert_string_equal(h->trials[1].stage, "second");
-	assert_string_not_equal(h->trials[0].plan, h->trials[1].plan);
+	assert_string_equal(h->trials[0]->stage, "first");
+	assert_string_equal(h->trials[1]->stage, "second");
+	assert_string_not_equal(h->trials[0]->plan, h->trials[1]->plan);
 	fettle_run_free(h);
 
-	assert_refused(f, tune_with(f, "bad", "2", other[0], &t), "'bad' chose option 250");
-	assert_refused(f, tune_with(f, "clear", "2", other[1], &t), "'clear' failed: no idea");
-	assert_int_equal(tune_with(f, "silent", "2", other[2], &t), FETTLE_BACKEND);
+	assert_refused(f, tune_with(f, "bad", 2, other[0], &t), "'bad' chose option 250");
+	assert_refused(f, tune_with(f, "clear", 2, other[1], &t), "'clear' failed: no idea");
+	assert_int_equal(tune_with(f, "silent", 2, other[2], &t), FETTLE_BACKEND);
 	assert_non_null(strstr(fettle_message(f), "'silent' failed: it returned status 5"));
-	assert_refused(f, tune_with(f, "prob", "2", other[3], &t), "did you mean 'probe'");
+	assert_refused(f, tune_with(f, "prob", 2, other[3], &t), "did you mean 'probe'");
 	fettle_free(f);
 	free(run);
 	for (i = 0; i < ARRAY_LEN(other); i++)
@@ -615,17 +644,22 @@ static void settings_are_searched(void **state)
 		{ "search_space.calibrate_method", "[MinMax, Percentile]", "test" },
 		{ "search_space.weight_type", "[QInt16, QInt8]", "test" },
 		{ "search_space.extra_options.Percentile", "[99, 99.9]", "test" },
-		{ "tuning.accuracy_criterion.higher_is_better", "false", "test" },
 	};
 	struct fettle *f = fettle_new();
-	struct fettle_options o = options();
+	struct fettle_search_options o = FETTLE_SEARCH_OPTIONS_INIT;
+	struct fettle_recover_options back = FETTLE_RECOVER_OPTIONS_INIT;
 	struct fettle_tuned *t = NULL;
 	size_t i;
 
 	(void)state;
+	o.model = MODEL;
+	o.calib = CALIB;
+	o.samples = 32;
+	o.eval = EVAL;
+	o.eval_samples = 200;
+	o.threads = 1;
 	o.output = out;
 	o.workspace = run;
-	o.metric = NULL;
 	assert_refused(f, fettle_auto_search(f, &o, &t), "no search_space");
 	o.settings = settings;
 	o.n_settings = 3;
@@ -633,10 +667,12 @@ static void settings_are_searched(void **state)
 	assert_true(t->met && t->space == 6 && t->trials == 6 && t->n_candidates == 6);
 	assert_string_equal(t->metric, "l2");
 	for (i = 1; i < 6; i++)
-		assert_true(t->candidates[i - 1].loss <= t->candidates[i].loss);
-	assert_int_equal(t->candidates[0].trial, t->best.trial);
-	o.output = again;
-	must(f, fettle_recover(f, &o, run, t->best.trial));
+		assert_true(t->candidates[i - 1]->loss <= t->candidates[i]->loss);
+	assert_int_equal(t->candidates[0]->trial, t->best->trial);
+	back.workspace = run;
+	back.trial = t->best->trial;
+	back.output = again;
+	must(f, fettle_recover(f, &back));
 	assert_same_files(out, again);
 	fettle_tuned_free(t);
 
@@ -646,10 +682,10 @@ static void settings_are_searched(void **state)
 	o.output = out;
 	o.workspace = run;
 	o.evaluate = file_size;
-	o.n_settings = 4;
+	o.lower_is_better = true;
 	must(f, fettle_auto_search(f, &o, &t));
-	assert_true(t->met && t->candidates[0].accuracy < t->candidates[t->n_candidates - 1].accuracy);
-	assert_non_null(strstr(t->candidates[0].settings, "weight_type: QInt8"));
+	assert_true(t->met && t->candidates[0]->accuracy < t->candidates[t->n_candidates - 1]->accuracy);
+	assert_non_null(strstr(t->candidates[0]->settings, "weight_type: QInt8"));
 	fettle_tuned_free(t);
 	fettle_free(f);
 	free(run);
@@ -686,24 +722,24 @@ static void a_run_can_be_cancelled(void **state)
 	struct canceller at_once = { .phase = "prepare" }, calibrating = { .phase = "calibrate" },
 			 later = { .seen = false };
 	struct fettle *f = fettle_new();
-	struct fettle_options o = options();
-	struct fettle_quantized q;
+	struct fettle_quantize_options o = quantize_options();
+	struct fettle_quantized q = FETTLE_QUANTIZED_INIT;
 	struct fettle_tuned *t = NULL;
 
 	(void)state;
 	o.output = out;
 	fettle_on_progress(f, cancel, &at_once);
-	assert_int_equal(tune_with(f, "basic", "5", run, &t), FETTLE_STOP);
+	assert_int_equal(tune_with(f, "basic", 5, run, &t), FETTLE_STOP);
 	fettle_on_progress(f, cancel, &calibrating);
 	assert_int_equal(fettle_quantize(f, &o, &q), FETTLE_STOP);
 	assert_int_equal(access(out, F_OK), -1);
 	/* once there is a trial, its model is what the run ends with */
 	fettle_on_progress(f, cancel, &later);
 	fettle_on_trial(f, note_trial, &later);
-	must(f, tune_with(f, "basic", "5", run, &t));
+	must(f, tune_with(f, "basic", 5, run, &t));
 	assert_int_equal(t->stop, FETTLE_STOP_INTERRUPTED);
 	assert_int_equal(t->trials, 1);
-	assert_int_equal(t->best.trial, 1);
+	assert_int_equal(t->best->trial, 1);
 	assert_int_equal(access(t->output, F_OK), 0);
 	fettle_tuned_free(t);
 	fettle_free(f);
@@ -727,8 +763,8 @@ static void *work(void *self)
 	struct worker *w = self;
 	char *out = xstrfmt("%s/%d.onnx", w->dir, w->number), *run = xstrfmt("%s/run%d", w->dir, w->number);
 	struct fettle *f = fettle_new();
-	struct fettle_options o = options();
-	struct fettle_quantized q;
+	struct fettle_quantize_options o = quantize_options();
+	struct fettle_quantized q = FETTLE_QUANTIZED_INIT;
 	struct fettle_tuned *t = NULL;
 	struct fettle_run *h = NULL;
 	size_t i;
@@ -736,11 +772,11 @@ static void *work(void *self)
 	o.output = out;
 	w->st = fettle_quantize(f, &o, &q);
 	if (!w->st)
-		w->st = tune_with(f, "mse", "3", run, &t);
+		w->st = tune_with(f, "mse", 3, run, &t);
 	if (!w->st)
 		w->st = fettle_history(f, run, &h);
 	for (i = 0; !w->st && i < h->n_trials; i++)
-		str_addf(&w->seen, "%a %s\n", h->trials[i].accuracy, h->trials[i].plan);
+		str_addf(&w->seen, "%a %s\n", h->trials[i]->accuracy, h->trials[i]->plan);
 	snprintf(w->message, sizeof(w->message), "%s", fettle_message(f));
 	fettle_tuned_free(t);
 	fettle_run_free(h);

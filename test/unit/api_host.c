@@ -71,8 +71,8 @@ static void the_process_is_left_as_it_was(void **state)
 {
 	static const char *const recipes[] = { "finetune=gram", "smooth_quant=auto" };
 	char *dir = temp_tree(), *out = xstrfmt("%s/q.onnx", dir);
-	struct fettle_options o = FETTLE_OPTIONS_INIT;
-	struct fettle_quantized q;
+	struct fettle_quantize_options o = FETTLE_QUANTIZE_OPTIONS_INIT;
+	struct fettle_quantized q = FETTLE_QUANTIZED_INIT;
 	struct process before, after;
 	struct fettle *f;
 
@@ -82,7 +82,7 @@ static void the_process_is_left_as_it_was(void **state)
 	f = fettle_new();
 	o.model = MODEL;
 	o.calib = CALIB;
-	o.calib_samples = 16;
+	o.samples = 16;
 	o.output = out;
 	o.recipes = recipes;
 	o.n_recipes = ARRAY_LEN(recipes);

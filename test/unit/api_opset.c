@@ -27,13 +27,13 @@ static int stop(void **state)
 	return unlink(model);
 }
 
-static struct fettle_options options(void)
+static struct fettle_quantize_options options(void)
 {
-	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	struct fettle_quantize_options o = FETTLE_QUANTIZE_OPTIONS_INIT;
 
 	o.model = model;
 	o.calib = CALIB;
-	o.calib_samples = 8;
+	o.samples = 8;
 	o.output = output;
 	o.threads = 1;
 	return o;
@@ -61,10 +61,11 @@ static void assert_written_opset(int opset)
 static void an_old_model_is_raised(void **state)
 {
 	static const char raised[] = "raised from opset 9 to 12";
-	struct fettle_options o = options(), plain = FETTLE_OPTIONS_INIT;
+	struct fettle_quantize_options o = options();
+	struct fettle_inspect_options plain = FETTLE_INSPECT_OPTIONS_INIT;
 	struct fettle *f = fettle_new();
 	struct fettle_inspection *x = NULL;
-	struct fettle_quantized q;
+	struct fettle_quantized q = FETTLE_QUANTIZED_INIT;
 
 	(void)state;
 	build_model(
@@ -88,9 +89,9 @@ static void an_old_model_is_raised(void **state)
 /* what is left to quantize only moves data; calibrated or not, the model is written as it was */
 static void a_model_without_a_conversion_is_kept(void **state)
 {
-	struct fettle_options o = options();
+	struct fettle_quantize_options o = options();
 	struct fettle *f = fettle_new();
-	struct fettle_quantized q;
+	struct fettle_quantized q = FETTLE_QUANTIZED_INIT;
 
 	(void)state;
 	build_model(model, 8, INPUT,

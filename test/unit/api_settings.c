@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "api/internal.h"
 #include "base/file.h"
 #include "base/fingerprint.h"
 #include "base/str.h"
@@ -259,7 +260,7 @@ static enum fettle_status rank_ops(struct fettle_search *s, void *self)
 	unsigned char *plan = xcalloc(n, 1);
 	size_t *ops = xcalloc(n_ops, sizeof(*ops));
 	double *scores = xcalloc(n_ops, sizeof(*scores));
-	struct fettle_plan_score score;
+	struct fettle_plan_score score = FETTLE_PLAN_SCORE_INIT;
 	enum fettle_status st;
 
 	(void)self;
@@ -299,18 +300,18 @@ static void add_run(const struct fettle_tuned *t)
 	size_t i;
 
 	str_addf(&found, "%d %s %s %s target %.9g, %zu trials, best %zu\n", t->met, fettle_stop_word(t->stop),
-		 t->strategy, t->metric, t->target, t->trials, t->best.trial);
+		 t->strategy, t->metric, t->target, t->trials, t->best->trial);
 	add_path(t->workspace);
 	add_file(t->output);
 	for (i = 0; i < t->n_candidates; i++)
-		str_addf(&found, "candidate %zu, met %d\n", t->candidates[i].trial, t->candidates[i].met);
+		str_addf(&found, "candidate %zu, met %d\n", t->candidates[i]->trial, t->candidates[i]->met);
 	if (fettle_history(f, t->workspace, &run))
 		fail_msg("%s", fettle_message(f));
 	for (i = 0; i < run->n_trials; i++)
-		str_addf(&found, "%.12g %d %zu %zu %s\n", run->trials[i].accuracy, run->trials[i].met,
-			 run->trials[i].samples, run->trials[i].size_bytes, run->trials[i].plan);
+		str_addf(&found, "%.12g %d %zu %zu %s\n", run->trials[i]->accuracy, run->trials[i]->met,
+			 run->trials[i]->samples, run->trials[i]->size_bytes, run->trials[i]->plan);
 	for (i = 0; i < run->n_trials; i++)
-		str_addf(&found, "%d", isnan(run->trials[i].latency_ms));
+		str_addf(&found, "%d", isnan(run->trials[i]->latency_ms));
 	fettle_run_free(run);
 	nftw(t->workspace, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
@@ -328,25 +329,25 @@ static void add_names(const char *folder)
 
 static enum fettle_status carry_out(enum what what, const struct fettle_options *o)
 {
-	struct fettle_quantized q;
-	struct fettle_score score;
+	struct fettle_quantized q = FETTLE_QUANTIZED_INIT;
+	struct fettle_score score = FETTLE_SCORE_INIT;
 	struct fettle_tuned *t = NULL;
 	enum fettle_status st;
 
 	if (what == EVAL) {
-		st = fettle_eval(f, o, &score);
+		st = api_eval(f, o, &score);
 		if (!st)
 			str_addf(&found, "%s %.12g on %zu\n", score.metric, score.value, score.samples);
 		return st;
 	}
 	if (what == TUNE || what == SEARCH) {
-		st = (what == TUNE ? fettle_tune : fettle_auto_search)(f, o, &t);
+		st = (what == TUNE ? api_tune : api_search)(f, o, &t);
 		if (!st)
 			add_run(t);
 		fettle_tuned_free(t);
 		return st;
 	}
-	st = fettle_quantize(f, o, &q);
+	st = api_quantize(f, o, &q);
 	if (!st) {
 		str_addf(&found, "%zu int8, %zu fp32, %zu samples\n", q.ops_int8, q.ops_fp32,
 			 q.calib_samples);

@@ -97,10 +97,10 @@ static void check_public(const struct finetune_report *report)
 	static const char *const recipes[] = { "finetune=gram" };
 	char *model = xstrfmt("%s/m.onnx", dir), *data = xstrfmt("%s/x.npz", dir),
 	     *out = xstrfmt("%s/out.onnx", dir);
-	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	struct fettle_quantize_options o = FETTLE_QUANTIZE_OPTIONS_INIT;
 	struct fettle *f = fettle_new();
-	struct fettle_finetuned op;
-	struct fettle_quantized q;
+	struct fettle_finetuned op = FETTLE_FINETUNED_INIT;
+	struct fettle_quantized q = FETTLE_QUANTIZED_INIT;
 	size_t i;
 
 	o.model = model;

@@ -1,0 +1,301 @@
+#include "api/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* a member of a call's struct that is one of struct fettle_options; a setting; neither */
+#define TO(kind_, field, member)                                                                             \
+	{                                                                                                    \
+		.name = #field, .kind = FIELD_##kind_, .at = offsetof(struct CALL, field),                   \
+		.to = offsetof(struct fettle_options, member)                                                \
+	}
+#define SAME(kind, field) TO(kind, field, field)
+#define SETTING(kind_, field, key_, ...)                                                                     \
+	{                                                                                                    \
+		.name = #field, .kind = FIELD_##kind_, .at = offsetof(struct CALL, field),                   \
+		.to = FIELD_NOWHERE, .key = key_, __VA_ARGS__                                                \
+	}
+#define READ_BY_CALL(kind_, field)                                                                           \
+	{                                                                                                    \
+		.name = #field, .kind = FIELD_##kind_, .at = offsetof(struct CALL, field),                   \
+		.to = FIELD_NOWHERE                                                                          \
+	}
+#define MODEL SAME(TEXT, model), SAME(POINTER, model_bytes), SAME(COUNT, model_size), SAME(TEXT, config)
+#define CALIB SAME(TEXT, calib), SAME(POINTER, calib_source), TO(COUNT, samples, calib_samples)
+#define EVAL SAME(TEXT, eval), SAME(POINTER, eval_source), SAME(COUNT, eval_samples), SAME(TEXT, scores)
+#define PROGRAMS                                                                                             \
+	SAME(TEXT, eval_cmd), SAME(TEXT, eval_server), SAME(POINTER, evaluate),                              \
+		SAME(POINTER, evaluate_self),                                                                \
+		SETTING(YES, lower_is_better, "tuning.accuracy_criterion.higher_is_better",                  \
+			.value = "false")
+#define SETTINGS READ_BY_CALL(PAIRS, settings)
+#define MAX_TRIALS SETTING(WHOLE, max_trials, "tuning.exit_policy.max_trials", .value = "0")
+#define TIMEOUT SETTING(REAL, timeout, "tuning.exit_policy.timeout")
+#define RANDOM_SEED SETTING(SEED, seed, "tuning.random_seed")
+
+#define OPTIONS(word, init_)                                                                                 \
+	const struct options_type options_##word = {                                                         \
+		.name = #word,                                                                               \
+		.init = &(const struct CALL)init_,                                                           \
+		.size = sizeof(struct CALL),                                                                 \
+		.fields = word##_fields,                                                                     \
+		.n = ARRAY_LEN(word##_fields),                                                               \
+	}
+
+#define CALL fettle_tune_options
+static const struct option_field tune_fields[] = {
+	MODEL,
+	SAME(TEXT, output),
+	CALIB,
+	EVAL,
+	SAME(TEXT, holdout),
+	SAME(COUNT, batch),
+	SAME(TEXT, metric),
+	PROGRAMS,
+	SETTING(REAL, tolerance, "tuning.accuracy_criterion.tolerable_loss"),
+	SETTING(TEXT, criterion, "tuning.accuracy_criterion.criterion"),
+	SETTING(TEXT, objective, "tuning.objective"),
+	SETTING(TEXT, strategy, "tuning.strategy"),
+	SETTING(TEXT, quant_level, "tuning.quant_level"),
+	MAX_TRIALS,
+	TIMEOUT,
+	RANDOM_SEED,
+	SAME(TEXT, approach),
+	SAME(TEXT, format),
+	SAME(TEXT, keep_fp32),
+	SAME(TEXT, capability),
+	SAME(TEXTS, recipes),
+	SAME(YES, no_early),
+	SAME(REAL, confidence),
+	SAME(TEXT, jobs),
+	SAME(TEXT, cache),
+	SAME(TEXT, cpu),
+	SAME(INT, threads),
+	SAME(TEXT, workspace),
+	SAME(YES, resume),
+	SAME(TEXT, helper),
+	SETTINGS,
+};
+OPTIONS(tune, FETTLE_TUNE_OPTIONS_INIT);
+#undef CALL
+
+#define CALL fettle_search_options
+static const struct option_field search_fields[] = {
+	MODEL,
+	SAME(TEXT, output),
+	CALIB,
+	EVAL,
+	SAME(COUNT, batch),
+	SETTING(TEXT, metric, "search_metric"),
+	PROGRAMS,
+	SETTING(REAL, tolerance, "search_tolerance"),
+	SETTING(TEXT, algo, "search_algo"),
+	SETTING(WHOLE, iteration_limit, "search_stop_condition.iteration_limit", .value = "-1"),
+	SETTING(REAL, time_limit, "search_stop_condition.time_limit"),
+	RANDOM_SEED,
+	SAME(TEXT, keep_fp32),
+	SAME(TEXT, jobs),
+	SAME(TEXT, cache),
+	SAME(TEXT, cpu),
+	SAME(INT, threads),
+	SAME(TEXT, workspace),
+	SAME(YES, resume),
+	SETTING(TEXT, log, "search_log_path"),
+	SAME(TEXT, helper),
+	SETTINGS,
+};
+OPTIONS(search, FETTLE_SEARCH_OPTIONS_INIT);
+#undef CALL
+
+#define CALL fettle_resume_options
+static const struct option_field resume_fields[] = {
+	SAME(TEXT, workspace),
+	SAME(TEXT, output),
+	MAX_TRIALS,
+	TIMEOUT,
+	SAME(TEXT, jobs),
+	SAME(TEXT, cache),
+	SAME(TEXT, helper),
+	SAME(POINTER, calib_source),
+	SAME(POINTER, eval_source),
+	SAME(POINTER, evaluate),
+	SAME(POINTER, evaluate_self),
+	SETTINGS,
+};
+OPTIONS(resume, FETTLE_RESUME_OPTIONS_INIT);
+#undef CALL
+
+#define CALL fettle_quantize_options
+static const struct option_field quantize_fields[] = {
+	MODEL,
+	SAME(TEXT, output),
+	CALIB,
+	SAME(SEED, seed),
+	SAME(COUNT, batch),
+	SAME(TEXT, plan),
+	SAME(TEXT, approach),
+	SAME(TEXT, format),
+	SAME(TEXT, algorithm),
+	TO(TEXT, activation_type, act_dtype),
+	TO(TEXT, activation_scheme, act_scheme),
+	TO(TEXT, weight_type, weight_dtype),
+	SAME(TEXT, weight_scheme),
+	SAME(TEXT, granularity),
+	SAME(TEXT, reduce_range),
+	SAME(TEXT, keep_fp32),
+	SAME(TEXT, quantize),
+	SAME(TEXTS, recipes),
+	SAME(TEXT, cache),
+	SAME(TEXT, cpu),
+	SAME(INT, threads),
+	SETTINGS,
+};
+OPTIONS(quantize, FETTLE_QUANTIZE_OPTIONS_INIT);
+#undef CALL
+
+#define CALL fettle_eval_options
+static const struct option_field eval_fields[] = {
+	MODEL,
+	TO(TEXT, data, eval),
+	TO(POINTER, data_source, eval_source),
+	TO(COUNT, samples, eval_samples),
+	SAME(COUNT, batch),
+	SAME(TEXT, metric),
+	SAME(TEXT, scores),
+	SAME(TEXT, reference),
+	SAME(TEXT, eval_cmd),
+	SAME(TEXT, eval_server),
+	SAME(INT, threads),
+	SETTINGS,
+};
+OPTIONS(eval, FETTLE_EVAL_OPTIONS_INIT);
+#undef CALL
+
+#define CALL fettle_bench_options
+static const struct option_field bench_fields[] = {
+	READ_BY_CALL(TEXTS, models), TO(TEXT, data, eval), SAME(COUNT, batch),
+	SAME(REAL, seconds),         SAME(INT, threads),   SAME(TEXT, helper),
+};
+OPTIONS(bench, FETTLE_BENCH_OPTIONS_INIT);
+#undef CALL
+
+#define CALL fettle_sensitivity_options
+static const struct option_field sensitivity_fields[] = {
+	MODEL, CALIB, EVAL, SAME(TEXT, metric), SAME(TEXT, cpu), SAME(INT, threads), SETTINGS,
+};
+OPTIONS(sensitivity, FETTLE_SENSITIVITY_OPTIONS_INIT);
+#undef CALL
+
+#define CALL fettle_recover_options
+static const struct option_field recover_fields[] = {
+	READ_BY_CALL(TEXT, workspace), READ_BY_CALL(COUNT, trial), SAME(TEXT, output), SAME(TEXT, model),
+	SAME(POINTER, model_bytes),    SAME(COUNT, model_size),
+};
+OPTIONS(recover, FETTLE_RECOVER_OPTIONS_INIT);
+#undef CALL
+
+#define CALL fettle_inspect_options
+static const struct option_field inspect_fields[] = {
+	MODEL, SAME(TEXT, approach), SAME(TEXT, keep_fp32), SAME(TEXT, quantize), SAME(TEXT, cpu), SETTINGS,
+};
+OPTIONS(inspect, FETTLE_INSPECT_OPTIONS_INIT);
+#undef CALL
+
+static size_t size_of(enum field_kind kind)
+{
+	switch (kind) {
+	case FIELD_COUNT:
+		return sizeof(size_t);
+	case FIELD_SEED:
+	case FIELD_WHOLE:
+		return sizeof(uint64_t);
+	case FIELD_INT:
+		return sizeof(int);
+	case FIELD_REAL:
+		return sizeof(double);
+	case FIELD_YES:
+		return sizeof(bool);
+	case FIELD_TEXTS:
+		return sizeof(void *) + sizeof(size_t);
+	default:
+		return sizeof(void *);
+	}
+}
+
+/* as the configuration reads it */
+static const char *text_of(struct arena *a, const struct option_field *f, const void *value)
+{
+	switch (f->kind) {
+	case FIELD_TEXT:
+		return *(const char *const *)value;
+	case FIELD_SEED:
+		return arena_strfmt(a, "%llu", (unsigned long long)*(const uint64_t *)value);
+	case FIELD_WHOLE:
+		return *(const int64_t *)value == -1
+			       ? f->value
+			       : arena_strfmt(a, "%lld", (long long)*(const int64_t *)value);
+	case FIELD_REAL:
+		return arena_strfmt(a, "%.17g", *(const double *)value);
+	default:
+		return f->value;
+	}
+}
+
+/* those that were given under other names, and the caller's own list after them */
+static void read_settings(struct options *out, const struct options_type *type)
+{
+	const struct fettle_setting *own = NULL;
+	size_t n_own = 0, n = 0, i;
+
+	for (i = 0; i < type->n; i++)
+		if (type->fields[i].kind == FIELD_PAIRS) {
+			const char *at = (const char *)out->given + type->fields[i].at;
+
+			memcpy(&own, at, sizeof(own));
+			memcpy(&n_own, at + sizeof(own), sizeof(n_own));
+		}
+	out->settings = arena_alloc(&out->arena, (type->n + n_own) * sizeof(*out->settings));
+	for (i = 0; i < type->n; i++) {
+		const struct option_field *f = &type->fields[i];
+		const char *value = (const char *)out->given + f->at;
+
+		if (f->key && memcmp(value, (const char *)type->init + f->at, size_of(f->kind)) != 0)
+			out->settings[n++] =
+				(struct fettle_setting){ f->key, text_of(&out->arena, f, value), f->name };
+	}
+	if (n_own)
+		memcpy(out->settings + n, own, n_own * sizeof(*own));
+	out->o.settings = out->settings;
+	out->o.n_settings = n + n_own;
+}
+
+enum fettle_status options_read(struct options *out, const struct options_type *type, const void *in,
+				struct err *err)
+{
+	size_t size = 0, i;
+
+	*out = (struct options){ .o = FETTLE_OPTIONS_INIT };
+	out->given = arena_alloc(&out->arena, type->size);
+	memcpy(out->given, type->init, type->size);
+	if (in)
+		memcpy(&size, in, sizeof(size));
+	if (size < sizeof(size) || size > type->size)
+		return fail(err, FETTLE_INVALID,
+			    "cannot read options of %s: size %zu, need that of the struct's *_INIT in this "
+			    "version (%zu) or an older one",
+			    type->name, size, type->size);
+	memcpy(out->given, in, size);
+	for (i = 0; i < type->n; i++) {
+		const struct option_field *f = &type->fields[i];
+
+		if (f->to != FIELD_NOWHERE)
+			memcpy((char *)&out->o + f->to, (const char *)out->given + f->at, size_of(f->kind));
+	}
+	read_settings(out, type);
+	return FETTLE_OK;
+}
+
+void options_release(struct options *o)
+{
+	arena_release(&o->arena);
+}
