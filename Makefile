@@ -8,7 +8,7 @@ ASAN_TESTS ?= .
 SETUP ?= $(if $(filter tests,$(TARGETS)),--tests)
 
 all: build
-.PHONY: all build setup demo test test-cpus check asan fuzz bench install uninstall deb format clean
+.PHONY: all build setup demo test test-members test-cpus check asan fuzz bench install uninstall deb format clean
 
 setup:
 	@tools/setup $(SETUP)
@@ -30,6 +30,10 @@ check: build
 test:
 	@$(MAKE) --no-print-directory check TARGETS="all tests"
 	@cd $(BUILD) && ctest -j$(JOBS) --output-on-failure
+
+# one file and one line for a member of each kind: in a copy of the sources, which is built and used
+test-members:
+	@JOBS=$(JOBS) test/members/run
 
 # what depends on the CPU, on emulated ones: CPUS="haswell nehalem arm64"; needs qemu-user
 test-cpus:

@@ -20,7 +20,7 @@ static void apply_keeps(struct qplan *p, const struct op_list *ops)
 
 	for (i = 0; i < RECIPES; i++)
 		if (recipe_list[i]->keep && recipe_applies(&p->recipes, recipe_list[i]))
-			recipe_list[i]->keep(ops, in_fp32);
+			recipe_list[i]->keep(&p->recipes, ops, in_fp32);
 	for (i = 0; i < p->n && i < ops->n; i++)
 		if (in_fp32[i])
 			p->ops[i].mode = OP_FP32;
@@ -51,7 +51,7 @@ const char *recipe_that_keeps(const struct recipes *r, const struct op_list *ops
 	for (i = 0; i < RECIPES && !why; i++) {
 		if (!recipe_list[i]->keep || !recipe_applies(r, recipe_list[i]))
 			continue;
-		recipe_list[i]->keep(ops, in_fp32);
+		recipe_list[i]->keep(r, ops, in_fp32);
 		if (in_fp32[op])
 			why = recipe_list[i]->why_kept;
 	}
@@ -75,7 +75,7 @@ bool has_own_range(const struct recipes *r, const struct node *n)
 
 	for (i = 0; i < RECIPES; i++)
 		if (recipe_list[i]->own_range && recipe_applies(r, recipe_list[i]) &&
-		    recipe_list[i]->own_range(n))
+		    recipe_list[i]->own_range(r, n))
 			return true;
 	return leaves_output(r, n);
 }

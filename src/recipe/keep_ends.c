@@ -1,10 +1,11 @@
 #include "recipe/recipe.h"
 
 /* Moves stay: they only pass on what they are given. */
-static void keep_ends(const struct op_list *ops, bool *in_fp32)
+static void keep_ends(const struct recipes *r, const struct op_list *ops, bool *in_fp32)
 {
 	size_t first, last, i;
 
+	(void)r;
 	if (!compute_ends(ops, &first, &last))
 		return;
 	for (i = 0; i < ops->n; i++)

@@ -15,10 +15,11 @@ bool compute_ends(const struct op_list *ops, size_t *first, size_t *last)
 	return n;
 }
 
-static void keep_first(const struct op_list *ops, bool *in_fp32)
+static void keep_first(const struct recipes *r, const struct op_list *ops, bool *in_fp32)
 {
 	size_t first, last;
 
+	(void)r;
 	if (compute_ends(ops, &first, &last))
 		in_fp32[first] = true;
 }

@@ -1,9 +1,10 @@
 #include "recipe/recipe.h"
 
-static void keep_last(const struct op_list *ops, bool *in_fp32)
+static void keep_last(const struct recipes *r, const struct op_list *ops, bool *in_fp32)
 {
 	size_t first, last;
 
+	(void)r;
 	if (compute_ends(ops, &first, &last))
 		in_fp32[last] = true;
 }

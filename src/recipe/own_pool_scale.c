@@ -1,7 +1,8 @@
 #include "recipe/recipe.h"
 
-static bool own_range(const struct node *n)
+static bool own_range(const struct recipes *r, const struct node *n)
 {
+	(void)r;
 	return node_is(n, "MaxPool");
 }
 

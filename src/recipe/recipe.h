@@ -99,10 +99,12 @@ struct recipe {
 	const char *off; /* with a number or settings: why they do nothing when it is off */
 
 	/* What it does where it is applied; any may be NULL. */
-	void (*start)(struct recipes *r, int way);              /* its settings by default */
-	void (*keep)(const struct op_list *ops, bool *in_fp32); /* sets it for ops that stay in fp32 */
-	const char *why_kept;                                   /* "recipe NAME=off": for reports */
-	bool (*own_range)(const struct node *n); /* has such an op's output a range of its own? */
+	void (*start)(struct recipes *r, int way); /* its settings by default */
+	void (*keep)(const struct recipes *r, const struct op_list *ops,
+		     bool *in_fp32); /* sets it for ops that stay in fp32 */
+	const char *why_kept;        /* "recipe NAME=off": for reports */
+	bool (*own_range)(const struct recipes *r,
+			  const struct node *n); /* has such an op's output a range of its own? */
 };
 #define RECIPE_MEMBER(member)                                                                                \
 	.offset = offsetof(struct recipes, member), .size = sizeof(((struct recipes *)0)->member)
