@@ -15,12 +15,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	struct qplan p = QPLAN_INIT, q = QPLAN_INIT;
 	struct err err = ERR_INIT;
 	int64_t samples = 0;
-	enum fettle_status st = qplan_from_json(&p, &samples, text, "p.json", ops, &err);
+	enum fettle_status st = qplan_from_json(&p, &samples, text, "p.json", ops,
+						&fuzz_subject("x:?x4x8x8", graph)->g, &err);
 
 	check_message(st, &err);
 	if (!st) {
 		printed = qplan_to_json(&p, ops, samples);
-		if (qplan_from_json(&q, &samples, printed, "p.json", ops, &err))
+		if (qplan_from_json(&q, &samples, printed, "p.json", ops,
+				    &fuzz_subject("x:?x4x8x8", graph)->g, &err))
 			abort();
 		again = qplan_to_json(&q, ops, samples);
 		if (strcmp(printed, again) != 0)

@@ -246,7 +246,7 @@ enum fettle_status api_recover(struct fettle *f, const struct fettle_options *in
 	model = r.o.model ? r.o.model : history_run(h)->model_path;
 	st = api_subject(f, model, &s);
 	if (!st)
-		st = qplan_from_json(&plan, &samples, t.plan, "of the history", &s->ops, &f->err);
+		st = qplan_from_json(&plan, &samples, t.plan, "of the history", &s->ops, &s->g, &f->err);
 	if (st)
 		goto out;
 	source.s = s;

@@ -104,14 +104,37 @@ static enum fettle_status traverse(struct search *s)
 	return st;
 }
 
+/* Options have one byte at the caller's: SPACE_OPTIONS_MAX. */
+static void to_bytes(const struct plan *p, unsigned char *out)
+{
+	size_t i;
+
+	for (i = 0; i < p->n; i++)
+		out[i] = (unsigned char)p->choice[i];
+}
+
+static void from_bytes(const unsigned char *from, struct plan *p)
+{
+	size_t i;
+
+	for (i = 0; i < p->n; i++)
+		p->choice[i] = from[i];
+}
+
 static enum fettle_status next(struct search *s, void *state, struct plan *plan)
 {
 	struct fettle_search *view = state;
+	unsigned char *bytes = xcalloc(plan->n, sizeof(*bytes));
 	enum fettle_status st;
 
 	(void)s;
-	st = explained(view, view->own->def.next(view, view->own->def.self, plan->choice));
-	return st ? st : check_plan(view, plan->choice);
+	to_bytes(plan, bytes);
+	st = explained(view, view->own->def.next(view, view->own->def.self, bytes));
+	if (!st)
+		st = check_plan(view, bytes);
+	from_bytes(bytes, plan);
+	free(bytes);
+	return st;
 }
 
 struct own_strategy *own_strategy_new(const struct fettle_strategy *def)
@@ -167,21 +190,28 @@ static void give_score(struct fettle_plan_score *out, const struct score *s)
 	api_give(out, &score, sizeof(score));
 }
 
-/* a plan that only reads the caller's array */
-static struct plan borrow(const struct fettle_search *s, const unsigned char *plan)
+/* the plan of the caller's array, if it is one */
+static enum fettle_status read_bytes(struct fettle_search *s, const unsigned char *bytes, struct plan *out)
 {
-	return (struct plan){ (uint8_t *)(uintptr_t)plan, search_space(s->s)->n };
+	enum fettle_status st = check_plan(s, bytes);
+
+	if (st)
+		return st;
+	plan_init(out, search_space(s->s));
+	from_bytes(bytes, out);
+	return FETTLE_OK;
 }
 
 enum fettle_status fettle_search_try(struct fettle_search *s, const unsigned char *plan,
 				     struct fettle_plan_score *out)
 {
-	struct plan p = borrow(s, plan);
+	struct plan p = PLAN_INIT;
 	struct score score = { .failed = true, .accuracy = NAN, .loss = NAN, .objective = NAN };
-	enum fettle_status st = check_plan(s, plan);
+	enum fettle_status st = read_bytes(s, plan, &p);
 
 	if (!st)
 		st = search_try(s->s, &p, &score);
+	plan_release(&p);
 	give_score(out, &score);
 	return st;
 }
@@ -193,7 +223,7 @@ bool fettle_search_best(const struct fettle_search *s, unsigned char *plan, stru
 	bool found = search_best(s->s, &p, &score);
 
 	if (found) {
-		memcpy(plan, p.choice, p.n);
+		to_bytes(&p, plan);
 		give_score(out, &score);
 	}
 	plan_release(&p);
@@ -223,9 +253,9 @@ void fettle_search_stage(struct fettle_search *s, const char *stage)
 enum fettle_status fettle_search_rank_ops(struct fettle_search *s, const unsigned char *plan,
 					  enum fettle_rank by, size_t *ops, double *scores, size_t *n)
 {
-	struct plan p = borrow(s, plan);
+	struct plan p = PLAN_INIT;
 	struct op_order order = OP_ORDER_INIT;
-	enum fettle_status st = check_plan(s, plan);
+	enum fettle_status st = read_bytes(s, plan, &p);
 
 	*n = 0;
 	if (!st)
@@ -237,6 +267,7 @@ enum fettle_status fettle_search_rank_ops(struct fettle_search *s, const unsigne
 			memcpy(scores, order.score, order.n * sizeof(*scores));
 	}
 	op_order_release(&order);
+	plan_release(&p);
 	return st;
 }
 

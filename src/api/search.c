@@ -504,6 +504,7 @@ void auto_search_config(struct tune_run *u, struct search_config *sc)
 	const struct config *c = u->base.r.c;
 	bool whole = u->as->p.two_stage || u->as->p.advanced || c->search.find_best_candidate;
 
+	u->as->p.space = &u->base.lab.t->space;
 	u->as->p.identity = identity;
 	u->as->p.self = u;
 	sc->options.self = &u->as->p;

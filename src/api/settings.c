@@ -335,7 +335,7 @@ static enum fettle_status read_plan(const char *path, const struct subject *s, s
 	if (st)
 		return st;
 	text = xstrfmt("%.*s", (int)(file.n < 1 << 28 ? file.n : 1 << 28), (const char *)file.p);
-	st = qplan_from_json(out, samples, text, path, &s->ops, err);
+	st = qplan_from_json(out, samples, text, path, &s->ops, &s->g, err);
 	free(text);
 	bytes_release(&file);
 	return st;

@@ -14,7 +14,6 @@
 #include "base/file.h"
 #include "base/fingerprint.h"
 #include "base/str.h"
-#include "space/plan_json.h"
 #include "tune/values.h"
 
 void fettle_tuned_free(struct fettle_tuned *t)
@@ -223,7 +222,7 @@ static enum fettle_status describe_run(struct tune_run *u, struct arena *a, stru
 	if (st)
 		goto out;
 	fingerprint_bytes(text.s, text.n, conf);
-	tuning_fingerprint(u->base.lab.t, space);
+	space_hash(&u->base.lab.t->space, space);
 	/* a model from memory stays in the workspace, so that trials can be recovered */
 	path = u->base.r.temp ? xstrfmt("%s/model.onnx", u->base.workspace) : xstrdup(u->base.r.o.model);
 	*out = (struct run_info){
@@ -374,16 +373,16 @@ static enum fettle_status measure_baseline(struct tune_run *u)
 static enum fettle_status adopt_known(struct tune_run *u)
 {
 	struct history_trial t = { .number = 0 };
+	struct plan p = PLAN_INIT;
 	enum fettle_status st;
 	size_t last = 0;
 
 	while (!(st = history_next(u->history, last, &t, &u->base.f->err)) && t.number) {
-		const struct plan p = { (uint8_t *)(uintptr_t)t.choice, t.n_choices };
-
-		if (p.n == u->base.lab.t->space.n)
+		if (!plan_read(&p, &u->base.lab.t->space, t.plan, "of the history", NULL))
 			search_adopt(u->search, &p);
 		last = t.number;
 	}
+	plan_release(&p);
 	history_trial_release(&t);
 	return st;
 }
@@ -543,9 +542,8 @@ static enum fettle_status write_best(struct tune_run *u, const struct trial *bes
 	struct fettle_tuned *t = &u->out->pub;
 	struct err *err = &u->base.f->err;
 	struct latency times[2] = { { .median = NAN }, { .median = NAN, .speedup = { NAN, 0, INFINITY } } };
-	struct qplan q = QPLAN_INIT;
 	struct model *m;
-	char *json, *text;
+	char *plan, *text;
 	enum fettle_status st;
 
 	st = lab_model(&u->base.lab, &best->plan, &m, err);
@@ -553,14 +551,12 @@ static enum fettle_status write_best(struct tune_run *u, const struct trial *bes
 		st = model_save(m, u->output, err);
 	if (st)
 		return st;
-	tuning_qplan(u->base.lab.t, &best->plan, &q);
-	json = qplan_to_json(&q, &u->base.lab.s->ops, tuning_samples(u->base.lab.t, &best->plan));
-	qplan_release(&q);
+	plan = plan_text(&best->plan, &u->base.lab.t->space);
 	t->plan = arena_strfmt(&u->out->arena, "%s/best_plan.json", u->base.workspace);
-	text = xstrfmt("%s\n", json);
+	text = xstrfmt("%s\n", plan);
 	st = write_bytes(t->plan, text, strlen(text), err);
 	free(text);
-	free(json);
+	free(plan);
 	if (!st)
 		st = lab_latency(&u->base.lab, &best->plan, fmin(1, fmax(0.1, 0.25 * u->baseline.seconds)),
 				 times, err);

@@ -44,16 +44,26 @@ static uint64_t finish(uint64_t h)
 	return h ^ h >> 33;
 }
 
+/* the same number on every host */
+static uint64_t little_endian(const unsigned char *p)
+{
+	uint64_t x = 0;
+	int i;
+
+	for (i = 7; i >= 0; i--)
+		x = x << 8 | p[i];
+	return x;
+}
+
 /* n: a multiple of 16 */
 static void murmur_blocks(struct murmur *m, const unsigned char *p, size_t n)
 {
-	uint64_t h1 = m->h1, h2 = m->h2, k[2];
+	uint64_t h1 = m->h1, h2 = m->h2;
 	size_t i;
 
 	for (i = 0; i < n; i += 16) {
-		memcpy(k, p + i, 16);
-		h1 = (rotate(h1 ^ scatter1(k[0]), 27) + h2) * 5 + 0x52dce729;
-		h2 = (rotate(h2 ^ scatter2(k[1]), 31) + h1) * 5 + 0x38495ab5;
+		h1 = (rotate(h1 ^ scatter1(little_endian(p + i)), 27) + h2) * 5 + 0x52dce729;
+		h2 = (rotate(h2 ^ scatter2(little_endian(p + i + 8)), 31) + h1) * 5 + 0x38495ab5;
 	}
 	*m = (struct murmur){ h1, h2, m->n + n };
 }
@@ -61,12 +71,13 @@ static void murmur_blocks(struct murmur *m, const unsigned char *p, size_t n)
 /* the last n < 16 bytes, and the result */
 static void murmur_end(struct murmur *m, const unsigned char *p, size_t n, char out[FINGERPRINT_LEN])
 {
-	uint64_t k[2] = { 0, 0 }, h1, h2;
+	unsigned char last[16] = { 0 };
+	uint64_t h1, h2;
 
 	if (n)
-		memcpy(k, p, n);
-	h1 = (m->h1 ^ scatter1(k[0])) ^ (m->n + n);
-	h2 = (m->h2 ^ scatter2(k[1])) ^ (m->n + n);
+		memcpy(last, p, n);
+	h1 = (m->h1 ^ scatter1(little_endian(last))) ^ (m->n + n);
+	h2 = (m->h2 ^ scatter2(little_endian(last + 8))) ^ (m->n + n);
 	h1 += h2;
 	h2 += h1;
 	h1 = finish(h1);

@@ -1,4 +1,5 @@
-/* Is this still the file it was? A 128-bit hash as 32 hexadecimal digits; against accidents, not against malice. */
+/* Is this still the file it was? A 128-bit hash as 32 hexadecimal digits, the same on every machine; against accidents,
+ * not against malice. */
 #ifndef BASE_FINGERPRINT_H
 #define BASE_FINGERPRINT_H
 

@@ -1,11 +1,13 @@
 #include "base/str.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/locale.h"
 #include "base/mem.h"
 
 static void reserve(struct str *b, size_t more)
@@ -39,6 +41,31 @@ void str_addf(struct str *b, const char *fmt, ...)
 	vsnprintf(b->s + b->n, (size_t)n + 1, fmt, ap);
 	va_end(ap);
 	b->n += (size_t)n;
+}
+
+void str_add_number(struct str *b, double x)
+{
+	struct plain_locale locale = plain_locale_begin();
+	char text[32];
+	int digits;
+
+	for (digits = 15; digits <= 17; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits, x);
+		if (strtod(text, NULL) == x)
+			break;
+	}
+	str_addf(b, "%s", text);
+	plain_locale_end(&locale);
+}
+
+double str_number(const char *s)
+{
+	struct plain_locale locale = plain_locale_begin();
+	char *end;
+	double x = strtod(s, &end);
+
+	plain_locale_end(&locale);
+	return end == s || *end ? NAN : x;
 }
 
 void str_release(struct str *b)

@@ -16,6 +16,10 @@ struct str {
 
 void str_addf(struct str *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void str_add(struct str *b, const void *bytes, size_t n);
+/* The shortest decimal number that reads back as x, with a point in every locale. */
+void str_add_number(struct str *b, double x);
+/* Such a number; NAN: it is none. */
+double str_number(const char *s);
 void str_release(struct str *b);
 
 bool str_starts(const char *s, const char *prefix);

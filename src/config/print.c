@@ -67,20 +67,6 @@ void print_close(struct printer *p)
 	}
 }
 
-/* The shortest that reads back the same. */
-static void add_number(struct str *s, double x)
-{
-	char text[32];
-	int digits;
-
-	for (digits = 15; digits <= 17; digits++) {
-		snprintf(text, sizeof(text), "%.*g", digits, x);
-		if (strtod(text, NULL) == x)
-			break;
-	}
-	str_addf(s, "%s", text);
-}
-
 static const char *word_name(const struct word *words, int value)
 {
 	for (; words->name; words++)
@@ -113,7 +99,7 @@ static void add_numbers(struct str *s, const struct config_numbers *list)
 	str_addf(s, "[");
 	for (i = 0; i < list->n; i++) {
 		str_addf(s, "%s", i ? ", " : "");
-		add_number(s, list->v[i]);
+		str_add_number(s, list->v[i]);
 	}
 	str_addf(s, "]");
 }
@@ -189,7 +175,7 @@ static void add_value(struct str *s, const struct key *k, const void *field)
 		add_pair(s, field);
 		break;
 	case KEY_NUMBER:
-		add_number(s, *(const double *)field);
+		str_add_number(s, *(const double *)field);
 		break;
 	case KEY_WORD:
 		add_word(s, k, *(const int *)field);

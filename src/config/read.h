@@ -2,8 +2,7 @@
 #ifndef CONFIG_READ_H
 #define CONFIG_READ_H
 
-#include <locale.h>
-
+#include "base/locale.h"
 #include "config/schema.h"
 
 struct field_origin {
@@ -19,13 +18,6 @@ struct config_state {
 	struct config *defaults;            /* as config_defaults() leaves it */
 	struct config_source from;
 };
-
-/* Numbers are written as in C, whatever the program's locale; ends with plain_locale_end(). */
-struct plain_locale {
-	locale_t ours, before;
-};
-struct plain_locale plain_locale_begin(void);
-void plain_locale_end(struct plain_locale *l);
 
 /* What follows from the settings together: implied values, notes, and errors where they contradict. */
 enum fettle_status config_finish(struct config *c, struct err *err);

@@ -196,13 +196,9 @@ void db_close(struct db *db)
 enum fettle_status db_make_table(struct db *db, const struct record *r, struct err *err)
 {
 	static const char *const types[] = {
-		[FIELD_TEXT] = "TEXT NOT NULL",
-		[FIELD_BYTES] = "BLOB NOT NULL",
-		[FIELD_REAL] = "REAL",
-		[FIELD_COUNT] = "INTEGER NOT NULL",
-		[FIELD_KEY] = "INTEGER PRIMARY KEY",
-		[FIELD_WORD] = "INTEGER NOT NULL",
-		[FIELD_FLAG] = "INTEGER NOT NULL",
+		[FIELD_TEXT] = "TEXT NOT NULL",     [FIELD_REAL] = "REAL",
+		[FIELD_COUNT] = "INTEGER NOT NULL", [FIELD_KEY] = "INTEGER PRIMARY KEY",
+		[FIELD_WORD] = "INTEGER NOT NULL",  [FIELD_FLAG] = "INTEGER NOT NULL",
 	};
 	struct str sql = STR_INIT;
 	enum fettle_status st;
@@ -266,9 +262,6 @@ static int bind_field(sqlite3_stmt *s, int i, const struct field *f, const char 
 		text = *(const char *const *)p;
 		text = text ? text : "";
 		return sqlite3_bind_text64(s, i, text, strlen(text), SQLITE_STATIC, SQLITE_UTF8);
-	case FIELD_BYTES:
-		n = *(const size_t *)(const void *)(row + f->length_at);
-		return sqlite3_bind_blob64(s, i, n ? *(const void *const *)p : "", n, SQLITE_STATIC);
 	case FIELD_REAL:
 		return sqlite3_bind_double(s, i, *(const double *)p);
 	case FIELD_KEY:
@@ -305,38 +298,30 @@ enum fettle_status db_put(struct db *db, size_t q, const void *row, struct err *
 	return st;
 }
 
-static bool has_bytes(const struct field *f)
-{
-	return f->type == FIELD_TEXT || f->type == FIELD_BYTES;
-}
-
-/* One block for all text and bytes of the row. It may be as large as the file says. */
+/* One block for all text of the row. It may be as large as the file says. */
 static enum fettle_status allocate_row(sqlite3_stmt *s, const struct record *r, void **own, struct err *err)
 {
 	size_t n = 1, i;
 
 	for (i = 0; i < r->n; i++) {
-		if (!has_bytes(&r->fields[i]))
+		if (r->fields[i].type != FIELD_TEXT)
 			continue;
-		if (r->fields[i].type == FIELD_TEXT)
-			sqlite3_column_text(s, (int)i); /* converted before its size is asked for */
+		sqlite3_column_text(s, (int)i); /* converted before its size is asked for */
 		n += (size_t)sqlite3_column_bytes(s, (int)i) + 1;
 	}
 	return mem_try(own, n, 1, r->table, err);
 }
 
-/* *free_at: where text and bytes go to, moved behind them */
-static void read_bytes(sqlite3_stmt *s, int i, const struct field *f, char *row, char **free_at)
+/* *free_at: where text goes to, moved past it */
+static void read_text(sqlite3_stmt *s, int i, const struct field *f, char *row, char **free_at)
 {
-	const void *p = f->type == FIELD_TEXT ? sqlite3_column_text(s, i) : sqlite3_column_blob(s, i);
+	const void *p = sqlite3_column_text(s, i);
 	size_t n = p ? (size_t)sqlite3_column_bytes(s, i) : 0;
 
 	if (n)
 		memcpy(*free_at, p, n);
 	(*free_at)[n] = '\0';
 	*(const void **)(void *)(row + f->at) = *free_at;
-	if (f->type == FIELD_BYTES)
-		*(size_t *)(void *)(row + f->length_at) = n;
 	*free_at += n + 1;
 }
 
@@ -383,8 +368,8 @@ enum fettle_status db_get(struct db *db, size_t q, void *row, void **own, bool *
 	st = allocate_row(s, r, own, err);
 	free_at = *own;
 	for (i = 0; i < r->n && !st; i++) {
-		if (has_bytes(&r->fields[i]))
-			read_bytes(s, (int)i, &r->fields[i], row, &free_at);
+		if (r->fields[i].type == FIELD_TEXT)
+			read_text(s, (int)i, &r->fields[i], row, &free_at);
 		else
 			st = read_number(db, s, (int)i, &r->fields[i], row, err);
 	}

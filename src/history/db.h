@@ -14,7 +14,6 @@
 
 enum field_type {
 	FIELD_TEXT,  /* const char * */
-	FIELD_BYTES, /* const uint8_t *, with a size_t at length_at */
 	FIELD_REAL,  /* double; NaN is stored as NULL, which is what SQLite makes of it */
 	FIELD_COUNT, /* size_t */
 	FIELD_KEY,   /* size_t; 0: SQLite gives the next number */
@@ -25,7 +24,7 @@ enum field_type {
 struct field {
 	const char *name; /* of the column */
 	enum field_type type;
-	size_t at, length_at; /* offsets in the struct */
+	size_t at; /* offset in the struct */
 };
 
 struct record {
@@ -75,7 +74,7 @@ enum fettle_status db_make_table(struct db *db, const struct record *r, struct e
 enum fettle_status db_prepare(struct db *db, size_t q, sqlite3_stmt **out, struct err *err);
 enum fettle_status db_put(struct db *db, size_t q, const void *row, struct err *err);
 /*
- * The next row of a prepared query, with *own as the memory that its text and bytes lie in; free() it.
+ * The next row of a prepared query, with *own as the memory that its text lies in; free() it.
  * *found is false at the end. db_done() before the query is used again.
  */
 enum fettle_status db_get(struct db *db, size_t q, void *row, void **own, bool *found, struct err *err);

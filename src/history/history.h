@@ -40,7 +40,7 @@ struct run_info {
 	/* config_identity() and the like, one "name: value" per line; names what changed when a resume is refused.
 	 * The fingerprint is "" in a history of an older version, which kept less: it cannot be resumed. */
 	const char *config_fingerprint, *config;
-	const char *space;   /* fingerprint of the tuning space: what the choices of a plan mean */
+	const char *space;   /* space_hash(); "" in a history of an older version, which is not asked */
 	const char *request; /* all that it takes to run it again; as the caller spells it */
 	const char *strategy;
 	uint64_t seed;
@@ -87,11 +87,9 @@ enum fettle_status history_baseline(struct history *h, struct history_baseline *
 
 struct history_trial {
 	size_t number;         /* 1, 2, … */
-	const uint8_t *choice; /* the plan as the space has it: struct plan */
-	size_t n_choices;
-	uint64_t plan_hash; /* plan_hash() of that; set by the history */
-	const char *plan;   /* the plan as JSON */
-	const char *stage;  /* of the strategy */
+	const char *plan;      /* plan_text() */
+	const char *plan_hash; /* the hash of that; set by the history */
+	const char *stage;     /* of the strategy */
 	bool failed, met;
 	double accuracy, loss, objective; /* as in struct score */
 	double latency;                   /* seconds of one run; NaN: not measured */
@@ -118,8 +116,8 @@ enum fettle_status history_count(struct history *h, size_t *out, struct err *err
 /* The trial of that number; FETTLE_INVALID when there is none. */
 enum fettle_status history_trial_at(struct history *h, size_t number, struct history_trial *out,
 				    struct err *err);
-/* The latest trial of that plan, and the first one after `number`. out->number is 0 when there is none. */
-enum fettle_status history_find(struct history *h, const uint8_t *choice, size_t n, struct history_trial *out,
+/* The latest trial of the plan of that hash, and the first one after `number`. out->number is 0 when there is none. */
+enum fettle_status history_find(struct history *h, const char *plan_hash, struct history_trial *out,
 				struct err *err);
 enum fettle_status history_next(struct history *h, size_t number, struct history_trial *out, struct err *err);
 

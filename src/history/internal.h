@@ -56,7 +56,7 @@ enum history_kind {
 };
 /* *version: of the tables, when it is ours */
 enum fettle_status history_kind(struct db *db, enum history_kind *kind, int64_t *version, struct err *err);
-enum { HISTORY_VERSION = 3 };
+enum { HISTORY_VERSION = 4 };
 /* Of an older version, to this one. */
 enum fettle_status history_upgrade(struct db *db, int64_t version, struct err *err);
 

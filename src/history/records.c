@@ -50,11 +50,12 @@ void history_trial_release(struct history_trial *t)
 enum fettle_status history_add_trial(struct history *h, const struct history_trial *t, size_t *number,
 				     struct err *err)
 {
-	const struct plan plan = { (uint8_t *)(uintptr_t)t->choice, t->n_choices };
+	char hash[FINGERPRINT_LEN];
 	struct history_trial row = *t;
 	enum fettle_status st;
 
-	row.plan_hash = plan_hash(&plan);
+	plan_text_hash(t->plan ? t->plan : "", hash);
+	row.plan_hash = hash;
 	st = put(h, PUT_TRIAL, &row, err);
 	if (!st && number)
 		*number = (size_t)sqlite3_last_insert_rowid(h->db.lite);
@@ -123,18 +124,16 @@ enum fettle_status history_next(struct history *h, size_t number, struct history
 	return trial_by_number(h, GET_TRIAL_NEXT, number, out, err);
 }
 
-enum fettle_status history_find(struct history *h, const uint8_t *choice, size_t n, struct history_trial *out,
+enum fettle_status history_find(struct history *h, const char *plan_hash, struct history_trial *out,
 				struct err *err)
 {
-	const struct plan plan = { (uint8_t *)(uintptr_t)choice, n };
 	enum fettle_status st;
 	sqlite3_stmt *s;
 
 	st = db_prepare(&h->db, GET_TRIAL_OF_PLAN, &s, err);
 	if (st)
 		return st;
-	sqlite3_bind_int64(s, 1, (sqlite3_int64)plan_hash(&plan));
-	sqlite3_bind_blob64(s, 2, n ? (const void *)choice : "", n, SQLITE_STATIC);
+	sqlite3_bind_text(s, 1, plan_hash, -1, SQLITE_STATIC);
 	return get_trial(h, GET_TRIAL_OF_PLAN, out, err);
 }
 

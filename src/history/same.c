@@ -138,7 +138,7 @@ enum fettle_status history_check_same(const struct history *h, const struct run_
 			    was->higher_is_better ? "true" : "false");
 	if (same_config(h, now, err))
 		return FETTLE_INVALID;
-	if (strcmp(was->space, text(now->space)))
+	if (*was->space && strcmp(was->space, text(now->space)))
 		return fail(err, FETTLE_INVALID,
 			    "cannot resume %s: fettle %s wrote it, whose plans mean something else than "
 			    "those of %s; begin a new run",

@@ -1,25 +1,26 @@
-#include "space/plan_json.h"
+#include "space/plan_read.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
+#include "space/json_text.h"
 
 static const char *const modes[] = { [OP_FP32] = "fp32", [OP_STATIC] = "static", [OP_DYNAMIC] = "dynamic" };
-static const char *const formats[] = { [FORMAT_QDQ] = "qdq", [FORMAT_QOPERATOR] = "qoperator" };
-static const char *const schemes[] = { [SCHEME_ASYM] = "asym", [SCHEME_SYM] = "sym" };
-static const char *const grains[] = { "per_tensor", "per_channel" };
+const char *const plan_formats[2] = { [FORMAT_QDQ] = "qdq", [FORMAT_QOPERATOR] = "qoperator" };
+const char *const plan_schemes[2] = { [SCHEME_ASYM] = "asym", [SCHEME_SYM] = "sym" };
+const char *const plan_grains[2] = { "per_tensor", "per_channel" };
 
 static json_t *side_to_json(const struct qsetting *s, bool weight)
 {
-	json_t *j = json_pack("{s:s, s:s, s:s}", "dtype", dtype_name(s->dtype), "scheme", schemes[s->scheme],
-			      "algorithm", range_methods[s->algorithm]->name);
+	json_t *j = json_pack("{s:s, s:s, s:s}", "dtype", dtype_name(s->dtype), "scheme",
+			      plan_schemes[s->scheme], "algorithm", range_methods[s->algorithm]->name);
 
 	if (range_methods[s->algorithm]->parameter.key && s->parameter)
 		json_object_set_new(j, range_methods[s->algorithm]->parameter.key, json_real(s->parameter));
 	if (weight) {
-		json_object_set_new(j, "granularity", json_string(grains[s->per_channel]));
+		json_object_set_new(j, "granularity", json_string(plan_grains[s->per_channel]));
 		json_object_set_new(j, "reduce_range", json_boolean(s->narrow));
 	}
 	return j;
@@ -33,12 +34,25 @@ static json_t *op_to_json(const struct op *op, const struct op_choice *c)
 		json_object_set_new(j, "activation", side_to_json(&c->act, false));
 	if (c->mode != OP_FP32 && op->rule->weight >= 0)
 		json_object_set_new(j, "weight", side_to_json(&c->weight, true));
-	if (c->fell_back) {
-		struct op_choice before = op_choice(OP_STATIC, &c->act_before, &c->weight_before);
-
-		json_object_set_new(j, "before", op_to_json(op, &before));
-	}
 	return j;
+}
+
+/* prints it and lets go of it */
+static const char *text_of(struct arena *a, json_t *j)
+{
+	struct str text = STR_INIT;
+	const char *out;
+
+	json_text(j, &text);
+	out = arena_strdup(a, text.s);
+	str_release(&text);
+	json_decref(j);
+	return out;
+}
+
+const char *op_choice_text(struct arena *a, const struct op *op, const struct op_choice *c)
+{
+	return text_of(a, op_to_json(op, c));
 }
 
 static json_t *key_to_json(const struct recipe_key *k, const void *p)
@@ -70,63 +84,116 @@ static json_t *keys_to_json(const struct recipes *r, const struct recipe *i)
 	return j;
 }
 
-struct reader {
-	const char *where, *op;
-	struct err *err;
-};
-
-/* true or false; its number instead of true; of one with settings all of those, or nothing */
+/* true or false; its number instead of true; of one with settings all of those, or false */
 static json_t *recipe_to_json(const struct recipes *r, const struct recipe *i)
 {
 	bool on = recipe_get(r, i);
 	double x;
 
 	if (i->keys)
-		return on ? keys_to_json(r, i) : NULL;
+		return on ? keys_to_json(r, i) : json_false();
 	if (!i->number || !on)
 		return json_boolean(on);
 	x = *(const double *)(const void *)((const char *)r + i->number->offset);
 	return i->number->word && x == i->number->word_value ? json_string(i->number->word) : json_real(x);
 }
 
-static json_t *recipes_to_json(const struct recipes *r)
+const char *recipe_text(struct arena *a, const struct recipes *r, const struct recipe *i)
 {
-	json_t *j = json_object(), *list;
+	return text_of(a, recipe_to_json(r, i));
+}
+
+/* ---- what no parameter decides ---- */
+
+#define LEFT_OUTPUTS "optypes_to_exclude_output_quant"
+
+static void fix(struct space *s, const char *section, const char *name, const char *value)
+{
+	VEC_PUSH(&s->fixed, ((struct space_fixed){ section, name, value }));
+}
+
+static void fix_text(struct space *s, const char *name, const char *value)
+{
+	fix(s, "", name, text_of(&s->arena, json_string(value)));
+}
+
+void space_fix_samples(struct space *s, int64_t samples)
+{
+	fix(s, "", "samples", arena_strfmt(&s->arena, "%lld", (long long)samples));
+}
+
+void space_fix_format(struct space *s, enum quant_format format)
+{
+	fix(s, "", "fettle_plan", arena_strfmt(&s->arena, "%d", PLAN_VERSION));
+	fix_text(s, "format", plan_formats[format]);
+}
+
+static bool is_param(const struct space *s, enum param_kind kind, const char *name)
+{
+	size_t i;
+
+	for (i = s->n_ops; i < s->n; i++)
+		if (s->v[i].kind == kind && strcmp(s->v[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+void space_fix_recipes(struct space *s, const struct recipes *r, const bool *decided)
+{
+	json_t *list = json_array();
 	size_t i;
 
 	for (i = 0; i < RECIPES; i++)
-		json_object_set_new(j, recipe_list[i]->name, recipe_to_json(r, recipe_list[i]));
-	if (r->n_no_output) {
-		list = json_array();
-		for (i = 0; i < r->n_no_output; i++)
-			json_array_append_new(list, json_string(r->no_output[i]));
-		json_object_set_new(j, "optypes_to_exclude_output_quant", list);
-	}
-	return j;
+		if (!(decided && decided[i]) && !is_param(s, PARAM_RECIPE, recipe_list[i]->name))
+			fix(s, "recipes", recipe_list[i]->name, recipe_text(&s->arena, r, recipe_list[i]));
+	for (i = 0; i < r->n_no_output; i++)
+		json_array_append_new(list, json_string(r->no_output[i]));
+	if (r->n_no_output)
+		fix(s, "recipes", LEFT_OUTPUTS, text_of(&s->arena, json_incref(list)));
+	json_decref(list);
 }
 
-char *qplan_to_json(const struct qplan *p, const struct op_list *ops, int64_t samples)
+void space_fix_ops(struct space *s, const struct qplan *p, const struct op_list *ops)
 {
-	json_t *list = json_object(), *all;
-	char *text;
+	struct map params = MAP_INIT;
 	size_t i;
 
+	for (i = 0; i < s->n_ops; i++)
+		map_set(&params, s->v[i].name, i);
 	for (i = 0; i < ops->n; i++) {
 		const struct op *op = &ops->v[i];
+		const struct op_choice *c = &p->ops[i];
 
-		if (op->rule && op->rule->kind != OP_MOVE && (op->offered || p->ops[i].mode != OP_FP32))
-			json_object_set_new(list, op->name, op_to_json(op, &p->ops[i]));
+		if (!op->rule || op->rule->kind == OP_MOVE || (!op->offered && c->mode == OP_FP32) ||
+		    map_get(&params, op->name) != MAP_NONE)
+			continue;
+		fix(s, "ops", op->name, op_choice_text(&s->arena, op, c));
+		if (c->fell_back) {
+			struct op_choice before = op_choice(OP_STATIC, &c->act_before, &c->weight_before);
+
+			fix(s, "before", op->name, op_choice_text(&s->arena, op, &before));
+		}
 	}
-	all = json_pack("{s:i, s:s, s:I, s:o, s:o}", "fettle_plan", 1, "format", formats[p->format],
-			"samples", (json_int_t)samples, "recipes", recipes_to_json(&p->recipes), "ops", list);
-	text = json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(10));
-	json_decref(all);
+	map_release(&params);
+}
+
+/* as the only plan of a space without parameters */
+char *qplan_to_json(const struct qplan *p, const struct op_list *ops, int64_t samples)
+{
+	struct space s = { .n = 0 };
+	char *text;
+
+	space_fix_format(&s, p->format);
+	space_fix_samples(&s, samples);
+	space_fix_recipes(&s, &p->recipes, NULL);
+	space_fix_ops(&s, p, ops);
+	text = plan_text(&(struct plan)PLAN_INIT, &s);
+	space_release(&s);
 	return text;
 }
 
-/* the index of j[key] among words; `otherwise` when absent */
-static enum fettle_status read_word(const struct reader *r, const json_t *j, const char *key,
-				    const char *const *words, size_t n, int *out)
+enum fettle_status plan_read_word(const struct plan_reader *r, const json_t *j, const char *key,
+				  const char *const *words, size_t n, int *out)
 {
 	const json_t *v = json_object_get(j, key);
 	const char *text = json_string_value(v), *near;
@@ -146,7 +213,7 @@ static enum fettle_status read_word(const struct reader *r, const json_t *j, con
 }
 
 /* `name` may be NULL. A parameter of another algorithm is checked, too. */
-static enum fettle_status read_algorithm(const struct reader *r, const json_t *j, const char *name,
+static enum fettle_status read_algorithm(const struct plan_reader *r, const json_t *j, const char *name,
 					 struct qsetting *s)
 {
 	enum range_algorithm a = s->algorithm;
@@ -170,7 +237,7 @@ static enum fettle_status read_algorithm(const struct reader *r, const json_t *j
 	return FETTLE_OK;
 }
 
-static enum fettle_status read_side(const struct reader *r, const json_t *j, struct qsetting *s)
+static enum fettle_status read_side(const struct plan_reader *r, const json_t *j, struct qsetting *s)
 {
 	static const char *const types[] = { "uint8", "int8", "uint16", "int16" };
 	static const enum dtype values[] = { DT_U8, DT_S8, DT_U16, DT_S16 };
@@ -180,9 +247,9 @@ static enum fettle_status read_side(const struct reader *r, const json_t *j, str
 
 	if (!j)
 		return FETTLE_OK;
-	st = read_word(r, j, "dtype", types, ARRAY_LEN(types), &dtype);
-	st = st ? st : read_word(r, j, "scheme", schemes, 2, &scheme);
-	st = st ? st : read_word(r, j, "granularity", grains, 2, &grain);
+	st = plan_read_word(r, j, "dtype", types, ARRAY_LEN(types), &dtype);
+	st = st ? st : plan_read_word(r, j, "scheme", plan_schemes, 2, &scheme);
+	st = st ? st : plan_read_word(r, j, "granularity", plan_grains, 2, &grain);
 	if (!st)
 		st = read_algorithm(r, j, algorithm, s);
 	if (st)
@@ -195,7 +262,7 @@ static enum fettle_status read_side(const struct reader *r, const json_t *j, str
 	return FETTLE_OK;
 }
 
-static enum fettle_status check_mode(const struct reader *r, const struct op *op, enum op_mode mode)
+static enum fettle_status check_mode(const struct plan_reader *r, const struct op *op, enum op_mode mode)
 {
 	static const unsigned need[] = {
 		[OP_FP32] = 0, [OP_STATIC] = MODE_STATIC, [OP_DYNAMIC] = MODE_DYNAMIC
@@ -207,33 +274,37 @@ static enum fettle_status check_mode(const struct reader *r, const struct op *op
 		    modes[mode], op->why ? op->why : "the runtime has no such kernel");
 }
 
-static enum fettle_status read_op(const struct reader *r, const json_t *j, const struct op *op,
+static enum fettle_status read_op(const struct plan_reader *r, const json_t *j, const struct op *op,
 				  struct op_choice *c)
 {
-	const json_t *before = json_object_get(j, "before");
 	int mode = OP_FP32;
 	enum fettle_status st;
 
-	st = read_word(r, j, "mode", modes, 3, &mode);
+	st = plan_read_word(r, j, "mode", modes, 3, &mode);
 	if (!st)
 		st = check_mode(r, op, (enum op_mode)mode);
-	if (!st && before)
-		st = check_mode(r, op, OP_STATIC);
 	c->mode = (enum op_mode)mode;
 	st = st ? st : read_side(r, json_object_get(j, "activation"), &c->act);
-	st = st ? st : read_side(r, json_object_get(j, "weight"), &c->weight);
-	if (!st && before) {
-		struct op_choice was = op_choice(OP_STATIC, &c->act, &c->weight);
+	return st ? st : read_side(r, json_object_get(j, "weight"), &c->weight);
+}
 
-		st = read_side(r, json_object_get(before, "activation"), &was.act);
-		st = st ? st : read_side(r, json_object_get(before, "weight"), &was.weight);
-		op_choice_fell_back(c, &was);
-	}
+static enum fettle_status read_before(const struct plan_reader *r, const json_t *j, const struct op *op,
+				      struct op_choice *c)
+{
+	struct op_choice was = op_choice(OP_STATIC, &c->act, &c->weight);
+	enum fettle_status st = check_mode(r, op, OP_STATIC);
+
+	st = st ? st : read_side(r, json_object_get(j, "activation"), &was.act);
+	st = st ? st : read_side(r, json_object_get(j, "weight"), &was.weight);
+	op_choice_fell_back(c, &was);
 	return st;
 }
 
-static enum fettle_status read_ops(struct reader *r, json_t *list, const struct op_list *ops,
-				   struct qplan *out)
+/* the ops that a section names */
+static enum fettle_status read_ops(struct plan_reader *r, json_t *list, const struct op_list *ops,
+				   struct qplan *out,
+				   enum fettle_status (*read)(const struct plan_reader *r, const json_t *j,
+							      const struct op *op, struct op_choice *c))
 {
 	struct map names = MAP_INIT;
 	enum fettle_status st = FETTLE_OK;
@@ -257,7 +328,7 @@ static enum fettle_status read_ops(struct reader *r, json_t *list, const struct 
 				  "cannot read plan %s: the model has no op '%s'%s%s%s", r->where, name,
 				  near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
 		} else {
-			st = read_op(r, j, &ops->v[i], &out->ops[i]);
+			st = read(r, j, &ops->v[i], &out->ops[i]);
 		}
 		if (st)
 			break;
@@ -304,7 +375,8 @@ static bool read_key(const struct recipe_key *k, const json_t *v, void *p)
 	}
 }
 
-static enum fettle_status fail_key(const struct reader *r, const struct recipe *i, const struct recipe_key *k)
+static enum fettle_status fail_key(const struct plan_reader *r, const struct recipe *i,
+				   const struct recipe_key *k)
 {
 	if (k->type == RECIPE_PAIR)
 		return fail(r->err, FETTLE_INVALID,
@@ -315,14 +387,14 @@ static enum fettle_status fail_key(const struct reader *r, const struct recipe *
 }
 
 /* what is not said is the default of the way it is on */
-static enum fettle_status read_keys(const struct reader *rd, const json_t *j, const struct recipe *i,
+static enum fettle_status read_keys(const struct plan_reader *rd, const json_t *j, const struct recipe *i,
 				    struct recipes *r)
 {
 	const struct recipe_key *k;
 	enum fettle_status st = FETTLE_OK;
 	int word = 0;
 
-	st = read_word(rd, j, i->keys->name, i->words, i->n_words, &word); /* the first key is the way */
+	st = plan_read_word(rd, j, i->keys->name, i->words, i->n_words, &word); /* the first key is the way */
 	i->start(r, word);
 	for (k = i->keys + 1; k->name && !st; k++) {
 		const json_t *v = json_object_get(j, k->name);
@@ -332,7 +404,7 @@ static enum fettle_status read_keys(const struct reader *rd, const json_t *j, co
 			continue;
 		if (k->type == RECIPE_WORD) {
 			word = 0;
-			st = read_word(rd, j, k->name, k->words, k->n_words, &word);
+			st = plan_read_word(rd, j, k->name, k->words, k->n_words, &word);
 			*(int *)p = word;
 		} else if (!read_key(k, v, p)) {
 			st = fail_key(rd, i, k);
@@ -341,13 +413,13 @@ static enum fettle_status read_keys(const struct reader *rd, const json_t *j, co
 	return st;
 }
 
-static enum fettle_status read_recipe(const struct reader *rd, const json_t *v, const struct recipe *i,
+static enum fettle_status read_recipe(const struct plan_reader *rd, const json_t *v, const struct recipe *i,
 				      struct recipes *r)
 {
 	const struct recipe_number *n = i->number;
 	double x = n ? n->by_default : 0;
 
-	if (i->keys)
+	if (i->keys && !json_is_false(v))
 		return read_keys(rd, v, i, r);
 	if (n && n->word && json_is_string(v) && strcmp(json_string_value(v), n->word) == 0)
 		x = n->word_value;
@@ -384,44 +456,131 @@ static void start_empty(struct qplan *out, const struct op_list *ops)
 	}
 }
 
-enum fettle_status qplan_from_json(struct qplan *out, int64_t *samples, const char *text, const char *where,
-				   const struct op_list *ops, struct err *err)
+/* Version 1 had what an op was like before within the op, and no finetune where it was off. */
+static void update(json_t *all)
 {
-	struct reader r = { where, "", err };
+	json_t *ops = json_object_get(all, "ops"), *recipes = json_object_get(all, "recipes"),
+	       *before = json_object(), *op;
+	const char *name;
+
+	json_object_foreach(ops, name, op)
+	{
+		if (!json_object_get(op, "before"))
+			continue;
+		json_object_set(before, name, json_object_get(op, "before"));
+		json_object_del(op, "before");
+	}
+	if (json_object_size(before))
+		json_object_set(all, "before", before);
+	json_decref(before);
+	if (recipes && !json_object_get(recipes, "finetune"))
+		json_object_set_new(recipes, "finetune", json_false());
+	json_object_set_new(all, "fettle_plan", json_integer(PLAN_VERSION));
+}
+
+/* The text of any version as JSON of this one; NULL: it is none. */
+static json_t *load(const char *text, const char *where, struct err *err)
+{
 	json_error_t why;
-	json_t *all = json_loads(text, JSON_REJECT_DUPLICATES, &why), *list = json_object_get(all, "ops");
-	const json_t *left;
-	int format = FORMAT_QDQ;
+	json_t *all = json_loads(text, JSON_REJECT_DUPLICATES, &why), *ops = json_object_get(all, "ops");
+	json_int_t version = json_integer_value(json_object_get(all, "fettle_plan"));
+
+	if (!all) {
+		fail(err, FETTLE_INVALID, "cannot read plan %s: line %d, %s", where, why.line, why.text);
+		return NULL;
+	}
+	if (version < 1 || version > PLAN_VERSION || (ops && !json_is_object(ops))) {
+		fail(err, FETTLE_INVALID, "cannot read plan %s: need \"fettle_plan\": %d and \"ops\"", where,
+		     PLAN_VERSION);
+		json_decref(all);
+		return NULL;
+	}
+	if (version < PLAN_VERSION)
+		update(all);
+	return all;
+}
+
+char *plan_text_update(const char *text, struct err *err)
+{
+	json_t *all = load(text, "of the history", err);
+	struct str out = STR_INIT;
+
+	if (!all)
+		return NULL;
+	json_text(all, &out);
+	json_decref(all);
+	return out.s;
+}
+
+/* of the plan before its ops fell back: plan_root() */
+static void root_hash(const json_t *all, char out[FINGERPRINT_LEN])
+{
+	json_t *root = json_deep_copy(all);
+	struct str text = STR_INIT;
+
+	json_object_update_existing(json_object_get(root, "ops"), json_object_get(root, "before"));
+	json_object_del(root, "before");
+	json_text(root, &text);
+	plan_text_hash(text.s, out);
+	str_release(&text);
+	json_decref(root);
+}
+
+enum fettle_status plan_read_recipes(struct plan_reader *r, const json_t *recipes, struct recipes *out)
+{
+	const json_t *left = json_object_get(recipes, LEFT_OUTPUTS), *v;
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
-	*out = (struct qplan)QPLAN_INIT;
-	if (!all)
-		return fail(err, FETTLE_INVALID, "cannot read plan %s: line %d, %s", where, why.line,
-			    why.text);
-	if (json_integer_value(json_object_get(all, "fettle_plan")) != 1 || !json_is_object(list)) {
-		json_decref(all);
-		return fail(err, FETTLE_INVALID, "cannot read plan %s: need \"fettle_plan\": 1 and \"ops\"",
-			    where);
-	}
-	start_empty(out, ops);
-	st = read_word(&r, all, "format", formats, 2, &format);
-	out->format = (enum quant_format)format;
-	if (samples)
-		*samples = json_integer_value(json_object_get(all, "samples"));
 	for (i = 0; i < RECIPES && !st; i++) {
-		const json_t *v = json_object_get(json_object_get(all, "recipes"), recipe_list[i]->name);
-
-		r.op = recipe_list[i]->name;
+		v = json_object_get(recipes, recipe_list[i]->name);
+		r->op = recipe_list[i]->name;
 		if (v)
-			st = read_recipe(&r, v, recipe_list[i], &out->recipes);
+			st = read_recipe(r, v, recipe_list[i], out);
 	}
-	left = json_object_get(json_object_get(all, "recipes"), "optypes_to_exclude_output_quant");
 	for (i = 0; i < json_array_size(left); i++)
 		if (json_is_string(json_array_get(left, i)))
-			recipes_leave_output(&out->recipes, json_string_value(json_array_get(left, i)));
+			recipes_leave_output(out, json_string_value(json_array_get(left, i)));
+	return st;
+}
+
+/* a plan whose ops are spelled out */
+static enum fettle_status read_spelled_out(struct plan_reader *r, json_t *all, const struct op_list *ops,
+					   struct qplan *out)
+{
+	int format = FORMAT_QDQ;
+	enum fettle_status st;
+
+	start_empty(out, ops);
+	st = plan_read_word(r, all, "format", plan_formats, 2, &format);
+	out->format = (enum quant_format)format;
 	if (!st)
-		st = read_ops(&r, list, ops, out);
+		st = plan_read_recipes(r, json_object_get(all, "recipes"), &out->recipes);
+	if (!st)
+		st = read_ops(r, json_object_get(all, "ops"), ops, out, read_op);
+	if (!st)
+		st = read_ops(r, json_object_get(all, "before"), ops, out, read_before);
+	if (!st && out->recipes.finetune.algorithm != FINETUNE_OFF)
+		root_hash(all, out->root);
+	return st;
+}
+
+enum fettle_status qplan_from_json(struct qplan *out, int64_t *samples, const char *text, const char *where,
+				   const struct op_list *ops, const struct graph_index *g, struct err *err)
+{
+	struct plan_reader r = { where, "", err };
+	json_t *all = load(text, where, err);
+	enum fettle_status st;
+
+	*out = (struct qplan)QPLAN_INIT;
+	if (!all)
+		return FETTLE_INVALID;
+	if (samples)
+		*samples = json_integer_value(json_object_get(all, "samples"));
+	if (json_object_get(all, "settings"))
+		st = plan_read_settings(&r, all, ops, g, out);
+	else
+		st = read_spelled_out(&r, all, ops, out);
 	json_decref(all);
 	if (st)
 		qplan_release(out);

@@ -2,6 +2,7 @@
 #ifndef SPACE_QPLAN_H
 #define SPACE_QPLAN_H
 
+#include "base/fingerprint.h"
 #include "calibrate/range.h"
 #include "recipe/recipe.h"
 
@@ -44,13 +45,12 @@ struct qplan {
 	struct op_choice *ops;
 	enum quant_format format;
 	struct recipes recipes;
+	/* with the recipe finetune: the hash of the plan that its weights are rounded for, plan_root(); "": none */
+	char root[FINGERPRINT_LEN];
 };
 #define QPLAN_INIT                                                                                           \
 	{                                                                                                    \
-		0, NULL, FORMAT_QDQ,                                                                         \
-		{                                                                                            \
-			0                                                                                    \
-		}                                                                                            \
+		.n = 0                                                                                       \
 	}
 
 /* What a default plan is made from: one setting for all ops. */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
 #include "base/mem.h"
 
 const struct setting_info setting_infos[SETTINGS] = {
@@ -44,7 +43,12 @@ struct settings settings_default(void)
 
 bool settings_equal(const struct settings *a, const struct settings *b)
 {
-	return memcmp(a, b, sizeof(*a)) == 0; /* every NAN is the same constant */
+	int i;
+
+	for (i = 0; i < SETTINGS; i++)
+		if (a->v[i] != b->v[i] && !(isnan(a->v[i]) && isnan(b->v[i])))
+			return false;
+	return true;
 }
 
 bool settings_on(const struct settings *s, enum setting which)
@@ -54,49 +58,31 @@ bool settings_on(const struct settings *s, enum setting which)
 
 /* ---- lists ---- */
 
-static size_t *slot_of(const struct settings_list *l, const struct settings *s)
-{
-	size_t i = hash_bytes(s, sizeof(*s), 0) & (l->n_slots - 1);
-
-	while (l->slots[i] && !settings_equal(&l->v[l->slots[i] - 1], s))
-		i = (i + 1) & (l->n_slots - 1);
-	return &l->slots[i];
-}
-
-static void fill_slots(struct settings_list *l)
-{
-	size_t i;
-
-	memset(l->slots, 0, l->n_slots * sizeof(*l->slots));
-	for (i = 0; i < l->n; i++)
-		*slot_of(l, &l->v[i]) = i + 1;
-}
-
 bool settings_add(struct settings_list *l, const struct settings *s)
 {
-	size_t *slot;
+	struct str name = STR_INIT;
+	bool has;
+	int i;
 
-	if (2 * (l->n + 1) > l->n_slots) {
-		l->n_slots = l->n_slots ? 2 * l->n_slots : 64;
-		l->slots = xrealloc(l->slots, l->n_slots, sizeof(*l->slots));
-		fill_slots(l);
+	for (i = 0; i < SETTINGS; i++) {
+		if (!isnan(s->v[i]))
+			setting_name((enum setting)i, s->v[i], &name);
+		str_addf(&name, " ");
 	}
-	slot = slot_of(l, s);
-	if (*slot)
-		return false;
-	if (l->n == l->cap) {
-		l->cap = l->cap ? 2 * l->cap : 64;
-		l->v = xrealloc(l->v, l->cap, sizeof(*l->v));
+	has = map_get(&l->places, name.s) != MAP_NONE;
+	if (!has) {
+		map_set(&l->places, arena_strdup(&l->names, name.s), l->n);
+		VEC_PUSH(l, *s);
 	}
-	l->v[l->n++] = *s;
-	*slot = l->n;
-	return true;
+	str_release(&name);
+	return !has;
 }
 
 void settings_list_release(struct settings_list *l)
 {
-	free(l->v);
-	free(l->slots);
+	VEC_RELEASE(l);
+	map_release(&l->places);
+	arena_release(&l->names);
 	*l = (struct settings_list)SETTINGS_LIST_INIT;
 }
 
@@ -185,7 +171,6 @@ static void sort_by_cost(struct settings_list *l)
 	free(l->v);
 	l->v = v;
 	l->cap = l->n;
-	fill_slots(l);
 }
 
 static void find_varying(struct settings_list *l)
@@ -232,6 +217,25 @@ static const char *type_name(enum dtype t)
 	return t == DT_U8 ? "QUInt8" : t == DT_S8 ? "QInt8" : t == DT_U16 ? "QUInt16" : "QInt16";
 }
 
+static const enum dtype types[] = { DT_U8, DT_S8, DT_U16, DT_S16 };
+
+size_t setting_n_values(enum setting which)
+{
+	static const size_t n[] = { [SETTING_BOOL] = 2,
+				    [SETTING_METHOD] = RANGE_ALGORITHMS,
+				    [SETTING_DTYPE] = ARRAY_LEN(types),
+				    [SETTING_FINETUNE] = N_FINETUNE_ALGORITHMS,
+				    [SETTING_GRANULARITY] = N_FINETUNE_GRANULARITIES };
+	enum setting_type type = setting_infos[which].type;
+
+	return type < ARRAY_LEN(n) ? n[type] : 0;
+}
+
+double setting_at(enum setting which, size_t i)
+{
+	return setting_infos[which].type == SETTING_DTYPE ? (double)types[i] : (double)i;
+}
+
 static void add_value(struct str *out, enum setting_type type, double v)
 {
 	switch (type) {
@@ -259,6 +263,45 @@ static void add_value(struct str *out, enum setting_type type, double v)
 	default:
 		str_addf(out, "%.10g", v);
 	}
+}
+
+void setting_name(enum setting which, double value, struct str *out)
+{
+	enum setting_type type = setting_infos[which].type;
+	bool number = !setting_n_values(which) && !(type == SETTING_ALPHA && value == SMOOTH_AUTO),
+	     quoted = !number && type != SETTING_BOOL;
+
+	str_addf(out, "%s", quoted ? "\"" : "");
+	if (number)
+		str_add_number(out, value);
+	else
+		add_value(out, type, value);
+	str_addf(out, "%s", quoted ? "\"" : "");
+}
+
+static bool is_called(enum setting which, double value, const char *name)
+{
+	struct str text = STR_INIT;
+	bool same;
+
+	setting_name(which, value, &text);
+	same = strcmp(text.s, name) == 0;
+	str_release(&text);
+	return same;
+}
+
+double setting_value(enum setting which, const char *name)
+{
+	size_t n = setting_n_values(which), i;
+	double value;
+
+	for (i = 0; i < n; i++)
+		if (is_called(which, setting_at(which, i), name))
+			return setting_at(which, i);
+	if (setting_infos[which].type == SETTING_ALPHA && is_called(which, SMOOTH_AUTO, name))
+		return SMOOTH_AUTO;
+	value = n ? NAN : str_number(name);
+	return !isnan(value) && is_called(which, value, name) ? value : NAN;
 }
 
 void settings_text(const struct settings *s, const struct settings_list *l, struct str *out)

@@ -11,6 +11,7 @@
 #define SPACE_SETTINGS_H
 
 #include "base/err.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "space/qplan.h"
 
@@ -59,8 +60,8 @@ struct settings_space {
 struct settings_list {
 	struct settings *v;
 	size_t n, cap;
-	size_t *slots; /* hash table of indices + 1 */
-	size_t n_slots;
+	struct map places; /* by what the settings are called */
+	struct arena names;
 	bool varies[SETTINGS]; /* are there several values? */
 };
 #define SETTINGS_LIST_INIT                                                                                   \
@@ -85,6 +86,13 @@ bool settings_equal(const struct settings *a, const struct settings *b);
 /* What a trial of it will take, in trials of the plainest kind: for the order, so it need not be right. */
 double settings_cost(const struct settings *s);
 bool settings_on(const struct settings *s, enum setting which); /* a bool, and true */
+
+/* What a value of a setting is called, as canonical JSON, which says it exactly; and the value, NAN for what is none. */
+void setting_name(enum setting which, double value, struct str *out);
+double setting_value(enum setting which, const char *name);
+/* How many values it can have, and one of them; 0: any number. */
+size_t setting_n_values(enum setting which);
+double setting_at(enum setting which, size_t i);
 
 /* In words: what varies in the list, but for switches that are as by default; all that have a meaning where there is
  * no list. */

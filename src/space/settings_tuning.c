@@ -1,7 +1,10 @@
 #include "space/settings_tuning.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "space/plan_json.h"
 
 /* what it takes to turn settings into a plan for the quantizer */
 struct context {
@@ -17,16 +20,90 @@ struct context {
 struct settings plan_settings(const struct plan *p, const struct space *space)
 {
 	struct settings s;
+	size_t i;
 
-	memcpy(&s, p->choice + space->n_ops, sizeof(s));
+	for (i = 0; i < SETTINGS; i++) {
+		size_t at = space->n_ops + i;
+
+		s.v[i] = plan_uses(p, space, at)
+				 ? setting_value((enum setting)i, space->v[at].names[p->choice[at]])
+				 : (double)NAN;
+	}
 	return s;
 }
 
-void settings_plan(const struct settings *s, const struct space *space, struct plan *out)
+enum fettle_status settings_plan(const struct settings *s, struct space *space, struct plan *out,
+				 struct err *err)
 {
+	size_t i;
+
 	plan_release(out);
 	plan_init(out, space);
-	memcpy(out->choice + space->n_ops, s, sizeof(*s));
+	for (i = 0; i < SETTINGS; i++) {
+		struct str name = STR_INIT;
+		unsigned k;
+
+		if (isnan(s->v[i]))
+			continue;
+		setting_name((enum setting)i, s->v[i], &name);
+		k = space_option(space, space->n_ops + i, name.s);
+		str_release(&name);
+		if (k == NO_OPTION)
+			return fail(err, FETTLE_INVALID, "cannot search: more than %d values of %s",
+				    NO_OPTION, setting_infos[i].name);
+		out->choice[space->n_ops + i] = (uint16_t)k;
+	}
+	return FETTLE_OK;
+}
+
+static void add_setting(struct space *s, enum setting which)
+{
+	const struct setting_info *info = &setting_infos[which];
+	struct param *p = &s->v[s->n];
+	size_t i, n = setting_n_values(which);
+
+	*p = (struct param){ .kind = PARAM_SETTING,
+			     .name = info->name,
+			     .open = true,
+			     .fallback = NO_OPTION,
+			     .apply = NO_OPTION,
+			     .block = -1 };
+	if (info->when != SETTINGS) { /* whose options are numbered as its values */
+		p->when = s->n_ops + info->when;
+		p->when_options = info->values;
+	}
+	for (i = 0; i <= n; i++) {
+		struct str name = STR_INIT;
+		unsigned k;
+
+		setting_name(which, i < n ? setting_at(which, i) : info->first, &name);
+		k = space_option(s, s->n, name.s);
+		p->first = (uint16_t)(i < n ? 0 : k);
+		str_release(&name);
+	}
+	p->open = !n;
+	s->n++;
+}
+
+void space_add_settings(struct space *s)
+{
+	int i;
+
+	for (i = 0; i < SETTINGS; i++)
+		add_setting(s, (enum setting)i);
+}
+
+/* what weights are rounded for: the plan before anything fell back */
+static void root_hash(const struct tuning *t, const struct plan *p, char out[FINGERPRINT_LEN])
+{
+	struct plan root = PLAN_INIT;
+	size_t i;
+
+	plan_copy(&root, p);
+	for (i = 0; i < t->space.n_ops; i++)
+		root.choice[i] = OPTION_AS_SET;
+	plan_hash(&root, &t->space, out);
+	plan_release(&root);
 }
 
 static void make_qplan(const struct tuning *t, const struct plan *p, struct qplan *out)
@@ -41,6 +118,8 @@ static void make_qplan(const struct tuning *t, const struct plan *p, struct qpla
 	settings_apply(&s, &d, &out->recipes);
 	if (x->samples > 0 && out->recipes.finetune.data_size >= (size_t)x->samples)
 		out->recipes.finetune.data_size = 0; /* all there are */
+	if (out->recipes.finetune.algorithm != FINETUNE_OFF)
+		root_hash(t, p, out->root);
 	qplan_default(out, x->ops, x->g, &d);
 	for (i = 0; i < x->ops->n; i++)
 		mask_fit(&x->masks[i], &x->ops->v[i], &d, &out->ops[i]);
@@ -84,15 +163,20 @@ void settings_tuning_vary(struct tuning *t, const struct settings_list *l)
 
 static void add_op(struct tuning *t, size_t node, const struct op_mask *m)
 {
-	static const struct param_option options[] = { [OPTION_AS_SET] = { OPTION_STATIC, 0 },
-						       [OPTION_16_BITS] = { OPTION_WIDE, 1 },
-						       [OPTION_BACK_TO_FP32] = { OPTION_FP32, ~0u } };
+	static const struct param_option options[] = { [OPTION_AS_SET] = { OPTION_STATIC, 0, OPTION_AS_SET },
+						       [OPTION_16_BITS] = { OPTION_WIDE, 1, OPTION_16_BITS },
+						       [OPTION_BACK_TO_FP32] = { OPTION_FP32, ~0u,
+										 OPTION_BACK_TO_FP32 } };
+	static const char *const names[] = { [OPTION_AS_SET] = "\"as set\"",
+					     [OPTION_16_BITS] = "\"16 bits\"",
+					     [OPTION_BACK_TO_FP32] = "\"fp32\"" };
 	const struct op *op = &t->ops->v[node];
 	bool may_fp32 = mask_allows_fp32(m, op);
 
 	t->space.v[t->space.n] = (struct param){
 		.kind = PARAM_OP,
 		.name = op->name,
+		.names = names,
 		.n_options = may_fp32 ? 3 : 2,
 		.fallback = may_fp32 ? OPTION_BACK_TO_FP32 : NO_OPTION,
 		.apply = NO_OPTION,
@@ -109,10 +193,12 @@ static void add_op(struct tuning *t, size_t node, const struct op_mask *m)
 struct tuning *settings_tuning_new(const struct op_list *ops, const struct graph_index *g,
 				   const struct tuning_options *o)
 {
-	struct settings first = settings_default();
+	/* a base for the recipe finetune has what is no setting of it */
+	const bool decided[RECIPES] = { [RECIPE_cle] = true,
+					[RECIPE_smooth_quant] = true,
+					[RECIPE_finetune] = o->recipes.finetune.algorithm == FINETUNE_OFF };
 	struct tuning *t = xcalloc(1, sizeof(*t));
 	struct context *x = arena_alloc(&t->arena, sizeof(*x));
-	const uint8_t *bytes = (const uint8_t *)&first;
 	size_t i;
 
 	*x = (struct context){ ops, g, o->defaults, NULL, o->recipes, o->samples[0], NULL };
@@ -123,7 +209,7 @@ struct tuning *settings_tuning_new(const struct op_list *ops, const struct graph
 	t->own = x;
 	t->own_qplan = make_qplan;
 	t->own_text = make_text;
-	t->space.v = xcalloc(ops->n + sizeof(first), sizeof(*t->space.v));
+	t->space.v = xcalloc(ops->n + SETTINGS, sizeof(*t->space.v));
 	t->node = xcalloc(ops->n, sizeof(*t->node));
 	t->samples = arena_alloc(&t->arena, sizeof(*t->samples));
 	t->samples[0] = o->samples[0];
@@ -134,14 +220,11 @@ struct tuning *settings_tuning_new(const struct op_list *ops, const struct graph
 		if (t->base.ops[i].mode != OP_FP32 && ops->v[i].rule->kind != OP_MOVE)
 			add_op(t, i, &o->masks[i]);
 	}
-	for (i = 0; i < sizeof(first); i++)
-		t->space.v[t->space.n++] = (struct param){
-			.kind = PARAM_RECIPE,
-			.name = "settings",
-			.first = bytes[i],
-			.fallback = NO_OPTION,
-			.apply = NO_OPTION,
-			.block = -1,
-		};
+	space_add_settings(&t->space);
+	space_fix_format(&t->space, o->defaults.format);
+	space_fix_samples(&t->space, o->samples[0]);
+	space_fix_recipes(&t->space, &o->recipes, decided);
+	space_fix_defaults(&t->space, &o->defaults);
+	space_fix_masks(&t->space, o->masks, ops);
 	return t;
 }

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
 #include "base/mem.h"
 
 void plan_init(struct plan *p, const struct space *s)
@@ -19,10 +18,10 @@ void plan_init(struct plan *p, const struct space *s)
 
 void plan_copy(struct plan *to, const struct plan *from)
 {
-	uint8_t *fresh = xcalloc(from->n, sizeof(*fresh));
+	uint16_t *fresh = xcalloc(from->n, sizeof(*fresh));
 
 	if (from->n)
-		memcpy(fresh, from->choice, from->n);
+		memcpy(fresh, from->choice, from->n * sizeof(*fresh));
 	plan_release(to);
 	to->choice = fresh;
 	to->n = from->n;
@@ -34,14 +33,121 @@ void plan_release(struct plan *p)
 	*p = (struct plan)PLAN_INIT;
 }
 
-bool plan_equal(const struct plan *a, const struct plan *b)
+bool plan_uses(const struct plan *p, const struct space *s, size_t i)
 {
-	return a->n == b->n && (!a->n || memcmp(a->choice, b->choice, a->n) == 0);
+	const struct param *x = &s->v[i];
+
+	while (x->when_options) {
+		if (!(x->when_options >> p->choice[x->when] & 1))
+			return false;
+		x = &s->v[x->when];
+	}
+	return true;
 }
 
-uint64_t plan_hash(const struct plan *p)
+bool plan_equal(const struct plan *a, const struct plan *b, const struct space *s)
 {
-	return hash_bytes(p->choice, p->n, p->n);
+	size_t i;
+
+	if (a->n != b->n || a->n != s->n)
+		return false;
+	for (i = 0; i < a->n; i++) /* as long as they agree, they use the same parameters */
+		if (a->choice[i] != b->choice[i] && plan_uses(a, s, i))
+			return false;
+	return true;
+}
+
+void plan_alike(const struct plan *p, const struct space *s, struct plan *out)
+{
+	size_t i;
+
+	plan_copy(out, p);
+	for (i = 0; i < s->n; i++)
+		if (s->v[i].kind == PARAM_OP)
+			out->choice[i] = s->v[i].options[p->choice[i]].alike;
+		else if (s->v[i].kind == PARAM_SAMPLES)
+			out->choice[i] = s->v[i].first;
+}
+
+/* ---- plans whose weights are rounded ---- */
+
+static bool rounds(const struct plan *p, const struct space *s)
+{
+	size_t i;
+
+	if (s->rounds)
+		return true;
+	for (i = s->n_ops; i < s->n; i++)
+		if (s->v[i].rounds && p->choice[i] == s->v[i].apply)
+			return true;
+	return false;
+}
+
+/* is it the other, but for ops that fell back? */
+static bool comes_from(const struct plan *p, const struct plan *root, const struct space *s)
+{
+	size_t i;
+
+	for (i = 0; i < p->n; i++)
+		if (p->choice[i] != root->choice[i] &&
+		    (i >= s->n_ops || option_is_int8(&s->v[i].options[p->choice[i]])))
+			return false;
+	return true;
+}
+
+const struct plan *plan_root(const struct plan *p, const struct space *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->roots.n; i++)
+		if (comes_from(p, &s->roots.v[i], s))
+			return &s->roots.v[i];
+	return NULL;
+}
+
+void space_remember(struct space *s, const struct plan *p)
+{
+	struct plan copy = PLAN_INIT;
+
+	if (!rounds(p, s) || plan_root(p, s))
+		return;
+	plan_copy(&copy, p);
+	VEC_PUSH(&s->roots, copy);
+}
+
+/* ---- options ---- */
+
+unsigned space_option(struct space *s, size_t param, const char *name)
+{
+	struct param *p = &s->v[param];
+	const char **grown;
+	unsigned k;
+
+	for (k = 0; k < p->n_options; k++)
+		if (strcmp(p->names[k], name) == 0)
+			return k;
+	if (!p->open || k == NO_OPTION)
+		return NO_OPTION;
+	if (!(k & (k - 1))) { /* full: a power of two */
+		grown = arena_alloc(&s->arena, (k ? 2 * k : 1) * sizeof(*grown));
+		if (k)
+			memcpy(grown, p->names, k * sizeof(*grown));
+		p->names = grown;
+	}
+	((const char **)(uintptr_t)p->names)[k] = arena_strdup(&s->arena, name);
+	p->n_options++;
+	return k;
+}
+
+void space_release(struct space *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->roots.n; i++)
+		plan_release(&s->roots.v[i]);
+	VEC_RELEASE(&s->roots);
+	VEC_RELEASE(&s->fixed);
+	arena_release(&s->arena);
 }
 
 bool option_is_int8(const struct param_option *o)

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "space/plan_json.h"
+
 /* Settings in order of preference. What gives the same numbers is listed once: int8 asymmetric is uint8 shifted. 16 bits, and
  * ranges by algorithms that are not `tried`, are for those who ask. */
 static size_t list_activations(const struct op_mask *m, const struct qplan_defaults *d, struct qsetting *out)
@@ -107,8 +109,8 @@ static size_t list_choices(const struct op *op, const struct op_mask *m, const s
 					continue;
 				if (weights[w].narrow && !op_saturates(&d->cpu, op, acts[a].dtype, DT_S8))
 					continue; /* 7 bits would only lose accuracy */
-				options[n] =
-					(struct param_option){ OPTION_STATIC, (unsigned)(w * ACTS_MAX + a) };
+				options[n] = (struct param_option){ OPTION_STATIC,
+								    (unsigned)(w * ACTS_MAX + a), 0 };
 				out[n] = op_choice(OP_STATIC, &acts[a], &weights[w]);
 				if (pow2)
 					out[n].weight.algorithm = acts[a].algorithm;
@@ -119,7 +121,7 @@ static size_t list_choices(const struct op *op, const struct op_mask *m, const s
 		for (w = 0; w < n_weights && n + 1 < SPACE_OPTIONS_MAX; w++) {
 			if (weights[w].algorithm == RANGE_MSE)
 				continue;
-			options[n] = (struct param_option){ OPTION_DYNAMIC, (unsigned)(1000 + w) };
+			options[n] = (struct param_option){ OPTION_DYNAMIC, (unsigned)(1000 + w), 0 };
 			out[n++] = op_choice(OP_DYNAMIC, &d->act, &weights[w]);
 		}
 	return n;
@@ -143,6 +145,54 @@ static double expected_gain(const struct op *op, double total_macs)
 	double saved = op->speedup > 1 ? 1 - 1 / op->speedup : 0;
 
 	return total_macs > 0 ? op->macs / total_macs * (saved > 0.05 ? saved : 0.05) : 0;
+}
+
+/* do they run the same kernels, if on other numbers? */
+static bool alike(const struct op_choice *a, const struct op_choice *b)
+{
+	return a->mode == b->mode &&
+	       (a->mode == OP_FP32 ||
+		(a->act.dtype == b->act.dtype && a->act.scheme == b->act.scheme &&
+		 a->weight.dtype == b->weight.dtype && a->weight.per_channel == b->weight.per_channel));
+}
+
+static void find_alike(const struct op_choice *choices, struct param_option *options, size_t n)
+{
+	size_t i, k;
+
+	for (i = 0; i < n; i++) {
+		for (k = 0; !alike(&choices[k], &choices[i]); k++)
+			;
+		options[i].alike = (uint16_t)k;
+	}
+}
+
+static bool same_choices(const struct op_choice *a, const struct op_choice *b, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (a[i].mode != b[i].mode || !qsetting_equal(&a[i].act, &b[i].act) ||
+		    !qsetting_equal(&a[i].weight, &b[i].weight))
+			return false;
+	return true;
+}
+
+/* ops of one type mostly have the same options, and then the same names */
+static const char *const *name_options(struct tuning *t, size_t param, const struct op *op)
+{
+	const struct param *p = &t->space.v[param];
+	const char **names;
+	size_t i;
+
+	for (i = param; i-- > 0;)
+		if (t->space.v[i].type_id == p->type_id && t->space.v[i].n_options == p->n_options &&
+		    same_choices(t->choices[i], t->choices[param], p->n_options))
+			return t->space.v[i].names;
+	names = arena_alloc(&t->space.arena, p->n_options * sizeof(*names));
+	for (i = 0; i < p->n_options; i++)
+		names[i] = op_choice_text(&t->space.arena, op, &t->choices[param][i]);
+	return names;
 }
 
 static void add_op(struct tuning *t, size_t node, const struct tuning_options *o)
@@ -170,19 +220,21 @@ static void add_op(struct tuning *t, size_t node, const struct tuning_options *o
 		.gain = expected_gain(op, t->ops->total_macs),
 	};
 	if (o->mixed && n && options[0].mode == OPTION_STATIC) {
-		options[n] = (struct param_option){ OPTION_WIDE, ~0u };
+		options[n] = (struct param_option){ OPTION_WIDE, ~0u, 0 };
 		choices[n] = choices[0];
 		n += op_choice_widen(&choices[n], op->rule) && mask_allows(m, op, &choices[n]);
 	}
 	if (may_fp32) {
-		options[n] = (struct param_option){ OPTION_FP32, ~0u };
+		options[n] = (struct param_option){ OPTION_FP32, ~0u, 0 };
 		choices[n] = op_choice(OP_FP32, &o->defaults.act, &o->defaults.weight);
-		p->fallback = (uint8_t)n++;
+		p->fallback = (uint16_t)n++;
 	}
-	p->n_options = (uint8_t)n;
+	p->n_options = (uint16_t)n;
 	p->first = starts_fp32 && may_fp32 ? p->fallback : 0;
 	t->node[i] = node;
 	t->choices[i] = choices;
+	p->names = name_options(t, i, op);
+	find_alike(choices, options, n);
 	t->space.n = ++t->space.n_ops;
 }
 
@@ -200,6 +252,32 @@ static size_t list_recipe(struct tuning *t, const struct recipe *r, bool fixed,
 	for (i = 0; i < numbers->n && n < SPACE_OPTIONS_MAX; i++)
 		(*out)[n++] = (struct recipe_option){ true, numbers->v[i] };
 	return n;
+}
+
+static void apply_recipe(const struct tuning *t, const struct recipe *recipe, const struct recipe_option *o,
+			 struct recipes *r)
+{
+	if (recipe->words && o->on)
+		recipe_copy(r, &t->when_on, recipe);
+	else
+		recipe_set(r, recipe, o->on);
+	if (recipe->number)
+		*recipe_number(r, recipe) = o->number;
+}
+
+static const char *const *name_recipe(struct tuning *t, const struct recipe *info,
+				      const struct recipe_option *options, size_t n)
+{
+	const char **names = arena_alloc(&t->space.arena, n * sizeof(*names));
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		struct recipes r = t->base.recipes;
+
+		apply_recipe(t, info, &options[i], &r);
+		names[i] = recipe_text(&t->space.arena, &r, info);
+	}
+	return names;
 }
 
 static void add_recipes(struct tuning *t, const struct tuning_options *o)
@@ -224,15 +302,41 @@ static void add_recipes(struct tuning *t, const struct tuning_options *o)
 		t->space.v[t->space.n++] = (struct param){
 			.kind = PARAM_RECIPE,
 			.name = r->name,
-			.n_options = (uint8_t)n,
+			.names = name_recipe(t, r, options, n),
+			.n_options = (uint16_t)n,
 			.first = now && !fixed,
 			.fallback = NO_OPTION,
 			.apply = !fixed && !r->usual,
 			.keeps_fp32 = r->keeps_fp32,
 			.costly = r->costly,
+			.rounds = i == RECIPE_finetune,
 			.block = -1,
 		};
 	}
+}
+
+static bool tunes_rounding(const struct space *s)
+{
+	size_t i;
+
+	for (i = s->n_ops; i < s->n; i++)
+		if (s->v[i].rounds)
+			return true;
+	return false;
+}
+
+/* the last parameter, if there are several sizes */
+static void name_samples(struct tuning *t)
+{
+	const char **names = arena_alloc(&t->space.arena, t->n_samples * sizeof(*names));
+	size_t i;
+
+	for (i = 0; i < t->n_samples; i++)
+		names[i] = arena_strfmt(&t->space.arena, "%lld", (long long)t->samples[i]);
+	if (t->n_samples > 1)
+		t->space.v[t->space.n - 1].names = names;
+	else
+		space_fix_samples(&t->space, t->samples[0]);
 }
 
 struct tuning *tuning_new(const struct op_list *ops, const struct graph_index *g,
@@ -268,7 +372,7 @@ struct tuning *tuning_new(const struct op_list *ops, const struct graph_index *g
 		memcpy(t->samples, o->samples, o->n_samples * sizeof(*t->samples));
 		t->space.v[t->space.n++] = (struct param){ .kind = PARAM_SAMPLES,
 							   .name = "samples",
-							   .n_options = (uint8_t)o->n_samples,
+							   .n_options = (uint16_t)o->n_samples,
 							   .fallback = NO_OPTION,
 							   .apply = NO_OPTION,
 							   .block = -1 };
@@ -278,12 +382,18 @@ struct tuning *tuning_new(const struct op_list *ops, const struct graph_index *g
 		t->samples = arena_alloc(&t->arena, sizeof(*t->samples));
 		t->samples[0] = o->samples[0];
 	}
+	t->space.rounds = t->base.recipes.finetune.algorithm != FINETUNE_OFF && !tunes_rounding(&t->space);
+	name_samples(t);
+	space_fix_format(&t->space, t->base.format);
+	space_fix_recipes(&t->space, &t->base.recipes, NULL);
+	space_fix_ops(&t->space, &t->base, ops);
 	return t;
 }
 
 bool tuning_limit_samples(struct tuning *t, size_t there_are)
 {
 	size_t i, k, n = 0;
+	bool fewer;
 
 	if (t->n_samples < 2)
 		return false;
@@ -297,23 +407,19 @@ bool tuning_limit_samples(struct tuning *t, size_t there_are)
 		t->samples[k] = size;
 		n += k == n;
 	}
-	if (n == t->n_samples)
-		return false;
+	fewer = n < t->n_samples;
 	t->n_samples = n;
-	t->space.v[t->space.n - 1].n_options = (uint8_t)n;
+	t->space.v[t->space.n - 1].n_options = (uint16_t)n;
 	t->space.n -= n == 1;
-	return true;
+	name_samples(t);
+	return fewer;
 }
 
 void tuning_free(struct tuning *t)
 {
-	size_t i;
-
 	if (!t)
 		return;
-	for (i = 0; i < t->roots.n; i++)
-		plan_release(&t->roots.v[i]);
-	VEC_RELEASE(&t->roots);
+	space_release(&t->space);
 	qplan_release(&t->base);
 	free(t->space.v);
 	free(t->space.types);
@@ -330,17 +436,9 @@ static struct recipes recipes_of(const struct tuning *t, const struct plan *p)
 	struct recipes r = t->base.recipes;
 	size_t i;
 
-	for (i = 0; i < t->n_recipes; i++) {
-		const struct recipe_option *o = &t->recipe_options[i][p->choice[t->space.n_ops + i]];
-		const struct recipe *recipe = recipe_list[t->recipe[i]];
-
-		if (recipe->words && o->on)
-			recipe_copy(&r, &t->when_on, recipe);
-		else
-			recipe_set(&r, recipe, o->on);
-		if (recipe->number)
-			*recipe_number(&r, recipe) = o->number;
-	}
+	for (i = 0; i < t->n_recipes; i++)
+		apply_recipe(t, recipe_list[t->recipe[i]],
+			     &t->recipe_options[i][p->choice[t->space.n_ops + i]], &r);
 	return r;
 }
 
@@ -349,40 +447,9 @@ static bool is_int8(const struct tuning *t, const struct plan *p, size_t op)
 	return option_is_int8(&t->space.v[op].options[p->choice[op]]);
 }
 
-/* is it the other, but for ops that fell back? */
-static bool comes_from(const struct tuning *t, const struct plan *p, const struct plan *root)
+uint16_t tuning_back(const struct tuning *t, const struct plan *p, size_t op)
 {
-	size_t i;
-
-	for (i = 0; i < p->n; i++)
-		if (p->choice[i] != root->choice[i] && (i >= t->space.n_ops || is_int8(t, p, i)))
-			return false;
-	return true;
-}
-
-static const struct plan *root_of(const struct tuning *t, const struct plan *p)
-{
-	size_t i;
-
-	for (i = 0; i < t->roots.n; i++)
-		if (comes_from(t, p, &t->roots.v[i]))
-			return &t->roots.v[i];
-	return NULL;
-}
-
-void tuning_remember(struct tuning *t, const struct plan *p)
-{
-	struct plan copy = PLAN_INIT;
-
-	if (t->own_qplan || recipes_of(t, p).finetune.algorithm == FINETUNE_OFF || root_of(t, p))
-		return;
-	plan_copy(&copy, p);
-	VEC_PUSH(&t->roots, copy);
-}
-
-uint8_t tuning_back(const struct tuning *t, const struct plan *p, size_t op)
-{
-	const struct plan *root = root_of(t, p);
+	const struct plan *root = plan_root(p, &t->space);
 	const struct param *o = &t->space.v[op];
 
 	if (root && is_int8(t, root, op))
@@ -392,9 +459,10 @@ uint8_t tuning_back(const struct tuning *t, const struct plan *p, size_t op)
 
 static void tell_fallen_back(const struct tuning *t, const struct plan *p, struct qplan *out)
 {
-	const struct plan *root = root_of(t, p);
+	const struct plan *root = plan_root(p, &t->space);
 	size_t i;
 
+	plan_hash(root ? root : p, &t->space, out->root);
 	for (i = 0; root && i < t->space.n_ops; i++)
 		if (!is_int8(t, p, i) && is_int8(t, root, i))
 			op_choice_fell_back(&out->ops[t->node[i]], &t->choices[i][root->choice[i]]);

@@ -26,8 +26,7 @@ struct tuning {
 	struct recipes when_on;
 	int64_t *samples; /* options of the last parameter, if there are several */
 	size_t n_samples;
-	VEC(struct plan) roots; /* see tuning_remember() */
-	struct qplan base;      /* what no parameter decides: moves, fixed recipes, format */
+	struct qplan base; /* what no parameter decides: moves, fixed recipes, format */
 	/* a space whose options mean something else (space/settings_tuning.h) has its own way; NULL: as above */
 	void (*own_qplan)(const struct tuning *t, const struct plan *p, struct qplan *out);
 	char *(*own_text)(const struct tuning *t, const struct plan *p);
@@ -59,19 +58,12 @@ void tuning_free(struct tuning *t);
 /* What constraints have taken away of the space without them, in words; NULL: nothing. free() it. */
 char *tuning_taken_away(const struct tuning *with, const struct tuning *without);
 
-/*
- * A plan that is tried. The recipe finetune rounds weights once for it and for all plans, tried later, that differ from it
- * only in which ops fell back to fp32 or 16 bits.
- */
-void tuning_remember(struct tuning *t, const struct plan *p);
 /* What an op in fp32 goes back to: the option that it fell back from, where that is remembered; else its default. */
-uint8_t tuning_back(const struct tuning *t, const struct plan *p, size_t op);
+uint16_t tuning_back(const struct tuning *t, const struct plan *p, size_t op);
 /* The plan in full; qplan_release() it. */
 void tuning_qplan(const struct tuning *t, const struct plan *p, struct qplan *out);
 /* What the plan is, in words, where its space has words for it; else a copy of `otherwise`. free() it. */
 char *tuning_text(const struct tuning *t, const struct plan *p, const char *otherwise);
 int64_t tuning_samples(const struct tuning *t, const struct plan *p);
-/* Of what every option means: the choices of a history's plans hold only for a space with the same one. */
-void tuning_fingerprint(const struct tuning *t, char out[FINGERPRINT_LEN]);
 
 #endif

@@ -32,7 +32,7 @@ static enum fettle_status add_type(struct search *s, size_t type, const struct p
 	for (i = 0; i < space->n_ops; i++)
 		if (space->v[i].type_id == type)
 			p.choice[i] = base->choice[i];
-	if (!plan_equal(&p, plan)) {
+	if (!plan_equal(&p, plan, space)) {
 		snprintf(stage, sizeof(stage), "op type %s", space->types[type]);
 		search_stage(s, stage);
 		st = stage_try(s, &p, &met);

@@ -31,7 +31,7 @@ static enum fettle_status consider(struct search *s, struct plan *best, const st
 	double e;
 	enum fettle_status st;
 
-	if (plan_equal(p, best) || !plan_n_quantized(p, search_space(s)))
+	if (plan_equal(p, best, search_space(s)) || !plan_n_quantized(p, search_space(s)))
 		return FETTLE_OK;
 	st = search_estimate(s, p, &e);
 	if (st || !(e < WORTH_TAKING * *error))
@@ -56,7 +56,7 @@ static enum fettle_status consider_recipes(struct search *s, struct plan *best, 
 			continue;
 		for (k = 0; k < space->v[i].n_options && !st && *error > enough; k++) {
 			plan_copy(&p, best);
-			p.choice[i] = (uint8_t)k;
+			p.choice[i] = (uint16_t)k;
 			st = consider(s, best, &p, error);
 		}
 	}
@@ -83,7 +83,7 @@ static enum fettle_status consider_settings(struct search *s, struct plan *best,
 
 			for (o = 0, n = 0; o < op->n_options && plan_is_quantized(best, space, i); o++)
 				if (op->options[o].mode == mode && n++ == k)
-					p.choice[i] = (uint8_t)o;
+					p.choice[i] = (uint16_t)o;
 		}
 		st = consider(s, best, &p, error);
 	}
@@ -98,7 +98,7 @@ static enum fettle_status consider_speed(struct search *s, struct plan *best, co
 	double x;
 	enum fettle_status st;
 
-	if (plan_equal(p, best) || !plan_n_quantized(p, search_space(s)))
+	if (plan_equal(p, best, search_space(s)) || !plan_n_quantized(p, search_space(s)))
 		return FETTLE_OK;
 	st = search_objective(s, p, &x);
 	if (st || !(x < FASTER * *least))

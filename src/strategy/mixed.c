@@ -13,7 +13,7 @@ static enum fettle_status try_first(struct search *s, const struct plan *from, c
 		unsigned option = param_option_in(&space->v[order->op[i]], mode);
 
 		if (option != NO_OPTION)
-			plan->choice[order->op[i]] = (uint8_t)option;
+			plan->choice[order->op[i]] = (uint16_t)option;
 	}
 	return search_try(s, plan, score);
 }

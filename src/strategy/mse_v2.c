@@ -109,7 +109,7 @@ static enum fettle_status mse_v2_traverse(struct search *s)
 	st = fall_back_and_revert(s, &base);
 	if (!st)
 		st = stage_all_recipes(s);
-	if (st || fallback_base(s, &again) || plan_equal(&again, &base))
+	if (st || fallback_base(s, &again) || plan_equal(&again, &base, search_space(s)))
 		goto out;
 	st = fall_back_and_revert(s, &again);
 out:

@@ -134,7 +134,7 @@ static void to_plan(const struct combinations *c, const size_t *pick, struct pla
 		const struct settings *t = &c->types[space->v[i].type_id];
 		unsigned k = t->n ? option_with(&space->v[i], &t->v[pick[space->v[i].type_id]]) : NO_OPTION;
 
-		p->choice[i] = (uint8_t)(k == NO_OPTION ? first_quantized(&space->v[i]) : k);
+		p->choice[i] = (uint16_t)(k == NO_OPTION ? first_quantized(&space->v[i]) : k);
 	}
 }
 

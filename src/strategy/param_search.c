@@ -15,7 +15,6 @@ enum { WIDTH = 8, SAMPLED_WIDTH = 4 };
 struct work {
 	struct search *s;
 	const struct param_search *p;
-	const struct space *space;
 	struct arena arena;
 	struct map seen; /* identity -> index in firsts */
 	VEC(struct settings) firsts;
@@ -23,18 +22,17 @@ struct work {
 
 /* ---- trying settings ---- */
 
-/* the settings that come to the same and were tried first */
-static struct settings representative(struct work *w, const struct settings *s)
+/* The plan of settings, or of those that come to the same and were tried first. */
+static enum fettle_status plan_of(struct work *w, const struct settings *s, struct plan *out)
 {
-	struct plan plan = PLAN_INIT;
+	struct err *err = search_err(w->s);
+	enum fettle_status st = settings_plan(s, w->p->space, out, err);
 	char *text;
 	size_t i;
 
-	if (!w->p->identity)
-		return *s;
-	settings_plan(s, w->space, &plan);
-	text = w->p->identity(w->p->self, &plan);
-	plan_release(&plan);
+	if (st || !w->p->identity)
+		return st;
+	text = w->p->identity(w->p->self, out);
 	i = map_get(&w->seen, text);
 	if (i == MAP_NONE) {
 		i = w->firsts.n;
@@ -42,7 +40,7 @@ static struct settings representative(struct work *w, const struct settings *s)
 		VEC_PUSH(&w->firsts, *s);
 	}
 	free(text);
-	return w->firsts.v[i];
+	return settings_plan(&w->firsts.v[i], w->p->space, out, err);
 }
 
 /* Those of one kind at a time; scores in their order. */
@@ -54,9 +52,7 @@ static enum fettle_status try_settings(struct work *w, const struct settings *v,
 	size_t i, k;
 
 	for (i = 0; i < n; i++) {
-		struct settings first = representative(w, &v[i]);
-
-		settings_plan(&first, w->space, &plans[i]);
+		st = st ? st : plan_of(w, &v[i], &plans[i]);
 		scores[i] = (struct score){ .failed = true, .accuracy = NAN, .loss = NAN, .objective = NAN };
 	}
 	for (i = 0; i < n && !st; i += k) {
@@ -374,7 +370,7 @@ static enum fettle_status run_stages(struct work *w)
 static enum fettle_status traverse(struct search *s)
 {
 	const struct param_search *p = search_options(s)->self;
-	struct work w = { .s = s, .p = p, .space = search_space(s) };
+	struct work w = { .s = s, .p = p };
 	struct settings *order = NULL;
 	enum fettle_status st;
 

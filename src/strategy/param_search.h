@@ -9,6 +9,7 @@
 #include "strategy/strategy.h"
 
 struct param_search {
+	struct space *space; /* the search's, which gets options for numbers as they come up */
 	const struct settings_space *spaces;
 	size_t n_spaces;
 	const struct settings_list *list; /* settings_expand() of them */
@@ -20,7 +21,7 @@ struct param_search {
 	const char *sampler;
 	size_t n_trials;
 	double iterations[2], learning_rate[2]; /* bounds, of one at least; equal: not varied */
-	/* What a plan comes to, to be freed: plans that come to the same are one candidate. NULL: all differ. */
+	/* What a plan comes to in full, to be freed: settings that come to the same are one candidate. NULL: all differ. */
 	char *(*identity)(void *self, const struct plan *p);
 	void *self;
 };

@@ -16,12 +16,12 @@ struct sampled {
 	struct sampler *sampler;
 	size_t *param; /* [n]: which of the space's */
 	size_t n;
-	uint8_t (*option)[SPACE_OPTIONS_MAX]; /* [n]: what the sampler's numbers stand for */
+	uint16_t (*option)[SPACE_OPTIONS_MAX]; /* [n]: what the sampler's numbers stand for */
 	struct sampler_param *params;
 	double *point;
 };
 
-static unsigned list_options(const struct param *op, uint8_t *out)
+static unsigned list_options(const struct param *op, uint16_t *out)
 {
 	unsigned k, n = 0;
 	bool quantized;
@@ -30,7 +30,7 @@ static unsigned list_options(const struct param *op, uint8_t *out)
 		out[n++] = op->first;
 		for (k = 0; k < op->n_options; k++)
 			if (k != op->first)
-				out[n++] = (uint8_t)k;
+				out[n++] = (uint16_t)k;
 		return n;
 	}
 	quantized = option_is_int8(&op->options[op->first]);
@@ -38,7 +38,7 @@ static unsigned list_options(const struct param *op, uint8_t *out)
 		out[n++] = op->first;
 	for (k = 0; k < op->n_options; k++)
 		if (option_is_int8(&op->options[k]) && !(quantized && k == op->first))
-			out[n++] = (uint8_t)k;
+			out[n++] = (uint16_t)k;
 	if (!n)
 		out[n++] = op->first;
 	return n;

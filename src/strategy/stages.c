@@ -78,7 +78,7 @@ static enum fettle_status try_options(struct search *s, size_t param, size_t lea
 		return FETTLE_OK;
 	}
 	for (k = 0; !st && k < search_space(s)->v[param].n_options && stage_may_go_on(s, leave); k++) {
-		p.choice[param] = (uint8_t)k;
+		p.choice[param] = (uint16_t)k;
 		st = stage_try(s, &p, NULL);
 	}
 	plan_release(&p);

@@ -11,7 +11,6 @@
 #include "base/str.h"
 #include "quantize/precision.h"
 #include "runtime/probe.h"
-#include "space/plan_json.h"
 #include "tune/values.h"
 
 bool lab_stopped(const struct lab *l)
@@ -154,37 +153,26 @@ static double latency_budget(const struct lab *l)
 	return fmin(fmax(0.05 * l->pass_seconds, 0.03), 0.5);
 }
 
-/* What a plan's speed and size depend on: which ops are quantized and to which types, not by which numbers. */
-static char *structure_of(const struct lab *l, const struct plan *p)
+/* What a plan's speed and size are known by: it shares them with plans that run the same kernels. */
+static void kernels_hash(const struct lab *l, const struct plan *p, char out[FINGERPRINT_LEN])
 {
-	struct qplan q = QPLAN_INIT;
-	struct str s = STR_INIT;
-	size_t i;
+	struct plan alike = PLAN_INIT;
 
-	tuning_qplan(l->t, p, &q);
-	for (i = 0; i < q.n; i++) {
-		const struct op_choice *c = &q.ops[i];
-
-		str_addf(&s, "%d", (int)c->mode);
-		if (c->mode != OP_FP32)
-			str_addf(&s, "%d%d%d%d ", (int)c->act.dtype, (int)c->act.scheme, (int)c->weight.dtype,
-				 c->weight.per_channel);
-	}
-	for (i = l->t->space.n_ops; i < p->n; i++)
-		if (l->t->space.v[i].kind == PARAM_RECIPE)
-			str_addf(&s, ",%d", p->choice[i]);
-	qplan_release(&q);
-	return s.s;
+	plan_alike(p, &l->t->space, &alike);
+	plan_hash(&alike, &l->t->space, out);
+	plan_release(&alike);
 }
 
 enum fettle_status lab_share(struct lab *l, const struct plan *p, double *share, struct err *err)
 {
 	bool *integer = xcalloc(l->s->ops.n + 1, sizeof(*integer));
-	char *key = structure_of(l, p);
-	size_t known = map_get(&l->shares, key), i;
+	char key[FINGERPRINT_LEN];
+	size_t known, i;
 	struct model *m;
 	enum fettle_status st = FETTLE_OK;
 
+	kernels_hash(l, p, key);
+	known = map_get(&l->shares, key);
 	if (known == MAP_NONE) {
 		st = lab_model(l, p, &m, err);
 		if (!st)
@@ -198,7 +186,6 @@ enum fettle_status lab_share(struct lab *l, const struct plan *p, double *share,
 	} else {
 		*share = l->int8_shares.v[known];
 	}
-	free(key);
 	free(integer);
 	return st;
 }
@@ -250,15 +237,17 @@ static enum fettle_status measure(struct lab *l, struct trial *t, double *value,
 	return st;
 }
 
-/* Once for all plans of one structure: they run the same kernels. */
+/* Once for all plans that run the same kernels. */
 static enum fettle_status objective(void *self, struct trial *t, double *value, struct err *err)
 {
 	struct lab *l = self;
-	char *key = structure_of(l, &t->plan);
-	size_t known = map_get(&l->objectives, key);
+	char key[FINGERPRINT_LEN];
+	size_t known;
 	double start = clock_now();
 	enum fettle_status st = FETTLE_OK;
 
+	kernels_hash(l, &t->plan, key);
+	known = map_get(&l->objectives, key);
 	if (known != MAP_NONE) {
 		*value = l->measured.v[known];
 		if (l->baseline_latency)
@@ -274,7 +263,6 @@ static enum fettle_status objective(void *self, struct trial *t, double *value, 
 		}
 	}
 	t->measure_s += clock_now() - start;
-	free(key);
 	return st;
 }
 
@@ -290,10 +278,11 @@ static bool known(void *self, const struct plan *p, struct trial *out)
 {
 	struct lab *l = self;
 	struct history_trial t = { .number = 0 };
-	char name[64], *identity = NULL;
+	char name[64], hash[FINGERPRINT_LEN], *identity = NULL;
 
-	tuning_remember(l->t, p);
-	if (!l->history || history_find(l->history, p->choice, p->n, &t, NULL) || !t.number)
+	space_remember(&l->t->space, p);
+	plan_hash(p, &l->t->space, hash);
+	if (!l->history || history_find(l->history, hash, &t, NULL) || !t.number)
 		return false;
 	out->number = t.number;
 	out->score.accuracy = t.accuracy;
@@ -330,15 +319,13 @@ static void record_footprint(struct lab *l, const struct trial *t)
 static void record(void *self, const struct trial *t)
 {
 	struct lab *l = self;
-	struct qplan q = QPLAN_INIT;
-	char finished[32], name[64], identity[32], *json, *stage;
+	char finished[32], name[64], identity[32], *text, *stage;
 
 	lab_learn(l, t);
 	if (l->history) {
 		if (l->learner) /* first: a trial that is in the history can be recovered */
 			learner_keep(l->learner, l->history);
-		tuning_qplan(l->t, &t->plan, &q);
-		json = qplan_to_json(&q, &l->s->ops, tuning_samples(l->t, &t->plan));
+		text = plan_text(&t->plan, &l->t->space);
 		stage = tuning_text(l->t, &t->plan, t->stage);
 		clock_utc(finished);
 		/* before the trial: a run that is cut off here tries it again */
@@ -350,9 +337,7 @@ static void record(void *self, const struct trial *t)
 		    history_add_trial(l->history,
 				      &(struct history_trial){
 					      .number = t->number,
-					      .choice = t->plan.choice,
-					      .n_choices = t->plan.n,
-					      .plan = json,
+					      .plan = text,
 					      .stage = stage,
 					      .failed = t->score.failed,
 					      .met = t->score.met,
@@ -376,8 +361,7 @@ static void record(void *self, const struct trial *t)
 			l->history_failed = true; /* ends the search: what cannot be kept must not be spent */
 		record_footprint(l, t);
 		free(stage);
-		free(json);
-		qplan_release(&q);
+		free(text);
 	}
 	if (l->on_trial)
 		l->on_trial(l->on_trial_self, t);

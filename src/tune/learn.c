@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fingerprint.h"
 #include "space/plan_json.h"
 #include "tune/facts.h"
 
@@ -163,15 +162,18 @@ static enum fettle_status learn_values(struct learner *l, struct facts *f, const
 	return st;
 }
 
-/* the file of the weights that finetune has made for a plan of this model */
+/* The file of the weights that finetune has made: for the plan's root; a plan of no space is its own. */
 static char *rounding_path(const struct learner *l, const struct facts *f, const struct qplan *plan)
 {
-	char *text = qplan_to_json(plan, &f->v->s->ops, (int64_t)f->samples), name[FINGERPRINT_LEN], *path;
+	char *text, hash[FINGERPRINT_LEN];
 
-	fingerprint_bytes(text, strlen(text), name);
-	path = xstrfmt("%s/rounding-%s", l->s.workspace ? l->s.workspace : "", name);
-	free(text);
-	return path;
+	if (!*plan->root) {
+		text = qplan_to_json(plan, &f->v->s->ops, (int64_t)f->samples);
+		plan_text_hash(text, hash);
+		free(text);
+	}
+	return xstrfmt("%s/rounding-%s", l->s.workspace ? l->s.workspace : "",
+		       *plan->root ? plan->root : hash);
 }
 
 /* once per plan; what a run before this one has left in the workspace is as good */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
 
@@ -18,20 +19,14 @@ enum {
 		500, /* plans in a row that come to models that were tried: the space is as good as exhausted */
 };
 
-/* A plan that is no trial: it comes to the model of that one. */
-struct same {
-	struct plan plan;
-	size_t place;
-};
-
 struct search {
 	struct search_config c;
 	VEC(struct trial) trials;
-	VEC(struct same) same;
-	size_t n_same_in_a_row;
+	struct map
+		places; /* hash of a plan -> place in `trials`, from 1, of its trial or of one that came to the same model */
+	struct arena hashes;
+	size_t n_same, n_same_in_a_row;
 	struct str untried;
-	size_t *slots; /* hash table by plan: places in `trials`, from 1; 0: empty */
-	size_t n_slots;
 	size_t best, most_accurate; /* places in `trials`, from 1; 0: none yet */
 	size_t whole;               /* the most accurate of those in which nothing has fallen back */
 	size_t last;                /* the highest number of a trial */
@@ -111,11 +106,9 @@ void search_free(struct search *s)
 	for (i = 0; i < s->trials.n; i++)
 		plan_release(&s->trials.v[i].plan);
 	VEC_RELEASE(&s->trials);
-	for (i = 0; i < s->same.n; i++)
-		plan_release(&s->same.v[i].plan);
-	VEC_RELEASE(&s->same);
+	map_release(&s->places);
+	arena_release(&s->hashes);
 	str_release(&s->untried);
-	free(s->slots);
 	arena_release(&s->stages);
 	free(s);
 }
@@ -127,42 +120,27 @@ static struct trial *trial_at(const struct search *s, size_t place)
 	return &s->trials.v[place - 1];
 }
 
-/* the slot that holds the plan, or the empty one where it belongs */
-static size_t *slot_of(const struct search *s, const struct plan *p)
-{
-	size_t i = plan_hash(p) & (s->n_slots - 1);
-
-	while (s->slots[i] && !plan_equal(&trial_at(s, s->slots[i])->plan, p))
-		i = (i + 1) & (s->n_slots - 1);
-	return &s->slots[i];
-}
-
 static const struct trial *tried(const struct search *s, const struct plan *p)
 {
-	size_t place = s->n_slots ? *slot_of(s, p) : 0, i;
-
-	for (i = 0; !place && i < s->same.n; i++)
-		if (plan_equal(&s->same.v[i].plan, p))
-			place = s->same.v[i].place;
-	return place && place <= s->trials.n ? trial_at(s, place) : NULL;
-}
-
-static void grow_slots(struct search *s)
-{
+	char hash[FINGERPRINT_LEN];
 	size_t place;
 
-	s->n_slots = s->n_slots ? s->n_slots * 2 : 256;
-	free(s->slots);
-	s->slots = xcalloc(s->n_slots, sizeof(*s->slots));
-	for (place = 1; place <= s->trials.n; place++)
-		*slot_of(s, &trial_at(s, place)->plan) = place;
+	plan_hash(p, s->c.space, hash);
+	place = map_get(&s->places, hash);
+	return place <= s->trials.n ? trial_at(s, place) : NULL;
+}
+
+static void keep_place(struct search *s, const struct plan *p, size_t place)
+{
+	char hash[FINGERPRINT_LEN];
+
+	plan_hash(p, s->c.space, hash);
+	map_set(&s->places, arena_strdup(&s->hashes, hash), place);
 }
 
 static const struct trial *remember(struct search *s, struct trial t)
 {
-	if (2 * (s->trials.n + 1) > s->n_slots)
-		grow_slots(s);
-	*slot_of(s, &t.plan) = s->trials.n + 1;
+	keep_place(s, &t.plan, s->trials.n + 1);
 	VEC_PUSH(&s->trials, t);
 	return trial_at(s, s->trials.n);
 }
@@ -570,7 +548,9 @@ static bool add_to_group(struct search *s, struct group *g, const struct plan *p
 		same = same_model(s, g, t->identity);
 	}
 	if (same) {
-		VEC_PUSH(&s->same, ((struct same){ t->plan, same }));
+		keep_place(s, &t->plan, same);
+		plan_release(&t->plan);
+		s->n_same++;
 		s->n_same_in_a_row++;
 		return true;
 	}
@@ -586,12 +566,12 @@ static bool add_to_group(struct search *s, struct group *g, const struct plan *p
 	return true;
 }
 
-static bool in_group(const struct group *g, const struct plan *p)
+static bool in_group(const struct search *s, const struct group *g, const struct plan *p)
 {
 	size_t i;
 
 	for (i = 0; i < g->n; i++)
-		if (plan_equal(&g->t[i].plan, p))
+		if (plan_equal(&g->t[i].plan, p, s->c.space))
 			return true;
 	return false;
 }
@@ -689,7 +669,7 @@ enum fettle_status search_try_all(struct search *s, const struct plan *plans, si
 		}
 		g.n = 0;
 		for (k = i; k < n && g.n < width && g.n < search_trials_left(s); k++)
-			if (!tried(s, &plans[k]) && !in_group(&g, &plans[k]) &&
+			if (!tried(s, &plans[k]) && !in_group(s, &g, &plans[k]) &&
 			    !add_to_group(s, &g, &plans[k], k))
 				break;
 		if (g.n) {
@@ -769,7 +749,7 @@ const char *search_left_untried(const struct search *s)
 
 size_t search_n_same(const struct search *s)
 {
-	return s->same.n;
+	return s->n_same;
 }
 
 void search_want(struct search *s, enum want what)

@@ -77,7 +77,7 @@ static struct stand *stand_with(const struct lab *l, const struct plan *p)
 	size_t i;
 
 	for (i = 0; l->stands && i < n_stands(l); i++)
-		if (l->stands[i].model && plan_equal(&l->stands[i].plan, p))
+		if (l->stands[i].model && plan_equal(&l->stands[i].plan, p, &l->t->space))
 			return &l->stands[i];
 	return NULL;
 }
@@ -99,7 +99,7 @@ static enum fettle_status make_model(struct lab *l, struct stand *d, const struc
 	enum fettle_status st;
 	double start, calibrating;
 
-	if (d->model && plan_equal(&d->plan, p) && d->plain == plain)
+	if (d->model && plan_equal(&d->plan, p, &l->t->space) && d->plain == plain)
 		return FETTLE_OK;
 	stand_clear(d);
 	pthread_mutex_lock(&l->lock);
@@ -552,8 +552,8 @@ static enum fettle_status visit_missing(struct lab *l, struct evaluation *e, str
 
 enum fettle_status lab_finish(struct lab *l, const struct plan *p, struct accuracy *out, struct err *err)
 {
-	bool part = l->kept_scores && plan_equal(&l->kept, p) && metric_type(l->metric)->is_mean &&
-		    !depends_on_batches(l, p);
+	bool part = l->kept_scores && plan_equal(&l->kept, p, &l->t->space) &&
+		    metric_type(l->metric)->is_mean && !depends_on_batches(l, p);
 	struct stand *d = stand_for(l, p);
 	struct feed *feed = NULL;
 	struct evaluation e;

@@ -165,7 +165,7 @@ for k in 2 3 4 5; do
 	expect 0 wrote quantize $m --calib $c --threads 1 --plan "$dir/plan.json" -o "$dir/own.onnx"
 	cmp -s "$dir/own.onnx" "$dir/r$k.onnx" && ok || bad "trial $k by itself is another model"
 done
-with_cle() { trials "$1" | sed -n '/"cle": true/s/.* \([0-9.e-]* [A-Z][a-z]* {\)/\1/p' | sort; }
+with_cle() { trials "$1" | sed -n '/"include_cle": true/s/.* \([0-9.e-]* [A-Z][a-z]* {\)/\1/p' | sort; }
 with_cle "$ws" >"$dir/after"
 yaml <<END
 search_space: {calibrate_method: [MinMax, Percentile], include_cle: [true]}

@@ -668,7 +668,7 @@ static void tpe_takes_its_options(void **state)
 		w.options_given = &rows[i];
 		o = run(&w, strategy_find("tpe"), 30);
 		for (same = 0, k = 0; k < 30; k++)
-			same += plan_equal(&plain.log.v[k].plan, &w.log.v[k].plan);
+			same += plan_equal(&plain.log.v[k].plan, &w.log.v[k].plan, &w.space);
 		if (same == 30)
 			fail_msg("option %zu changes nothing", i);
 		plan_release(&o.best_plan);
@@ -695,7 +695,7 @@ static void the_seed_matters_where_chance_does(void **state)
 		world_init(&b, &r, 2);
 		one = run(&a, strategy_find(rows[i].strategy), 8);
 		other = run(&b, strategy_find(rows[i].strategy), 8);
-		check(plan_equal(&a.log.v[7].plan, &b.log.v[7].plan) == !rows[i].matters);
+		check(plan_equal(&a.log.v[7].plan, &b.log.v[7].plan, &a.space) == !rows[i].matters);
 		plan_release(&one.best_plan);
 		plan_release(&other.best_plan);
 		world_release(&a);

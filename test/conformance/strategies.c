@@ -131,7 +131,7 @@ static void check_best(struct world *w, const struct outcome *o)
 	check(any == (o->best > 0));
 	if (!any)
 		return;
-	check(plan_equal(&o->best_plan, &w->log.v[o->best - 1].plan));
+	check(plan_equal(&o->best_plan, &w->log.v[o->best - 1].plan, &w->space));
 	for (i = 0; i < w->log.n; i++)
 		check(world_fails(w, &w->log.v[i].plan) ||
 		      !is_better(w, &w->log.v[i], &w->log.v[o->best - 1]));
@@ -156,7 +156,7 @@ static void check_same_log(const struct world *a, size_t from, const struct worl
 
 	check(a->log.n - from == b->log.n);
 	for (i = 0; i < b->log.n; i++) {
-		check(plan_equal(&a->log.v[from + i].plan, &b->log.v[i].plan));
+		check(plan_equal(&a->log.v[from + i].plan, &b->log.v[i].plan, &a->space));
 		check(a->log.v[from + i].number == b->log.v[i].number);
 		check(strcmp(a->log.v[from + i].stage, b->log.v[i].stage) == 0);
 	}
@@ -250,7 +250,7 @@ static void costs_less_for_the_same(const struct recipe_for_world *r, const stru
 		for (k = 0; k < w[0].log.n; k++) {
 			const struct score *full = &w[0].log.v[k].score, *part = &w[i].log.v[k].score;
 
-			check(plan_equal(&w[i].log.v[k].plan, &w[0].log.v[k].plan));
+			check(plan_equal(&w[i].log.v[k].plan, &w[0].log.v[k].plan, &w[0].space));
 			check(part->met == full->met && part->failed == full->failed);
 			check(full->failed ||
 			      (part->low <= full->accuracy + 1e-9 && full->accuracy <= part->high + 1e-9));
@@ -339,7 +339,7 @@ static void goes_on(const struct recipe_for_world *r, const struct strategy *str
 		resumed = run(&rest, strategy, 30);
 		check_same_log(&whole, cut, &rest);
 		check(resumed.n_trials == all.n_trials && resumed.best == all.best && resumed.why == all.why);
-		check(!all.best || plan_equal(&resumed.best_plan, &all.best_plan));
+		check(!all.best || plan_equal(&resumed.best_plan, &all.best_plan, &whole.space));
 		plan_release(&resumed.best_plan);
 		world_release(&rest);
 	}
@@ -370,7 +370,7 @@ static void check_minimal(const struct world *w, const struct outcome *o)
 
 	plan_copy(&p, &o->best_plan);
 	for (i = 0; i < w->space.n_ops; i++) {
-		uint8_t had = p.choice[i];
+		uint16_t had = p.choice[i];
 
 		if (!in_fp32(w, &p, i))
 			continue;

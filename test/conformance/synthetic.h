@@ -80,15 +80,28 @@ static inline void world_real(const struct world *w, const struct plan *p, struc
 		out->choice[w->r->n_ops + w->r->n_recipes - 1] = 0;
 }
 
+static inline uint64_t choices_hash(const struct plan *p, uint64_t salt)
+{
+	uint8_t *bytes = xcalloc(p->n + 1, 1);
+	uint64_t h;
+	size_t i;
+
+	for (i = 0; i < p->n; i++)
+		bytes[i] = (uint8_t)p->choice[i];
+	h = hash_bytes(bytes, p->n, salt);
+	free(bytes);
+	return h;
+}
+
 static inline uint64_t world_hash(const struct world *w, const struct plan *p, uint64_t salt)
 {
 	struct plan real = PLAN_INIT;
 	uint64_t h;
 
 	if (!w->r->twins)
-		return hash_bytes(p->choice, p->n, salt);
+		return choices_hash(p, salt);
 	world_real(w, p, &real);
-	h = hash_bytes(real.choice, real.n, salt);
+	h = choices_hash(&real, salt);
 	plan_release(&real);
 	return h;
 }
@@ -112,7 +125,7 @@ static inline bool in_16_bits(const struct world *w, const struct plan *p, size_
 	return w->space.v[op].options[p->choice[op]].mode == OPTION_WIDE;
 }
 
-static inline double setting_loss(const struct world *w, size_t op, uint8_t choice)
+static inline double setting_loss(const struct world *w, size_t op, uint16_t choice)
 {
 	size_t key[] = { op, choice, w->seed };
 
@@ -263,7 +276,7 @@ static inline enum fettle_status world_measure(void *self, struct trial *t, doub
 	return FETTLE_OK;
 }
 
-static inline double op_changes(const struct world *w, const struct plan *p, size_t op, uint8_t to)
+static inline double op_changes(const struct world *w, const struct plan *p, size_t op, uint16_t to)
 {
 	struct plan q = PLAN_INIT;
 	double change;
@@ -348,7 +361,7 @@ static inline bool world_known(void *self, const struct plan *p, struct trial *o
 	for (i = 0; w->history && i < w->n_history; i++) {
 		const struct logged *l = &w->history->log.v[i];
 
-		if (!plan_equal(&l->plan, p))
+		if (!plan_equal(&l->plan, p, &w->space))
 			continue;
 		out->identity = world_hash(w, p, 77) | 1;
 		out->score = l->score;
@@ -425,18 +438,21 @@ static inline void make_op(struct world *w, size_t i, struct rng *rng)
 
 	for (k = 0; k < r->settings; k++)
 		w->options[i][n++] = (struct param_option){
-			r->dynamic && k >= (r->settings + 1) / 2 ? OPTION_DYNAMIC : OPTION_STATIC, k
+			r->dynamic && k >= (r->settings + 1) / 2 ? OPTION_DYNAMIC : OPTION_STATIC, k, 0
 		};
 	*op = (struct param){
-		.kind = PARAM_OP, .name = "op", .type = types[type], .type_id = (unsigned)type
+		.kind = PARAM_OP,
+		.name = arena_strfmt(&w->space.arena, "op %zu", i),
+		.type = types[type],
+		.type_id = (unsigned)type,
 	};
 	if (r->wide)
-		w->options[i][n++] = (struct param_option){ OPTION_WIDE, ~0u };
-	op->fallback = r->fixed && i % r->fixed == 0 ? NO_OPTION : (uint8_t)n;
+		w->options[i][n++] = (struct param_option){ OPTION_WIDE, ~0u, 0 };
+	op->fallback = r->fixed && i % r->fixed == 0 ? NO_OPTION : (uint16_t)n;
 	op->apply = NO_OPTION;
 	if (op->fallback != NO_OPTION)
-		w->options[i][n++] = (struct param_option){ OPTION_FP32, 0 };
-	op->n_options = (uint8_t)n;
+		w->options[i][n++] = (struct param_option){ OPTION_FP32, 0, 0 };
+	op->n_options = (uint16_t)n;
 	op->options = w->options[i];
 	op->block = r->n_blocks && i > 0 ? (int)(i * (size_t)r->n_blocks / r->n_ops) : -1;
 	op->compute = type < 3;
@@ -472,6 +488,7 @@ static inline void scale_weights(struct world *w)
 static inline void world_init(struct world *w, const struct recipe_for_world *r, uint64_t seed)
 {
 	size_t i, n = r->n_ops + r->n_recipes + (r->n_sizes > 0);
+	const char **numbers;
 	struct rng rng;
 
 	*w = (struct world){ .r = r, .seed = seed };
@@ -491,7 +508,7 @@ static inline void world_init(struct world *w, const struct recipe_for_world *r,
 		make_op(w, i, &rng);
 	for (i = r->n_ops; i < r->n_ops + r->n_recipes; i++)
 		w->space.v[i] = (struct param){ .kind = PARAM_RECIPE,
-						.name = "recipe",
+						.name = arena_strfmt(&w->space.arena, "recipe %zu", i),
 						.n_options = 2,
 						.fallback = NO_OPTION,
 						.apply = i % 3 ? 1 : NO_OPTION };
@@ -500,9 +517,14 @@ static inline void world_init(struct world *w, const struct recipe_for_world *r,
 	if (r->n_sizes)
 		w->space.v[n - 1] = (struct param){ .kind = PARAM_SAMPLES,
 						    .name = "samples",
-						    .n_options = (uint8_t)r->n_sizes,
+						    .n_options = (uint16_t)r->n_sizes,
 						    .fallback = NO_OPTION,
 						    .apply = NO_OPTION };
+	numbers = arena_alloc(&w->space.arena, SPACE_OPTIONS_MAX * sizeof(*numbers));
+	for (i = 0; i < SPACE_OPTIONS_MAX; i++)
+		numbers[i] = arena_strfmt(&w->space.arena, "%zu", i);
+	for (i = 0; i < n; i++)
+		w->space.v[i].names = numbers;
 	make_pairs(w, &rng);
 	scale_weights(w);
 }
@@ -514,6 +536,7 @@ static inline void world_release(struct world *w)
 	for (i = 0; i < w->log.n; i++)
 		plan_release(&w->log.v[i].plan);
 	VEC_RELEASE(&w->log);
+	space_release(&w->space);
 	free(w->space.v);
 	free(w->space.types);
 	free(w->options);

@@ -275,7 +275,7 @@ static void test_json(void **state)
 	b.plan.recipes.finetune.early_stop = true;
 	b.plan.recipes.finetune.granularity = GRANULARITY_BLOCK;
 	text = qplan_to_json(&b.plan, &b.s->ops, 8);
-	assert_ok(qplan_from_json(&read, &samples, text, "test", &b.s->ops, &err), err);
+	assert_ok(qplan_from_json(&read, &samples, text, "test", &b.s->ops, &b.s->g, &err), err);
 	assert_int_equal(read.recipes.finetune.algorithm, FINETUNE_ADAQUANT);
 	assert_int_equal(read.recipes.finetune.data_size, 77);
 	assert_int_equal(read.recipes.finetune.granularity, GRANULARITY_BLOCK);
@@ -283,7 +283,8 @@ static void test_json(void **state)
 	assert_string_equal(text, again);
 	qplan_release(&read);
 	memcpy(strstr(text, "adaquant"), "adagrant", 8);
-	assert_int_equal(qplan_from_json(&read, &samples, text, "test", &b.s->ops, &err), FETTLE_INVALID);
+	assert_int_equal(qplan_from_json(&read, &samples, text, "test", &b.s->ops, &b.s->g, &err),
+			 FETTLE_INVALID);
 	assert_non_null(strstr(err.msg, "did you mean 'adaquant'"));
 	free(text);
 	free(again);

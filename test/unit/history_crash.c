@@ -240,7 +240,7 @@ static size_t use_everything(const char *dir, bool read_only)
 			break;
 	}
 	sample_trial(&s, 3);
-	TRY(history_find(h, s.choice, s.t.n_choices, &t, &err));
+	TRY(history_find(h, sample_hash(&s), &t, &err));
 	TRY(history_baseline(h, &b, &found, &err));
 	TRY(history_result(h, &r, &found, &err));
 	TRY(history_ranges(h, 0, &ranges, &err));

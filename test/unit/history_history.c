@@ -114,38 +114,36 @@ static void trials_are_read_as_they_were_written(void **state)
 	remove_tree(dir);
 }
 
-static void a_plan_is_found_by_its_choices(void **state)
+static void a_plan_is_found_by_its_hash(void **state)
 {
 	char *dir = temp_tree();
 	struct history *h = new_run(dir);
 	struct history_trial t = { 0 };
 	struct err err = ERR_INIT;
+	char hash[FINGERPRINT_LEN];
 	struct sample s;
 	size_t i;
 
 	(void)state;
 	add_trials(h, 1, 200);
 	for (i = 1; i <= 200; i++) {
-		struct plan p;
-
 		sample_trial(&s, i);
-		p = (struct plan){ s.choice, s.t.n_choices };
-		assert_ok(history_find(h, s.choice, s.t.n_choices, &t, &err), err);
+		assert_ok(history_find(h, sample_hash(&s), &t, &err), err);
 		check_trial(&t, i);
-		assert_true(t.plan_hash == plan_hash(&p));
-		/* a longer one is another plan */
-		assert_ok(history_find(h, s.choice, s.t.n_choices - 1, &t, &err), err);
+		assert_string_equal(t.plan_hash, sample_hash(&s));
+		s.plan[strlen(s.plan) - 1] = ' '; /* another text is another plan */
+		assert_ok(history_find(h, sample_hash(&s), &t, &err), err);
 		assert_int_equal(t.number, 0);
 	}
 	sample_trial(&s, 7);
 	s.t.number = 0;
 	assert_ok(history_add_trial(h, &s.t, NULL, &err), err); /* tried again: the latest counts */
-	assert_ok(history_find(h, s.choice, s.t.n_choices, &t, &err), err);
+	assert_ok(history_find(h, sample_hash(&s), &t, &err), err);
 	assert_int_equal(t.number, 201);
 	assert_ok(history_add_trial(h, &(struct history_trial){ 0 }, NULL, &err), err);
-	assert_ok(history_find(h, NULL, 0, &t, &err), err);
+	plan_text_hash("", hash);
+	assert_ok(history_find(h, hash, &t, &err), err);
 	assert_int_equal(t.number, 202);
-	assert_int_equal(t.n_choices, 0);
 	assert_string_equal(t.plan, ""); /* NULL was written */
 	history_trial_release(&t);
 	history_close(h);
@@ -249,8 +247,8 @@ static void a_write_costs_less_than_two_milliseconds(void **state)
 	start = clock_now();
 	for (i = 1; i <= N; i += 10) {
 		sample_trial(&s, i);
-		assert_ok(history_find(h, s.choice, s.t.n_choices, &t, &err), err);
-		assert_int_equal(t.n_choices, s.t.n_choices);
+		assert_ok(history_find(h, sample_hash(&s), &t, &err), err);
+		assert_int_equal(t.number, i);
 	}
 	print_message("%d trials: %.3f ms to write one, %.0f ms to open for writing, %.3f ms to find one\n",
 		      N, 1e3 * write_s / N, 1e3 * open_s, 1e3 * (clock_now() - start) / (N / 10));
@@ -377,8 +375,8 @@ static void an_older_history_is_brought_up_to_date(void **state)
 	history_close(h);
 	if (system("command -v sqlite3 >/dev/null") == 0) {
 		run_sql(dir, "ALTER TABLE trials DROP COLUMN accuracy_low; ALTER TABLE trials DROP COLUMN "
-			     "accuracy_high; ALTER TABLE run DROP COLUMN space; ALTER TABLE run DROP COLUMN "
-			     "request; PRAGMA user_version = 1");
+			     "accuracy_high; ALTER TABLE trials ADD COLUMN choice BLOB; ALTER TABLE run DROP "
+			     "COLUMN space; ALTER TABLE run DROP COLUMN request; PRAGMA user_version = 1");
 		assert_ok(history_open(&h, dir, true, &err), err);
 		assert_ok(history_count(h, &n, &err), err);
 		assert_ok(history_trial_at(h, 2, &t, &err), err);
@@ -430,10 +428,10 @@ static void what_is_no_history_is_refused(void **state)
 		refuse(dir, true, false, FETTLE_INVALID, "not fettle");
 		unlink(db);
 		history_close(new_run(dir));
-		run_sql(dir, "PRAGMA user_version = 4");
+		run_sql(dir, "PRAGMA user_version = 5");
 		refuse(dir, false, true, FETTLE_UNSUPPORTED, "a newer fettle wrote it");
-		refuse(dir, false, false, FETTLE_UNSUPPORTED, "version 4");
-		run_sql(dir, "PRAGMA user_version = 3; DROP TABLE trials");
+		refuse(dir, false, false, FETTLE_UNSUPPORTED, "version 5");
+		run_sql(dir, "PRAGMA user_version = 4; DROP TABLE trials");
 		refuse(dir, true, false, FETTLE_INVALID, "there is one already");
 	} else {
 		print_message("SKIPPED: foreign and newer databases, there is no sqlite3 command\n");
@@ -581,7 +579,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_run_is_read_as_it_was_written),
 		cmocka_unit_test(trials_are_read_as_they_were_written),
-		cmocka_unit_test(a_plan_is_found_by_its_choices),
+		cmocka_unit_test(a_plan_is_found_by_its_hash),
 		cmocka_unit_test(text_of_any_length_and_kind_comes_back),
 		cmocka_unit_test(ranges_come_back_by_samples),
 		cmocka_unit_test(a_write_costs_less_than_two_milliseconds),

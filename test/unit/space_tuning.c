@@ -446,8 +446,8 @@ static void plans_survive_json(void **state)
 
 		plan_init(&p, &t->space);
 		for (i = 0; i < p.n; i++)
-			p.choice[i] = (uint8_t)rng_below(&rng, t->space.v[i].n_options);
-		tuning_remember(t, &p);
+			p.choice[i] = (uint16_t)rng_below(&rng, t->space.v[i].n_options);
+		space_remember(&t->space, &p);
 		t->base.recipes.n_no_output = 0;
 		if (round % 2)
 			recipes_leave_output(&t->base.recipes, "Conv");
@@ -455,7 +455,7 @@ static void plans_survive_json(void **state)
 		p.choice[i] = t->space.v[i].fallback;
 		tuning_qplan(t, &p, &a);
 		text = qplan_to_json(&a, &s->ops, tuning_samples(t, &p));
-		assert_ok(qplan_from_json(&b, &samples, text, "test", &s->ops, &err), err);
+		assert_ok(qplan_from_json(&b, &samples, text, "test", &s->ops, &s->g, &err), err);
 		assert_int_equal(samples, tuning_samples(t, &p));
 		again = qplan_to_json(&b, &s->ops, samples);
 		assert_string_equal(text, again);
@@ -501,14 +501,14 @@ static void what_fell_back_is_rounded_as_before(void **state)
 	p.choice[first] = 3;
 	p.choice[second] = 5;
 	p.choice[gemm] = 2;
-	tuning_remember(t, &p);
+	space_remember(&t->space, &p);
 	tuning_qplan(t, &p, &whole);
 	assert_int_equal(whole.recipes.finetune.algorithm, FINETUNE_ADAROUND);
 	want = qplan_to_json(&whole, &s->ops, 0);
 	assert_int_equal(t->choices[second][wide].act.dtype, DT_U16);
 	assert_int_equal(t->choices[second][wide].weight.dtype, DT_S16);
 	for (k = 0; k < 2; k++) {
-		p.choice[second] = k ? (uint8_t)wide : t->space.v[second].fallback;
+		p.choice[second] = k ? (uint16_t)wide : t->space.v[second].fallback;
 		p.choice[gemm] = t->space.v[gemm].fallback;
 		tuning_qplan(t, &p, &fallen);
 		assert_int_equal(fallen.ops[t->node[second]].mode, k ? OP_STATIC : OP_FP32);
@@ -553,7 +553,7 @@ static void bad_plans_are_refused(void **state)
 		const char *text, *message;
 	} rows[] = {
 		{ "{", "cannot read plan p.json: line 1, " },
-		{ "{}", "cannot read plan p.json: need \"fettle_plan\": 1 and \"ops\"" },
+		{ "{}", "cannot read plan p.json: need \"fettle_plan\": 2 and \"ops\"" },
 		{ "{\"fettle_plan\": 1, \"ops\": {\"Conv_9\": {}}}",
 		  "cannot read plan p.json: the model has no op 'Conv_9', did you mean 'Conv_" },
 		{ "{\"fettle_plan\": 1, \"ops\": {\"Conv_0\": {\"mode\": \"statik\"}}}",
@@ -585,7 +585,7 @@ static void bad_plans_are_refused(void **state)
 		struct qplan q = QPLAN_INIT;
 		struct err err = ERR_INIT;
 
-		assert_int_equal(qplan_from_json(&q, NULL, rows[i].text, "p.json", &s->ops, &err),
+		assert_int_equal(qplan_from_json(&q, NULL, rows[i].text, "p.json", &s->ops, &s->g, &err),
 				 FETTLE_INVALID);
 		if (strncmp(err.msg, rows[i].message, strlen(rows[i].message)) != 0)
 			fail_msg("'%s', want '%s'", err.msg, rows[i].message);
@@ -678,13 +678,13 @@ static bool is_plan(const char *text, size_t *carried)
 	char *printed, *again;
 	int64_t samples = 0;
 
-	if (qplan_from_json(&p, &samples, text, "p.json", &s->ops, &err)) {
+	if (qplan_from_json(&p, &samples, text, "p.json", &s->ops, &s->g, &err)) {
 		assert_int_not_equal(err.msg[0], 0);
 		assert_null(p.ops);
 		return false;
 	}
 	printed = qplan_to_json(&p, &s->ops, samples);
-	assert_ok(qplan_from_json(&q, &samples, printed, "p.json", &s->ops, &err), err);
+	assert_ok(qplan_from_json(&q, &samples, printed, "p.json", &s->ops, &s->g, &err), err);
 	again = qplan_to_json(&q, &s->ops, samples);
 	assert_string_equal(printed, again);
 	if (!quantize_by(s, &p, any_range, any_means, NULL, &m, &err))
@@ -716,7 +716,7 @@ static void damaged_plans_are_plans_or_refused(void **state)
 
 		plan_init(&p, &t->space);
 		for (i = 0; i < p.n; i++)
-			p.choice[i] = (uint8_t)rng_below(&rng, t->space.v[i].n_options);
+			p.choice[i] = (uint16_t)rng_below(&rng, t->space.v[i].n_options);
 		tuning_qplan(t, &p, &q);
 		text = qplan_to_json(&q, &s->ops, 8);
 		for (i = 0; i < 1 + round % 3; i++) {

@@ -14,11 +14,13 @@
 
 enum { N_OPS = 12 };
 
-static const struct param_option options[] = { { OPTION_STATIC, 0 }, { OPTION_WIDE, 1 }, { OPTION_FP32, 2 } };
+static const struct param_option options[] = { { OPTION_STATIC, 0, 0 },
+					       { OPTION_WIDE, 1, 1 },
+					       { OPTION_FP32, 2, 2 } };
 
 /* a run: what was tried, in order */
 struct fake {
-	struct param params[N_OPS + sizeof(struct settings)];
+	struct param params[N_OPS + SETTINGS];
 	struct space space;
 	struct settings_list list;
 	struct param_search p;
@@ -33,7 +35,6 @@ struct fake {
 
 static struct space *make_space(struct fake *f)
 {
-	struct settings first = settings_default();
 	size_t i;
 
 	for (i = 0; i < N_OPS; i++)
@@ -43,11 +44,9 @@ static struct space *make_space(struct fake *f)
 					       .options = options,
 					       .compute = true,
 					       .gain = 0.1 };
-	for (; i < N_OPS + sizeof(first); i++)
-		f->params[i] = (struct param){ .kind = PARAM_RECIPE,
-					       .first = ((const uint8_t *)&first)[i - N_OPS],
-					       .fallback = NO_OPTION };
-	f->space = (struct space){ .v = f->params, .n = i, .n_ops = N_OPS };
+	f->space = (struct space){ .v = f->params, .n = N_OPS, .n_ops = N_OPS };
+	space_add_settings(&f->space);
+	f->p.space = &f->space;
 	return &f->space;
 }
 
@@ -161,6 +160,7 @@ static void run(struct fake *f, const struct settings_space *spaces, size_t n)
 static void fake_release(struct fake *f)
 {
 	settings_list_release(&f->list);
+	space_release(&f->space);
 	VEC_RELEASE(&f->tried);
 }
 

@@ -7,9 +7,9 @@
 /* Three ops with two quantized options and fp32 each. The accuracy of a plan is looked up by its digits. */
 enum { N_OPS = 3, N_PLANS = 27 };
 
-static const struct param_option options[] = { { OPTION_STATIC, 0 },
-					       { OPTION_STATIC, 1 },
-					       { OPTION_FP32, 0 } };
+static const struct param_option options[] = { { OPTION_STATIC, 0, 0 },
+					       { OPTION_STATIC, 1, 0 },
+					       { OPTION_FP32, 0, 2 } };
 
 struct bench {
 	struct param ops[N_OPS];
@@ -117,7 +117,7 @@ static enum fettle_status bench_start(struct bench *b, struct search_config c, s
 
 static enum fettle_status try_digits(struct bench *b, size_t n, struct score *score)
 {
-	uint8_t choice[N_OPS] = { (uint8_t)(n / 9), (uint8_t)(n / 3 % 3), (uint8_t)(n % 3) };
+	uint16_t choice[N_OPS] = { (uint8_t)(n / 9), (uint8_t)(n / 3 % 3), (uint8_t)(n % 3) };
 
 	return search_try(b->s, &(struct plan){ choice, N_OPS }, score);
 }
@@ -335,7 +335,7 @@ static void held_the_goal_does_not_end_it(void **state)
 
 static void a_batch_answers_in_order(void **state)
 {
-	uint8_t choices[4][N_OPS] = { { 0, 0, 0 }, { 0, 0, 1 }, { 0, 0, 2 }, { 0, 1, 0 } };
+	uint16_t choices[4][N_OPS] = { { 0, 0, 0 }, { 0, 0, 1 }, { 0, 0, 2 }, { 0, 1, 0 } };
 	struct plan plans[4];
 	struct score scores[4];
 	struct err err = ERR_INIT;
@@ -743,7 +743,7 @@ static void a_history_is_continued_with_a_larger_limit(void **state)
 	assert_int_equal(search_trial(b.s, 4)->number, 2);
 	assert_false(search_best_trial(b.s)->score.met);
 	for (i = 0; i < 3; i++) {
-		uint8_t choice[N_OPS] = { 0, 0, (uint8_t)i };
+		uint16_t choice[N_OPS] = { 0, 0, (uint8_t)i };
 
 		search_adopt(b.s, &(struct plan){ choice, N_OPS });
 	}
