@@ -245,6 +245,11 @@ struct fettle_quantized {
 	const char *cpu;                                             /* the kind it is planned for */
 	char saturates_on
 		[64]; /* kinds of CPU on which some of its products overflow: "avx2, avx512"; "": none */
+	const char *output; /* as in the options; valid until the next call */
+	/* with the recipe finetune: the ops it tuned, those it found nothing better for, those it left alone; and the
+	 * mean squared error of the outputs of the first, before and after */
+	size_t finetuned, finetune_kept, finetune_left;
+	double finetune_before, finetune_after;
 };
 #define FETTLE_QUANTIZED_INIT FETTLE_INIT_(fettle_quantized)
 FETTLE_API enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_quantize_options *o,
@@ -283,6 +288,9 @@ struct fettle_values {
 	size_t n;
 	double v[FETTLE_METRICS_MAX];
 };
+
+/* The name of the i-th of several metrics, such as "f1" of "0.7*top1,0.3*f1", in `buf`; returns `buf`. */
+FETTLE_API const char *fettle_value_name(const char *metric, size_t i, char *buf, size_t n);
 
 /* The score of a model on data, or by a program. */
 struct fettle_eval_options {
@@ -921,6 +929,25 @@ struct fettle_plugin {
 #define FETTLE_PLUGIN_INIT FETTLE_INIT_(fettle_plugin)
 FETTLE_API const struct fettle_plugin *fettle_plugin_entry(void); /* the plug-in's, not the library's */
 FETTLE_API enum fettle_status fettle_load_plugin(struct fettle *f, const char *path);
+
+/*
+ * A command by its name, for other languages: "tune", "search", "resume", "quantize", "eval", "bench", "inspect",
+ * "sensitivity", "history", "recover", "strategies", "recipes", "cpus". `json_in` is an object with the names of the
+ * command's options in this header, but for functions and pointers: {"model": "m.onnx", "tolerance": 0.01, "recipes":
+ * ["cle"], "settings": {"tuning.objective": "modelsize"}}; NULL: none. "history" takes workspace and pareto. An unknown name
+ * is an error. *json_out is what the command prints with --json; free() it. Progress and trials are told as ever.
+ */
+FETTLE_API enum fettle_status fettle_call_json(struct fettle *f, const char *command, const char *json_in,
+					       char **json_out);
+/* A result as the command prints it with --json; free() it. The handle is that of the call, and the call its last. */
+FETTLE_API char *fettle_tuned_json(const struct fettle *f, const struct fettle_tuned *t);
+FETTLE_API char *fettle_quantized_json(const struct fettle *f, const struct fettle_quantized *q);
+FETTLE_API char *fettle_score_json(const struct fettle *f, const struct fettle_score *s);
+FETTLE_API char *fettle_timings_json(const struct fettle_bench_options *o, const struct fettle_timing *t);
+FETTLE_API char *fettle_inspection_json(const struct fettle *f, const struct fettle_inspection *i);
+FETTLE_API char *fettle_sensitivity_json(const struct fettle *f, const struct fettle_sensitivity *s);
+FETTLE_API char *fettle_run_json(const struct fettle_run *r, bool pareto); /* only the trials with .pareto */
+FETTLE_API char *fettle_runs_json(const struct fettle_run *const *v, size_t n);
 
 /* The words that settings take: metrics, algorithms. NULL past the end. */
 FETTLE_API const char *fettle_metric_name(size_t i, const char **summary);

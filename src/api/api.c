@@ -293,6 +293,14 @@ void api_give(void *out, const void *from, size_t size)
 		memcpy((char *)out + sizeof(room), (const char *)from + sizeof(room), room - sizeof(room));
 }
 
+void api_take(void *to, const void *from, size_t size)
+{
+	size_t given;
+
+	memcpy(&given, from, sizeof(given));
+	memcpy(to, from, given < size ? given : size);
+}
+
 void *api_list(struct arena *a, void *v, size_t n, size_t size)
 {
 	const void **list = arena_alloc(a, (n + 1) * sizeof(*list));

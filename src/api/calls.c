@@ -12,6 +12,28 @@ static enum fettle_status begin(struct fettle *f, struct options *o, const struc
 	return options_read(o, type, in, &f->err);
 }
 
+/* what the recipe finetune did, in all */
+static void sum_up(const struct fettle *f, struct fettle_quantized *q)
+{
+	size_t i;
+
+	for (i = 0; i < f->finetuned.n; i++) {
+		const struct fettle_finetuned *op = &f->finetuned.v[i];
+
+		q->finetune_left += op->left != NULL;
+		q->finetune_kept += op->kept;
+		if (op->left || op->kept)
+			continue;
+		q->finetune_before += op->before;
+		q->finetune_after += op->after;
+		q->finetuned++;
+	}
+	if (q->finetuned) {
+		q->finetune_before /= (double)q->finetuned;
+		q->finetune_after /= (double)q->finetuned;
+	}
+}
+
 enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_quantize_options *in,
 				   struct fettle_quantized *out)
 {
@@ -21,6 +43,9 @@ enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_quantiz
 
 	if (!st)
 		st = api_quantize(f, &o.o, &q);
+	if (!st && o.o.output)
+		q.output = arena_strdup(&f->told, o.o.output);
+	sum_up(f, &q);
 	api_give(out, &q, sizeof(q));
 	options_release(&o);
 	return st;

@@ -38,6 +38,8 @@ struct fettle {
 void api_clear(struct fettle *f);
 /* Fills a struct of the caller's, of this version or an older one, from the library's; both begin with their size. */
 void api_give(void *out, const void *from, size_t size);
+/* The other way round: what the caller's version has, over what `to` holds. */
+void api_take(void *to, const void *from, size_t size);
 /* A list of pointers to n structs of `size` bytes, which it writes into each: arrays could not grow. */
 void *api_list(struct arena *a, void *v, size_t n, size_t size);
 

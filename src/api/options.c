@@ -20,7 +20,7 @@
 		.name = #field, .kind = FIELD_##kind_, .at = offsetof(struct CALL, field),                   \
 		.to = FIELD_NOWHERE                                                                          \
 	}
-#define MODEL SAME(TEXT, model), SAME(POINTER, model_bytes), SAME(COUNT, model_size), SAME(TEXT, config)
+#define MODEL SAME(TEXT, model), SAME(POINTER, model_bytes), SAME(POINTER, model_size), SAME(TEXT, config)
 #define CALIB SAME(TEXT, calib), SAME(POINTER, calib_source), TO(COUNT, samples, calib_samples)
 #define EVAL SAME(TEXT, eval), SAME(POINTER, eval_source), SAME(COUNT, eval_samples), SAME(TEXT, scores)
 #define PROGRAMS                                                                                             \
@@ -189,7 +189,7 @@ OPTIONS(sensitivity, FETTLE_SENSITIVITY_OPTIONS_INIT);
 #define CALL fettle_recover_options
 static const struct option_field recover_fields[] = {
 	READ_BY_CALL(TEXT, workspace), READ_BY_CALL(COUNT, trial), SAME(TEXT, output), SAME(TEXT, model),
-	SAME(POINTER, model_bytes),    SAME(COUNT, model_size),
+	SAME(POINTER, model_bytes),    SAME(POINTER, model_size),
 };
 OPTIONS(recover, FETTLE_RECOVER_OPTIONS_INIT);
 #undef CALL

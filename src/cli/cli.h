@@ -6,8 +6,6 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include <jansson.h>
-
 #include "fettle.h"
 
 enum exit_code { EXIT_MET = 0, EXIT_NOT_MET = 1, EXIT_USAGE = 2, EXIT_FAILED = 3 };
@@ -100,14 +98,12 @@ char *human_bytes(double bytes, char *buf, size_t n);
 char *human_count(double count, char *buf, size_t n);
 /* "0.7713", or "<=0.6810" of a trial that ended as soon as its verdict was certain */
 char *trial_score(const struct fettle_trial *t, char *buf, size_t n);
-char *human_score(double x, char *buf, size_t n);    /* 0.9433; 1.2e-05 rather than 0.0000; - for none */
-int print_json(json_t *j);                           /* and frees it */
-json_t *names_json(const char *list);                /* "a, b" as an array */
-void add_remarks(json_t *j, const struct fettle *f); /* "fed", "scoring", "warnings" */
+char *human_score(double x, char *buf, size_t n); /* 0.9433; 1.2e-05 rather than 0.0000; - for none */
+int print_json(char *text);                       /* and frees it */
+int print_list(const char *command);              /* what fettle_call_json() gives for it */
 
 /* fp32.c: the ops that the model just written computes in fp32 */
 void show_fp32(const struct fettle *f);
-json_t *fp32_json(const struct fettle *f);
 
 /* tuned.c: a command that tunes a model, and its options */
 struct flag { /* a setting of the configuration under another name */
@@ -127,7 +123,6 @@ struct tuner {
 	enum fettle_status (*config)(struct fettle *f, const struct tuner *u, char **text);
 	void *o; /* its options, for these two */
 	void (*show)(const struct fettle *f, const struct fettle_tuned *t, const char *model);
-	void (*add_json)(json_t *j, const struct fettle_tuned *t); /* may be NULL */
 
 	const char *plugin;
 	struct text_list recipes;
@@ -142,17 +137,14 @@ void show_models(const struct fettle_tuned *t); /* a table */
 /* The results of 'fettle tune' and 'fettle search', for those who resume them. */
 void show_tune_result(const struct fettle *f, const struct fettle_tuned *t, const char *model);
 void show_search_result(const struct fettle *f, const struct fettle_tuned *t, const char *model);
-void add_search_json(json_t *j, const struct fettle_tuned *t);
 const char *why_stopped(const struct fettle_tuned *t);
 
 #define COMMAND(id) extern const struct command cmd_##id;
 #include "cli/list.h"
 #undef COMMAND
 
-/* Several metrics: the name of the i-th; all with their values, or `value` if there are none; the same in JSON. */
-const char *value_name(const char *metric, size_t i, char *buf, size_t n);
+/* Several metrics: all with their values, or `value` if there are none. */
 const char *values_text(const char *metric, const struct fettle_values *values, double value, char *buf,
 			size_t n);
-void add_values(json_t *j, const char *metric, const struct fettle_values *values);
 
 #endif

@@ -29,24 +29,6 @@ static const char details[] =
 	"speed-up is the median of the ratios of each turn, with an interval that holds it with\n"
 	"99 % confidence.\n";
 
-static json_t *as_json(const char *const *models, size_t n, const struct fettle_timing *t)
-{
-	json_t *list = json_array();
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		json_array_append_new(
-			list,
-			json_pack("{s:s, s:f, s:f, s:I, s:I, s:f, s:f, s:o, s:I}", "model", models[i],
-				  "latency_ms", t[i].latency_ms, "p90_ms", t[i].p90_ms, "size_bytes",
-				  (json_int_t)t[i].size_bytes, "footprint_bytes",
-				  (json_int_t)t[i].footprint_bytes, "speedup", t[i].speedup, "speedup_low",
-				  t[i].speedup_low, "speedup_high",
-				  isfinite(t[i].speedup_high) ? json_real(t[i].speedup_high) : json_null(),
-				  "runs", (json_int_t)t[i].runs));
-	return json_pack("{s:s, s:o}", "cpu", fettle_cpu(NULL), "models", list);
-}
-
 static void as_table(const char *const *models, size_t n, const struct fettle_timing *t)
 {
 	static const char *const head[] = { "model",     "latency", "p90",   "speed-up",
@@ -146,7 +128,7 @@ static int run(int argc, char **argv)
 	if (st)
 		code = library_error(f, st);
 	else if (json)
-		code = print_json(as_json(rest, (size_t)n, t));
+		code = print_json(fettle_timings_json(&o, t));
 	else
 		as_table(rest, (size_t)n, t);
 	if (!code && profile && !json)

@@ -21,24 +21,13 @@ static void metric_help(char *buf, size_t n)
 		used += (size_t)snprintf(buf + used, n - used, "  %-10s %s\n", name, summary);
 }
 
-static int print_score(const struct fettle *f, const struct fettle_score *s)
-{
-	json_t *j = json_pack("{s:s, s:s, s:o, s:I, s:f}", "cpu", fettle_cpu(NULL), "metric", s->metric,
-			      "value", isfinite(s->value) ? json_real(s->value) : json_null(), "samples",
-			      (json_int_t)s->samples, "seconds", s->seconds);
-
-	add_values(j, s->metric, &s->values);
-	add_remarks(j, f);
-	return print_json(j);
-}
-
 static void show_score(const struct fettle_score *s)
 {
 	char name[64], on[48] = "";
 	size_t i;
 
 	for (i = 0; i < s->values.n; i++)
-		printf("%s %.6g\n", value_name(s->metric, i, name, sizeof(name)), s->values.v[i]);
+		printf("%s %.6g\n", fettle_value_name(s->metric, i, name, sizeof(name)), s->values.v[i]);
 	if (s->samples)
 		snprintf(on, sizeof(on), " on %zu samples", s->samples);
 	if (isnan(s->value) && s->values.n)
@@ -99,7 +88,7 @@ static int run(int argc, char **argv)
 	if (st)
 		code = library_error(f, st);
 	else if (json)
-		code = print_score(f, &score);
+		code = print_json(fettle_score_json(f, &score));
 	else
 		show_score(&score);
 	fettle_free(f);

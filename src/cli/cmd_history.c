@@ -29,46 +29,6 @@ const struct command cmd_strategies = {
 	.run = run_strategies,
 };
 
-static json_t *number(double x)
-{
-	return isfinite(x) ? json_real(x) : json_null();
-}
-
-/* with `pareto`, only the trials on the front */
-static json_t *run_json(const struct fettle_run *r, bool pareto)
-{
-	json_t *list = json_array(), *j;
-	size_t i;
-
-	for (i = 0; i < r->n_trials; i++) {
-		const struct fettle_trial *t = r->trials[i];
-
-		if (pareto && !t->pareto)
-			continue;
-		json_array_append_new(
-			list, json_pack("{s:I, s:s, s:s, s:b, s:b, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, "
-					"s:f, s:b, s:o}",
-					"trial", (json_int_t)t->number, "stage", t->stage, "changed",
-					t->changed, "failed", t->failed, "met", t->met, "why", t->why,
-					"accuracy", number(t->early ? NAN : t->accuracy), "accuracy_low",
-					number(t->accuracy_low), "accuracy_high", number(t->accuracy_high),
-					"loss", number(t->early ? NAN : t->loss), "latency_ms",
-					number(t->latency_ms), "size_bytes", (json_int_t)t->size_bytes,
-					"samples", (json_int_t)t->samples, "seconds", t->seconds, "pareto",
-					t->pareto, "plan", json_loads(t->plan, 0, NULL)));
-		add_values(json_array_get(list, json_array_size(list) - 1), r->metric, &t->values);
-		if (t->footprint_bytes)
-			json_object_set_new(json_array_get(list, json_array_size(list) - 1),
-					    "footprint_bytes", json_integer((json_int_t)t->footprint_bytes));
-	}
-	j = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:b, s:o, s:I, s:o}", "model", r->model, "cpu",
-		      r->cpu, "measured_on", r->measured_on, "strategy", r->strategy, "metric", r->metric,
-		      "started", r->started, "stop", fettle_stop_word(r->stop), "met", r->met, "baseline",
-		      number(r->baseline), "best", (json_int_t)r->best, "trials", list);
-	add_values(j, r->metric, &r->baseline_values);
-	return j;
-}
-
 static void show_run(const struct fettle_run *r, bool pareto)
 {
 	const char *const head[] = { "trial", "stage",   r->metric, "loss",    "latency",
@@ -150,26 +110,6 @@ static void show_runs(struct fettle_run *const *v, size_t n)
 	table_print(&t);
 }
 
-static json_t *runs_json(struct fettle_run *const *v, size_t n)
-{
-	json_t *list = json_array();
-	size_t i;
-
-	for (i = 0; i < n; i++) {
-		const struct fettle_run *r = v[i];
-		const struct fettle_trial *best = best_of(r);
-
-		json_array_append_new(
-			list,
-			json_pack("{s:s, s:s, s:s, s:s, s:s, s:s?, s:I, s:I, s:o, s:b}", "workspace",
-				  r->workspace, "model", r->model, "started", r->started, "strategy",
-				  r->strategy, "metric", r->metric, "stop", fettle_stop_word(r->stop),
-				  "trials", (json_int_t)r->n_trials, "best", (json_int_t)r->best, "accuracy",
-				  number(best && !best->early ? best->accuracy : NAN), "met", r->met));
-	}
-	return list;
-}
-
 /* A workspace that cannot be read is named; the others are listed. */
 static int list_runs(struct fettle *f, bool json)
 {
@@ -191,7 +131,7 @@ static int list_runs(struct fettle *f, bool json)
 	}
 	qsort(runs, n, sizeof(*runs), by_start);
 	if (json)
-		print_json(runs_json(runs, n));
+		print_json(fettle_runs_json((const struct fettle_run *const *)runs, n));
 	else if (n)
 		show_runs(runs, n);
 	else if (!code)
@@ -235,7 +175,7 @@ static int run_history(int argc, char **argv)
 	else if (st)
 		code = library_error(f, st);
 	else if (json)
-		print_json(run_json(r, pareto));
+		print_json(fettle_run_json(r, pareto));
 	else
 		show_run(r, pareto);
 	fettle_run_free(r);
@@ -284,7 +224,6 @@ static int run_strategies(int argc, char **argv)
 	bool json = false;
 	const struct cli_option options[] = { { "json", NULL, "print it as JSON", .flag = &json } };
 	const char *rest[16], *name, *summary;
-	json_t *list = json_object();
 	struct table t;
 	size_t i;
 	int n;
@@ -292,19 +231,15 @@ static int run_strategies(int argc, char **argv)
 	if (argc > 16)
 		return usage_error(&cmd_strategies, "too many arguments");
 	n = args_read(&cmd_strategies, options, 1, NULL, argc, argv, rest);
-	if (n) {
-		json_decref(list);
+	if (n)
 		return n < 0 ? args_exit(n) : usage_error(&cmd_strategies, "it takes no arguments");
-	}
+	if (json)
+		return print_list("strategies");
 	table_begin(&t, head, 2, 0);
 	for (i = 0; (name = fettle_strategy_name(i, &summary)); i++) {
-		json_object_set_new(list, name, json_string(summary));
 		table_cell(&t, "%s", name);
 		table_cell(&t, "%s", summary);
 	}
-	if (json)
-		return print_json(list);
-	json_decref(list);
 	table_print(&t);
 	return 0;
 }

@@ -13,48 +13,6 @@ const struct command cmd_inspect = {
 	.run = run,
 };
 
-static json_t *values_json(const struct fettle_value *const *v, size_t n)
-{
-	json_t *list = json_array();
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", v[i]->name, "dtype",
-						      v[i]->dtype, "shape", v[i]->shape));
-	return list;
-}
-
-static json_t *as_json(const struct fettle *f, const struct fettle_inspection *x)
-{
-	json_t *ops = json_array(), *notes = json_array();
-	const char *note;
-	size_t i;
-
-	for (i = 0; i < x->n_ops; i++) {
-		const struct fettle_op *o = x->ops[i];
-		json_t *modes = json_array();
-
-		if (o->can_static)
-			json_array_append_new(modes, json_string("static"));
-		if (o->can_dynamic)
-			json_array_append_new(modes, json_string("dynamic"));
-		json_array_append_new(modes, json_string("fp32"));
-		json_array_append_new(ops,
-				      json_pack("{s:s, s:s, s:s?, s:o, s:s, s:s?, s:s?, s:f, s:i}", "name",
-						o->name, "type", o->type, "kind", o->kind, "modes", modes,
-						"default", o->by_default, "why_not", o->why_not, "why_fp32",
-						o->why_fp32, "macs", o->macs, "block", o->block));
-	}
-	for (i = 0; (note = fettle_note(f, i)); i++)
-		json_array_append_new(notes, json_string(note));
-	return json_pack(
-		"{s:s, s:i, s:i, s:o, s:o, s:I, s:f, s:f, s:I, s:I, s:f, s:o, s:o}", "cpu", x->cpu, "opset",
-		x->opset, "opset_of_file", x->opset_of_file, "inputs", values_json(x->inputs, x->n_inputs),
-		"outputs", values_json(x->outputs, x->n_outputs), "weight_bytes", (json_int_t)x->weight_bytes,
-		"macs", x->total_macs, "int8_share", x->int8_share, "blocks", (json_int_t)x->n_blocks, "cuts",
-		(json_int_t)x->n_cuts, "log10_plans", x->log10_plans, "notes", notes, "ops", ops);
-}
-
 static const char *reason(const struct fettle_op *o)
 {
 	return o->why_fp32 ? o->why_fp32 : "";
@@ -187,19 +145,6 @@ static void show(const struct fettle *f, const struct fettle_inspection *x, cons
 	       x->log10_plans > 6 ? x->log10_plans : pow(10, x->log10_plans));
 }
 
-static int recipes_json(void)
-{
-	json_t *all = json_array();
-	struct fettle_recipe r = FETTLE_RECIPE_INIT;
-	size_t i;
-
-	for (i = 0; fettle_recipe(i, &r); i++)
-		json_array_append_new(all, json_pack("{s:s, s:s, s:s, s:s, s:b}", "name", r.name, "summary",
-						     r.summary, "default", r.by_default, "values", r.values,
-						     "tuned", (int)r.tuned));
-	return print_json(all);
-}
-
 static int list_recipes(void)
 {
 	static const char *const head[] = { "recipe", "default", "values", "search",
@@ -223,19 +168,6 @@ static int list_recipes(void)
 			      "where the model has something for them to work on and the configuration has "
 			      "not fixed them.");
 	return 0;
-}
-
-static int cpus_json(void)
-{
-	json_t *all = json_array();
-	struct fettle_cpu_kind k = FETTLE_CPU_KIND_INIT;
-	size_t i;
-
-	for (i = 0; fettle_cpu_kind(i, &k); i++)
-		json_array_append_new(all, json_pack("{s:s, s:s, s:b, s:b}", "name", k.name, "summary",
-						     k.summary, "saturates", (int)k.saturates, "here",
-						     strcmp(k.name, fettle_cpu(NULL)) == 0));
-	return print_json(all);
 }
 
 static int list_cpus(void)
@@ -299,9 +231,9 @@ static int run(int argc, char **argv)
 		return 0;
 	}
 	if (recipes)
-		return json ? recipes_json() : list_recipes();
+		return json ? print_list("recipes") : list_recipes();
 	if (cpus)
-		return json ? cpus_json() : list_cpus();
+		return json ? print_list("cpus") : list_cpus();
 	if (n != 1)
 		return usage_error(&cmd_inspect, n ? "one model at a time" : "which model?");
 	o.model = rest[0];
@@ -313,7 +245,7 @@ static int run(int argc, char **argv)
 		code = library_error(f, st);
 	} else {
 		if (json)
-			code = print_json(as_json(f, x));
+			code = print_json(fettle_inspection_json(f, x));
 		else
 			show(f, x, o.model, ops, space);
 		fettle_inspection_free(x);

@@ -20,52 +20,6 @@ static const char details[] =
 	"OPS is a comma-separated list of op names, op types or /regular expressions/;\n"
 	"'fettle inspect MODEL' lists them.\n";
 
-/* What the recipe finetune did, in all. */
-struct tuned {
-	size_t tuned, kept, left;
-	double before, after; /* errors of those tuned: the mean */
-};
-
-static struct tuned sum_up(const struct fettle *f)
-{
-	struct tuned t = { .tuned = 0 };
-	struct fettle_finetuned op = FETTLE_FINETUNED_INIT;
-	size_t i;
-
-	for (i = 0; fettle_finetuned(f, i, &op); i++) {
-		t.left += op.left != NULL;
-		t.kept += op.kept;
-		if (op.left || op.kept)
-			continue;
-		t.before = (t.before * (double)t.tuned + op.before) / (double)(t.tuned + 1);
-		t.after = (t.after * (double)t.tuned + op.after) / (double)(t.tuned + 1);
-		t.tuned++;
-	}
-	return t;
-}
-
-static json_t *number(double x)
-{
-	return isfinite(x) ? json_real(x) : json_null();
-}
-
-static json_t *tuned_as_json(const struct fettle *f)
-{
-	const struct tuned t = sum_up(f);
-	json_t *ops = json_array();
-	struct fettle_finetuned op = FETTLE_FINETUNED_INIT;
-	size_t i;
-
-	for (i = 0; fettle_finetuned(f, i, &op); i++)
-		json_array_append_new(ops, op.left ? json_pack("{s:s, s:s}", "name", op.name, "left", op.left)
-						   : json_pack("{s:s, s:o, s:o, s:b}", "name", op.name,
-							       "before", number(op.before), "after",
-							       number(op.after), "kept", op.kept));
-	return json_pack("{s:I, s:I, s:I, s:o, s:o, s:o}", "tuned", (json_int_t)t.tuned, "kept",
-			 (json_int_t)t.kept, "left", (json_int_t)t.left, "error_before", number(t.before),
-			 "error_after", number(t.after), "ops", ops);
-}
-
 static int larger_first(const void *a, const void *b)
 {
 	const struct fettle_finetuned *x = a, *y = b;
@@ -114,20 +68,18 @@ static void show_left(const struct fettle *f)
 	table_print(&t);
 }
 
-static void show_tuned(const struct fettle *f)
+static void show_tuned(const struct fettle *f, const struct fettle_quantized *q)
 {
-	const struct tuned t = sum_up(f);
-
-	printf("fine-tuned %zu ops", t.tuned);
-	if (t.tuned)
-		printf(": squared error of their outputs on samples held out %.2e, was %.2e (mean)", t.after,
-		       t.before);
-	if (t.kept)
-		printf("; for %zu nothing better was found", t.kept);
+	printf("fine-tuned %zu ops", q->finetuned);
+	if (q->finetuned)
+		printf(": squared error of their outputs on samples held out %.2e, was %.2e (mean)",
+		       q->finetune_after, q->finetune_before);
+	if (q->finetune_kept)
+		printf("; for %zu nothing better was found", q->finetune_kept);
 	printf("\n");
-	if (t.tuned)
-		show_worst(f, t.tuned);
-	if (t.left)
+	if (q->finetuned)
+		show_worst(f, q->finetuned);
+	if (q->finetune_left)
 		show_left(f);
 }
 
@@ -135,26 +87,11 @@ static int report(const struct fettle *f, const struct fettle_quantize_options *
 		  const struct fettle_quantized *q, bool json)
 {
 	char before[32], after[32];
-	double total = q->seconds_prepare + q->seconds_calibrate + q->seconds_quantize;
 	struct fettle_finetuned op = FETTLE_FINETUNED_INIT;
 	const bool tuned = fettle_finetuned(f, 0, &op);
 
-	if (json) {
-		json_t *j = json_pack(
-			"{s:s, s:s, s:o, s:{s:I, s:I, s:I, s:I}, s:f, s:I, s:I, s:I, s:{s:f, s:f, s:f, s:f}, "
-			"s:o, s:o*}",
-			"output", o->output, "cpu", q->cpu, "saturates_on", names_json(q->saturates_on),
-			"ops", "int8", (json_int_t)q->ops_int8, "int16", (json_int_t)q->ops_int16, "dynamic",
-			(json_int_t)q->ops_dynamic, "fp32", (json_int_t)q->ops_fp32, "int8_share",
-			q->int8_share, "calib_samples", (json_int_t)q->calib_samples, "size_before_bytes",
-			(json_int_t)q->size_before, "size_bytes", (json_int_t)q->size_after, "seconds",
-			"total", total, "prepare", q->seconds_prepare, "calibrate", q->seconds_calibrate,
-			"quantize", q->seconds_quantize, "fp32_ops", fp32_json(f), "finetune",
-			tuned ? tuned_as_json(f) : NULL);
-
-		add_remarks(j, f);
-		return print_json(j);
-	}
+	if (json)
+		return print_json(fettle_quantized_json(f, q));
 	printf("wrote %s: %s, was %s\n", o->output, human_bytes((double)q->size_after, after, sizeof(after)),
 	       human_bytes((double)q->size_before, before, sizeof(before)));
 	printf("%zu ops in int8", q->ops_int8);
@@ -167,7 +104,7 @@ static int report(const struct fettle *f, const struct fettle_quantize_options *
 	if (q->calib_samples)
 		printf("calibrated on %zu samples in %.1f s\n", q->calib_samples, q->seconds_calibrate);
 	if (tuned)
-		show_tuned(f);
+		show_tuned(f, q);
 	show_fp32(f);
 	printf("\nnext: fettle eval %s --data DATA; fettle bench %s %s\n", o->output, o->model, o->output);
 	return 0;

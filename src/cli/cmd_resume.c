@@ -33,12 +33,6 @@ static void show(const struct fettle *f, const struct fettle_tuned *t, const cha
 	(t->is_search ? show_search_result : show_tune_result)(f, t, t->model);
 }
 
-static void add_json(json_t *j, const struct fettle_tuned *t)
-{
-	if (t->is_search)
-		add_search_json(j, t);
-}
-
 static int run(int argc, char **argv)
 {
 	struct fettle_resume_options o = FETTLE_RESUME_OPTIONS_INIT;
@@ -47,8 +41,7 @@ static int run(int argc, char **argv)
 			   .subject = "workspace",
 			   .run = resume,
 			   .o = &o,
-			   .show = show,
-			   .add_json = add_json };
+			   .show = show };
 	struct flag flags[] = {
 		{ "--max-trials", "tuning.exit_policy.max_trials", NULL },
 		{ "--timeout", "tuning.exit_policy.timeout", NULL },

@@ -20,23 +20,6 @@ static const char details[] =
 	"with a model: the best (exit code 0), or else the best seen, short of the target (exit code 1).\n"
 	"Without --eval, outputs are compared with the fp32 model's on the calibration data.\n";
 
-void add_search_json(json_t *j, const struct fettle_tuned *t)
-{
-	json_t *list = json_array();
-	size_t i;
-
-	for (i = 0; i < t->n_candidates; i++) {
-		const struct fettle_candidate *c = t->candidates[i];
-
-		json_array_append_new(list, json_pack("{s:I, s:b, s:f, s:f, s:f, s:s}", "trial",
-						      (json_int_t)c->trial, "met", c->met, "accuracy",
-						      c->accuracy, "loss", c->loss, "int8_share",
-						      c->int8_share, "settings", c->settings));
-	}
-	json_object_set_new(j, "space", json_integer((json_int_t)t->space));
-	json_object_set_new(j, "candidates", list);
-}
-
 static void show_candidates(const struct fettle_tuned *t)
 {
 	const char *const head[] = { "place", "trial", t->metric, "int8 share", "settings" };
@@ -123,8 +106,7 @@ static int run(int argc, char **argv)
 			   .run = search,
 			   .config = config,
 			   .o = &o,
-			   .show = show_search_result,
-			   .add_json = add_search_json };
+			   .show = show_search_result };
 	struct flag flags[] = {
 		{ "--metric", "search_metric", NULL },
 		{ "--algo", "search_algo", NULL },

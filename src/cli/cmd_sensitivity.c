@@ -18,27 +18,6 @@ static const char details[] = "Worst first, by the error of the model's output. 
 			      "the rest is rounding. With --eval also the metric when only this op is "
 			      "quantized (one evaluation per op).\n";
 
-static json_t *as_json(const struct fettle *f, const struct fettle_sensitivity *s)
-{
-	json_t *list = json_array(), *j;
-	size_t i;
-
-	for (i = 0; i < s->n; i++) {
-		const struct fettle_op_cost *o = s->ops[i];
-
-		json_array_append_new(
-			list, json_pack("{s:s, s:s, s:f, s:f, s:f, s:f, s:o, s:f}", "name", o->name, "type",
-					o->type, "sqnr_db", o->sqnr_db, "model_sqnr_db", o->model_sqnr_db,
-					"weight_share", o->weight_share, "clipping_share", o->clipping_share,
-					"metric", isfinite(o->metric) ? json_real(o->metric) : json_null(),
-					"macs_share", o->macs_share));
-	}
-	j = json_pack("{s:s, s:s, s:o, s:o}", "cpu", s->cpu, "metric", s->metric, "baseline",
-		      isfinite(s->baseline) ? json_real(s->baseline) : json_null(), "ops", list);
-	add_remarks(j, f);
-	return j;
-}
-
 static void as_table(const struct fettle_sensitivity *s)
 {
 	const char *const head[] = { "op",      "type",    "model",         "output",
@@ -107,7 +86,7 @@ static int run(int argc, char **argv)
 	if (st)
 		code = library_error(f, st);
 	else if (json)
-		print_json(as_json(f, s));
+		print_json(fettle_sensitivity_json(f, s));
 	else
 		as_table(s);
 	fettle_sensitivity_free(s);

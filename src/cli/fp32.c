@@ -1,23 +1,9 @@
-/* The ops that a written model computes in fp32, and why: the same list in every command's text and JSON. */
+/* The ops that a written model computes in fp32, and why: the same list in every command. */
 #include "cli/cli.h"
 
 #include <string.h>
 
-enum { LISTED = 12 }; /* more than that are shown by type and reason */
-
-json_t *fp32_json(const struct fettle *f)
-{
-	json_t *list = json_array();
-	struct fettle_fp32_op o = FETTLE_FP32_OP_INIT;
-	size_t i;
-
-	for (i = 0; fettle_fp32_op(f, i, &o); i++)
-		json_array_append_new(list,
-				      json_pack("{s:s, s:s, s:s, s:s, s:f}", "name", o.name, "type", o.type,
-						"reason", o.reason, "why", o.why, "share", o.share));
-	return list;
-}
-
+enum { LISTED = 12 };
 static bool same_group(const struct fettle_fp32_op *a, const struct fettle_fp32_op *b)
 {
 	return strcmp(a->type, b->type) == 0 && strcmp(a->why, b->why) == 0;

@@ -80,47 +80,22 @@ char *trial_score(const struct fettle_trial *t, char *buf, size_t n)
 	return buf;
 }
 
-void add_remarks(json_t *j, const struct fettle *f)
+int print_json(char *text)
 {
-	json_t *warnings = json_array(), *fed = json_array();
-	struct fettle_scoring s = FETTLE_SCORING_INIT;
-	struct fettle_fed d = FETTLE_FED_INIT;
-	const char *text;
-	size_t i;
-
-	for (i = 0; fettle_fed(f, i, &d); i++)
-		json_array_append_new(fed,
-				      json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:I}", "purpose",
-						d.purpose, "data", d.data, "array", d.array, "input", d.input,
-						"stored", d.stored, "dtype", d.dtype, "min", d.min, "max",
-						d.max, "samples", (json_int_t)d.samples));
-	for (i = 0; (text = fettle_warning(f, i)); i++)
-		json_array_append_new(warnings, json_string(text));
-	json_object_set_new(j, "fed", fed);
-	if (fettle_scoring(f, &s))
-		json_object_set_new(j, "scoring",
-				    json_pack("{s:s, s:s, s:s?, s:s?}", "metric", s.metric, "outputs",
-					      s.outputs, "why_metric", s.why_metric, "why_outputs",
-					      s.why_outputs));
-	json_object_set_new(j, "warnings", warnings);
-}
-
-json_t *names_json(const char *list)
-{
-	json_t *all = json_array();
-	size_t n;
-
-	for (; *list; list += n + strspn(list + n, ", ")) {
-		n = strcspn(list, ",");
-		json_array_append_new(all, json_stringn(list, n));
-	}
-	return all;
-}
-
-int print_json(json_t *j)
-{
-	json_dumpf(j, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(10));
-	putchar('\n');
-	json_decref(j);
+	if (!text)
+		return EXIT_FAILED;
+	puts(text);
+	free(text);
 	return 0;
+}
+
+int print_list(const char *command)
+{
+	struct fettle *f = fettle_new();
+	char *text = NULL;
+	enum fettle_status st = fettle_call_json(f, command, NULL, &text);
+	int code = st ? library_error(f, st) : print_json(text);
+
+	fettle_free(f);
+	return code;
 }

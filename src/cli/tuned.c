@@ -79,88 +79,6 @@ static void show_trial(void *self, const struct fettle_progress_info *i)
 			      i->seconds_used, left);
 }
 
-static json_t *number(double x)
-{
-	return isfinite(x) ? json_real(x) : json_null();
-}
-
-static json_t *measure_json(const struct fettle_measure *m, const char *metric)
-{
-	json_t *ops = json_object(), *j;
-
-	if (m->ops_int8)
-		json_object_set_new(ops, "int8", json_integer((json_int_t)m->ops_int8));
-	if (m->ops_int16)
-		json_object_set_new(ops, "int16", json_integer((json_int_t)m->ops_int16));
-	if (m->ops_dynamic)
-		json_object_set_new(ops, "dynamic", json_integer((json_int_t)m->ops_dynamic));
-	json_object_set_new(ops, "fp32", json_integer((json_int_t)m->ops_fp32));
-	j = json_pack("{s:I, s:o, s:o, s:I, s:o, s:f, s:o}", "trial", (json_int_t)m->trial, "accuracy",
-		      number(m->accuracy), "latency_ms", number(m->latency_ms), "size_bytes",
-		      (json_int_t)m->size_bytes, "ops", ops, "int8_share", m->int8_share, "speedup",
-		      number(m->speedup));
-	if (isfinite(m->speedup_high)) {
-		json_object_set_new(j, "speedup_low", json_real(m->speedup_low));
-		json_object_set_new(j, "speedup_high", json_real(m->speedup_high));
-	}
-	add_values(j, metric, &m->values);
-	return j;
-}
-
-static json_t *numbers_json(const size_t *v, size_t n)
-{
-	json_t *list = json_array();
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		json_array_append_new(list, json_integer((json_int_t)v[i]));
-	return list;
-}
-
-static json_t *tuned_json(const struct fettle *f, const struct fettle_tuned *t,
-			  void (*add)(json_t *j, const struct fettle_tuned *t))
-{
-	json_t *j;
-
-	j = json_pack("{s:b, s:s, s:s, s:s, s:o, s:o, s:o, s:I, s:f, s:o, s:I, s:s?, s:s, s:s?, s:o}", "met",
-		      t->met, "stop", fettle_stop_word(t->stop), "strategy", t->strategy, "metric", t->metric,
-		      "target", number(t->target), "baseline", measure_json(t->baseline, t->metric), "best",
-		      measure_json(t->best, t->metric), "trials", (json_int_t)t->trials, "fp32_pass_s",
-		      t->fp32_pass_s, "seconds",
-		      json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "total", t->seconds->total,
-				"prepare", t->seconds->prepare, "calibrate", t->seconds->calibrate,
-				"quantize", t->seconds->quantize, "session", t->seconds->session, "evaluate",
-				t->seconds->evaluate, "latency", t->seconds->latency, "rank",
-				t->seconds->rank, "runtime", t->seconds->runtime),
-		      "samples_evaluated", (json_int_t)t->samples_evaluated, "output", t->output, "workspace",
-		      t->workspace, "plan", t->plan, "fp32_ops", fp32_json(f));
-	json_object_set_new(j, "saved_passes",
-			    json_pack("{s:f, s:f, s:f, s:f}", "early", t->saved->early, "cuts",
-				      t->saved->cuts, "repeated", t->saved->repeated, "beside",
-				      t->saved->beside));
-	if (isfinite(t->noise))
-		json_object_set_new(j, "noise", json_real(t->noise));
-	json_object_set_new(j, "faster", json_boolean(t->best->speedup_low > 1));
-	json_object_set_new(j, "cpu", json_string(t->cpu));
-	json_object_set_new(j, "measured_on", json_string(t->measured_on));
-	json_object_set_new(j, "saturates_on", names_json(t->saturates_on));
-	json_object_set_new(j, "recipes", json_string(t->recipes ? t->recipes : ""));
-	json_object_set_new(j, "pareto", numbers_json(t->pareto, t->n_pareto));
-	json_object_set_new(j, "almost_nothing",
-			    t->almost_nothing ? json_string(t->almost_nothing) : json_null());
-	json_object_set_new(j, "untried", t->untried ? json_string(t->untried) : json_null());
-	if (t->has_holdout)
-		json_object_set_new(j, "holdout",
-				    json_pack("{s:f, s:o, s:o, s:f, s:I}", "accuracy", t->holdout, "low",
-					      number(t->holdout_low), "high", number(t->holdout_high),
-					      "baseline", t->holdout_baseline, "samples",
-					      (json_int_t)t->holdout_samples));
-	add_remarks(j, f);
-	if (add)
-		add(j, t);
-	return j;
-}
-
 static void show_row(struct table *table, const char *name, const struct fettle_measure *m, bool wide)
 {
 	char buf[32];
@@ -190,7 +108,7 @@ static void show_values(const struct fettle_tuned *t)
 	putchar('\n');
 	table_begin(&table, head, 3, 6);
 	for (i = 0; i < t->best->values.n; i++) {
-		table_cell(&table, "%s", value_name(t->metric, i, name, sizeof(name)));
+		table_cell(&table, "%s", fettle_value_name(t->metric, i, name, sizeof(name)));
 		table_cell(&table, "%s", human_score(t->baseline->values.v[i], buf, sizeof(buf)));
 		table_cell(&table, "%s", human_score(t->best->values.v[i], buf, sizeof(buf)));
 	}
@@ -271,7 +189,7 @@ static int run_one(const struct tuner *u)
 		code = library_error(f, st);
 	} else {
 		if (u->json)
-			print_json(tuned_json(f, t, u->add_json));
+			print_json(fettle_tuned_json(f, t));
 		else
 			u->show(f, t, u->given);
 		code = t->met ? EXIT_MET : EXIT_NOT_MET;
