@@ -1,5 +1,5 @@
 /* What runs have left behind: listing them, and making the model of any trial again. */
-#include "api/pareto.h"
+#include "api/request.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -9,7 +9,8 @@
 
 #include "api/words.h"
 #include "space/plan_json.h"
-#include "tune/lab.h"
+#include "tune/learn.h"
+#include "tune/pareto.h"
 #include "tune/values.h"
 
 struct run_copy {
@@ -95,6 +96,20 @@ static const struct fettle_trial *best_so_far(const struct fettle_trial *v, size
 	return best;
 }
 
+static enum fettle_status mark_front(struct run_copy *c, struct history *h, struct err *err)
+{
+	struct pareto_point *v = NULL;
+	size_t n = 0, i;
+	enum fettle_status st = pareto_points(h, &v, &n, err);
+
+	for (i = 0; i < n && i < c->trials.n && !st; i++) {
+		c->trials.v[i].pareto = v[i].on_front;
+		c->trials.v[i].footprint_bytes = isnan(v[i].footprint) ? 0 : (size_t)v[i].footprint;
+	}
+	free(v);
+	return st;
+}
+
 static enum fettle_status copy_run(struct run_copy *c, struct history *h, struct err *err)
 {
 	const struct run_info *info = history_run(h);
@@ -137,7 +152,7 @@ static enum fettle_status copy_run(struct run_copy *c, struct history *h, struct
 	history_trial_release(&t);
 	history_result_release(&r);
 	if (!st)
-		st = pareto_mark_run(h, c->trials.v, c->trials.n, err);
+		st = mark_front(c, h, err);
 	c->pub.size = sizeof(c->pub);
 	c->pub.trials = api_list(&c->arena, c->trials.v, c->trials.n, sizeof(*c->trials.v));
 	c->pub.n_trials = c->trials.n;

@@ -4,7 +4,7 @@
 #include "api/request.h"
 #include "quantize/precision.h"
 
-static void keep_list(struct fettle *f, const struct precisions *p, const struct subject *s)
+void api_keep_precisions(struct fettle *f, const struct precisions *p, const struct subject *s)
 {
 	size_t i;
 
@@ -27,19 +27,11 @@ enum fettle_status api_precisions(struct fettle *f, const struct request *r, con
 				  const struct qplan *allowed, const struct qplan *plan,
 				  const struct model *quantized, struct precisions *out)
 {
-	struct qplan by_default = QPLAN_INIT;
-	struct qplan_defaults d = qplan_defaults(&s->cpu);
-	bool *integer = xcalloc(s->ops.n + 1, sizeof(*integer));
-	enum fettle_status st = integer_ops(quantized, f->rt, &s->ops, integer, &f->err);
+	enum fettle_status st = precisions_of(out, f->rt, s, (enum approach)r->c->quantization.approach,
+					      allowed, plan, quantized, &f->err);
 
-	d.approach = (enum approach)r->c->quantization.approach;
-	qplan_default(&by_default, &s->ops, &s->g, &d);
-	if (!st) {
-		precisions_init(out, &(struct plan_origin){ &by_default, allowed, plan }, &s->ops, integer);
-		keep_list(f, out, s);
-	}
-	qplan_release(&by_default);
-	free(integer);
+	if (!st)
+		api_keep_precisions(f, out, s);
 	return st;
 }
 

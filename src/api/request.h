@@ -61,6 +61,8 @@ enum fettle_status request_tuning(const struct request *r, struct subject *s, st
 enum fettle_status api_precisions(struct fettle *f, const struct request *r, const struct subject *s,
 				  const struct qplan *allowed, const struct qplan *plan,
 				  const struct model *quantized, struct precisions *out);
+/* For fettle_fp32_op(). */
+void api_keep_precisions(struct fettle *f, const struct precisions *p, const struct subject *s);
 /* kind.c: notes what the model is, where that limits what is done with it; fails with that, where it leaves nothing to do. */
 void api_note_kind(struct fettle *f, const struct subject *s);
 enum fettle_status api_nothing(struct fettle *f, const struct subject *s, const char *verb, const char *path);

@@ -1,10 +1,7 @@
 /* fettle_auto_search(): AMD's Automatic Search on top of what fettle_tune() does. */
 #include "api/tune.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -12,15 +9,14 @@
 #include "api/own.h"
 #include "base/file.h"
 #include "sampler/sampler.h"
-#include "space/plan_json.h"
-#include "strategy/param_search.h"
+#include "tune/settings_job.h"
 
-struct auto_search {
+struct settings_search {
 	struct arena arena;
 	struct settings_space spaces[CONFIG_SPACES];
 	struct settings_list list;
 	struct param_search p;
-	FILE *log;
+	struct settings_job job;
 };
 
 /* ---- the spaces ---- */
@@ -101,7 +97,7 @@ static double configured(const struct config *c, enum setting which)
 	return NAN;
 }
 
-static struct setting_values values_of(struct auto_search *as, const struct config *c,
+static struct setting_values values_of(struct settings_search *as, const struct config *c,
 				       const struct config_space *s, size_t i)
 {
 	const char *field = (const char *)s + lists[i].offset;
@@ -130,17 +126,7 @@ static bool is_space(const struct config_space *s)
 	return memcmp(s, &empty, sizeof(empty)) != 0;
 }
 
-bool auto_search_has_space(const struct config *c)
-{
-	size_t i;
-
-	for (i = 0; i < CONFIG_SPACES; i++)
-		if (is_space(&c->search.spaces[i]))
-			return true;
-	return false;
-}
-
-static void read_spaces(struct auto_search *as, const struct config *c)
+static void read_spaces(struct settings_search *as, const struct config *c)
 {
 	size_t i, k;
 
@@ -156,30 +142,6 @@ static void read_spaces(struct auto_search *as, const struct config *c)
 		as->p.n_spaces++;
 	}
 	as->p.spaces = as->spaces;
-}
-
-/* the observers must know the constants of moving averages beforehand */
-static enum fettle_status collect_averaging(struct tune_run *u)
-{
-	double *v = u->base.lab.o.averaging;
-	const struct settings_list *l = &u->as->list;
-	size_t i, k, n = 0;
-
-	for (i = 0; i < l->n; i++) {
-		double x = l->v[i].v[SET_AVERAGING];
-
-		for (k = 0; k < n && v[k] != x; k++)
-			;
-		if (isnan(x) || k < n)
-			continue;
-		if (n == OBSERVER_AVERAGES)
-			return fail(&u->base.f->err, FETTLE_INVALID,
-				    "cannot search: more than %d values of CalibMovingAverageConstant in all "
-				    "spaces",
-				    OBSERVER_AVERAGES);
-		v[n++] = x;
-	}
-	return FETTLE_OK;
 }
 
 /* ---- algorithms ---- */
@@ -216,10 +178,10 @@ static enum fettle_status find_sampler(const struct config *c, const char *const
 		near ? near : ", need grid, random or the name of a sampler such as tpe", near ? "'?" : "");
 }
 
-static enum fettle_status choose_algorithm(struct tune_run *u)
+static enum fettle_status choose_algorithm(struct tune_call *u, struct settings_search *as)
 {
-	const struct config *c = u->base.r.c;
-	struct param_search *p = &u->as->p;
+	const struct config *c = u->run.r.c;
+	struct param_search *p = &as->p;
 	enum fettle_status st;
 
 	if (strcasecmp(c->search.algorithm, "grid_search") == 0)
@@ -227,11 +189,11 @@ static enum fettle_status choose_algorithm(struct tune_run *u)
 	else if (strcasecmp(c->search.algorithm, "random_search") == 0)
 		p->algorithm = "random";
 	else {
-		st = find_sampler(c, &c->search.algorithm, "search_algo", &p->algorithm, &u->base.f->err);
+		st = find_sampler(c, &c->search.algorithm, "search_algo", &p->algorithm, &u->run.f->err);
 		if (st)
 			return st;
 	}
-	return find_sampler(c, &c->search.sampler_algo, "sampler_algo", &p->sampler, &u->base.f->err);
+	return find_sampler(c, &c->search.sampler_algo, "sampler_algo", &p->sampler, &u->run.f->err);
 }
 
 static void bounds(const struct setting_values *v, double first, double out[2])
@@ -246,14 +208,13 @@ static void bounds(const struct setting_values *v, double first, double out[2])
 }
 
 /* advanced_fastft_search: two numbers between bounds, all else fixed */
-static enum fettle_status begin_advanced(struct tune_run *u)
+static enum fettle_status begin_advanced(struct tune_call *u, struct settings_search *as)
 {
-	const struct config *c = u->base.r.c;
+	const struct config *c = u->run.r.c;
 	const struct config_origin *at = config_origin(c, &c->search.advanced_fastft);
-	struct auto_search *as = u->as;
 	struct param_search *p = &as->p;
 	struct settings_space *s = &as->spaces[0];
-	struct err *err = &u->base.f->err;
+	struct err *err = &u->run.f->err;
 
 	if (!c->search.advanced_fastft)
 		return FETTLE_OK;
@@ -282,45 +243,41 @@ static enum fettle_status begin_advanced(struct tune_run *u)
 	return FETTLE_OK;
 }
 
-static enum fettle_status check_advanced(struct tune_run *u)
+static enum fettle_status check_advanced(struct tune_call *u, struct settings_search *as)
 {
-	const struct config *c = u->base.r.c;
+	const struct config *c = u->run.r.c;
 	const struct config_origin *at = config_origin(c, &c->search.advanced_fastft);
-	const struct settings_list *l = &u->as->list;
+	const struct settings_list *l = &as->list;
 
-	if (!u->as->p.advanced)
+	if (!as->p.advanced)
 		return FETTLE_OK;
 	if (l->n != 1)
-		return config_fail(at, FETTLE_INVALID, &u->base.f->err,
+		return config_fail(at, FETTLE_INVALID, &u->run.f->err,
 				   "cannot set advanced_fastft_search: the space has %zu settings apart from "
 				   "NumIterations "
 				   "and LearningRate, need one",
 				   l->n);
 	if (isnan(l->v[0].v[SET_ITERATIONS]))
-		return config_fail(at, FETTLE_INVALID, &u->base.f->err,
+		return config_fail(at, FETTLE_INVALID, &u->run.f->err,
 				   "cannot set advanced_fastft_search: nothing is fine-tuned, need "
 				   "include_fast_ft: [true] "
 				   "with adaround or adaquant");
 	/* what the study varies is what its trials are called by */
-	u->as->list.varies[SET_ITERATIONS] |= u->as->p.iterations[0] < u->as->p.iterations[1];
-	u->as->list.varies[SET_LEARNING_RATE] |= u->as->p.learning_rate[0] < u->as->p.learning_rate[1];
+	as->list.varies[SET_ITERATIONS] |= as->p.iterations[0] < as->p.iterations[1];
+	as->list.varies[SET_LEARNING_RATE] |= as->p.learning_rate[0] < as->p.learning_rate[1];
 	return FETTLE_OK;
 }
 
 /* ---- what is measured, and what is good enough ---- */
 
-/* Decibels have no natural loss: there the tolerance is the least that will do. */
-static bool in_decibels(const char *metric)
+static enum fettle_status set_criterion(struct tune_call *u)
 {
-	return strcmp(metric, "psnr") == 0 || strcmp(metric, "sqnr") == 0;
-}
-
-static enum fettle_status set_criterion(struct tune_run *u)
-{
-	struct config *c = u->base.r.c;
+	struct config *c = u->run.r.c;
 	bool given = config_is_set(c, &c->search.tolerance), compares = false,
 	     higher = c->tuning.higher_is_better;
-	bool evaluator = request_evaluator(&u->base.r) != NULL, unit = false;
+	bool evaluator = request_evaluator(&u->run.r) != NULL, unit = false;
+	double decibels =
+		0; /* of identical outputs, where the metric is in decibels: then the tolerance is the least that is enough */
 	struct metric *m = NULL;
 	enum fettle_status st;
 
@@ -329,24 +286,25 @@ static enum fettle_status set_criterion(struct tune_run *u)
 			c->evaluation.metric = c->search.metric;
 		if (!c->evaluation.metric)
 			c->evaluation.metric = "l2";
-		st = own_metric_open(u->base.f, c->evaluation.metric, &m, &u->base.f->err);
+		st = own_metric_open(u->run.f, c->evaluation.metric, &m, &u->run.f->err);
 		if (st)
 			return st;
 		compares = metric_needs(m) & METRIC_REFERENCE;
 		unit = metric_type(m)->is_mean &&
 		       metric_type(m)->score_max == 1; /* cosine, ssim, agreement */
+		decibels = compares ? metric_type(m)->decibels_max : 0;
 		higher = metric_higher_is_better(m);
 		metric_free(m);
 	}
 	if (compares && !config_is_set(c, &c->tuning.criterion))
 		c->tuning.criterion = CRITERION_ABSOLUTE; /* nothing is relative to no difference at all */
-	if (given && compares && in_decibels(c->evaluation.metric) && c->search.tolerance > 200)
+	if (given && decibels > 0 && c->search.tolerance > decibels)
 		return config_fail(
-			config_origin(c, &c->search.tolerance), FETTLE_INVALID, &u->base.f->err,
-			"cannot set search_tolerance: %g dB, need at most 200, which is no difference",
-			c->search.tolerance);
-	if (given && compares && in_decibels(c->evaluation.metric))
-		c->tuning.tolerable_loss = 200 - c->search.tolerance; /* of identical outputs */
+			config_origin(c, &c->search.tolerance), FETTLE_INVALID, &u->run.f->err,
+			"cannot set search_tolerance: %g dB, need at most %g, which is no difference",
+			c->search.tolerance, decibels);
+	if (given && decibels > 0)
+		c->tuning.tolerable_loss = decibels - c->search.tolerance;
 	else if (given)
 		c->tuning.tolerable_loss = c->search.tolerance;
 	else if (compares && !unit && !config_is_set(c, &c->tuning.tolerable_loss))
@@ -357,7 +315,7 @@ static enum fettle_status set_criterion(struct tune_run *u)
 
 		if (!evaluator && want != higher)
 			return config_fail(config_origin(c, &c->search.direction), FETTLE_INVALID,
-					   &u->base.f->err, "cannot set direction: %s is better when %s",
+					   &u->run.f->err, "cannot set direction: %s is better when %s",
 					   c->evaluation.metric,
 					   higher ? "higher, need maximize" : "lower, need minimize");
 		if (evaluator && !config_is_set(c, &c->tuning.higher_is_better))
@@ -367,9 +325,9 @@ static enum fettle_status set_criterion(struct tune_run *u)
 }
 
 /* without data to evaluate on, the calibration data serves: outputs are compared with the fp32 model's */
-static void set_data(struct tune_run *u)
+static void set_data(struct tune_call *u)
 {
-	struct request *r = &u->base.r;
+	struct request *r = &u->run.r;
 
 	if (request_has_data(r, &r->c->evaluation.dataloader) || request_evaluator(r))
 		return;
@@ -378,32 +336,31 @@ static void set_data(struct tune_run *u)
 	r->eval_is_calib = true;
 }
 
-static enum fettle_status check_config(struct tune_run *u)
+static enum fettle_status check_config(struct tune_call *u, struct settings_search *as)
 {
-	const struct config *c = u->base.r.c;
+	const struct config *c = u->run.r.c;
 
 	if (c->quantization.approach != APPROACH_STATIC)
 		return config_fail(config_origin(c, &c->quantization.approach), FETTLE_INVALID,
-				   &u->base.f->err, "cannot search: the approach is not static, need static");
-	if (!u->as->p.n_spaces)
-		return fail(&u->base.f->err, FETTLE_INVALID,
+				   &u->run.f->err, "cannot search: the approach is not static, need static");
+	if (!as->p.n_spaces)
+		return fail(&u->run.f->err, FETTLE_INVALID,
 			    "cannot search%s%s: no search_space, need a configuration that lists what to try",
-			    u->base.r.o.config ? " " : "", u->base.r.o.config ? u->base.r.o.config : "");
+			    u->run.r.o.config ? " " : "", u->run.r.o.config ? u->run.r.o.config : "");
 	return FETTLE_OK;
 }
 
-enum fettle_status auto_search_begin(struct tune_run *u)
+static enum fettle_status read_search(struct tune_call *u, struct settings_search *as)
 {
-	struct auto_search *as = u->as;
-	struct config *c = u->base.r.c;
+	struct config *c = u->run.r.c;
 	enum fettle_status st;
 
 	read_spaces(as, c);
-	st = check_config(u);
-	st = st ? st : choose_algorithm(u);
-	st = st ? st : begin_advanced(u);
-	st = st ? st : settings_expand(&as->list, as->spaces, as->p.n_spaces, &u->base.f->err);
-	st = st ? st : check_advanced(u);
+	st = check_config(u, as);
+	st = st ? st : choose_algorithm(u, as);
+	st = st ? st : begin_advanced(u, as);
+	st = st ? st : settings_expand(&as->list, as->spaces, as->p.n_spaces, &u->run.f->err);
+	st = st ? st : check_advanced(u, as);
 	st = st ? st : set_criterion(u);
 	if (st)
 		return st;
@@ -412,222 +369,68 @@ enum fettle_status auto_search_begin(struct tune_run *u)
 	as->p.two_stage = c->search.two_stage && param_search_has_stages(&as->list);
 	as->list.varies[SET_FAST_FT] |= as->p.two_stage;
 	if (c->search.two_stage && !as->p.two_stage)
-		api_note(u->base.f, "two_stage_search has no effect: no space has include_fast_ft: [true]");
+		api_note(u->run.f, "two_stage_search has no effect: no space has include_fast_ft: [true]");
 	c->tuning.max_trials = c->search.iteration_limit;
-	if (!u->base.r.o.jobs && c->search.jobs > 1)
-		u->base.r.o.jobs = arena_strfmt(&as->arena, "%d", c->search.jobs);
-	u->base.r.is_search = true;
-	u->strategy = &strategy_param_search;
+	if (!u->run.r.o.jobs && c->search.jobs > 1)
+		u->run.r.o.jobs = arena_strfmt(&as->arena, "%d", c->search.jobs);
+	u->run.r.is_search = true;
 	return FETTLE_OK;
 }
 
-/* ---- the log ---- */
-
-enum { LOGGED_MAX = 1000 }; /* candidates that are listed beforehand */
-
-static void log_line(struct auto_search *as, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void log_line(struct auto_search *as, const char *fmt, ...)
+static void describe_search(struct tune_call *u, struct settings_search *as)
 {
-	char now[32];
-	va_list ap;
+	const struct config *c = u->run.r.c;
+	const bool whole = as->p.two_stage || as->p.advanced || c->search.find_best_candidate;
 
-	if (!as->log)
-		return;
-	clock_utc(now);
-	fprintf(as->log, "%s ", now);
-	va_start(ap, fmt);
-	vfprintf(as->log, fmt, ap);
-	va_end(ap);
-	fputc('\n', as->log);
-	fflush(as->log);
+	as->job = (struct settings_job){ .list = &as->list,
+					 .search = &as->p,
+					 .most = (size_t)c->search.find_best_candidate,
+					 .log_path = c->search.log };
+	u->job.kind = &job_settings;
+	u->job.kind_self = &as->job;
+	u->job.strategy = &strategy_param_search;
+	u->job.time_limit = c->search.time_limit;
+	u->job.search.options.self = &as->p;
+	u->job.search.enough =
+		c->search.find_n_candidates && !whole ? (size_t)c->search.find_n_candidates : SIZE_MAX;
 }
 
-enum fettle_status auto_search_open(struct tune_run *u)
+void copy_candidates(struct tuned *out, const struct settings_job *s)
 {
-	const struct config *c = u->base.r.c;
-	struct auto_search *as = u->as;
-	char *path =
-		c->search.log ? xstrdup(c->search.log) : xstrfmt("%s/auto_search.log", u->base.workspace);
-	enum fettle_status st = FETTLE_OK;
+	struct fettle_candidate *to = arena_alloc(&out->arena, (s->n_candidates + 1) * sizeof(*to));
 	size_t i;
 
-	as->log = fopen(path, "a");
-	if (!as->log)
-		st = fail(&u->base.f->err, FETTLE_SYSTEM, "cannot write %s: %s", path, strerror(errno));
-	free(path);
-	settings_tuning_vary(u->base.lab.t, &as->list);
-	st = st ? st : collect_averaging(u);
-	log_line(as, "search of %s: %zu settings in %zu space%s, %s, by %s", u->base.r.o.model, as->list.n,
-		 as->p.n_spaces, as->p.n_spaces == 1 ? "" : "s",
-		 as->p.advanced    ? "advanced_fastft_search"
-		 : as->p.two_stage ? "two stages"
-				   : as->p.algorithm,
-		 u->base.metric);
-	for (i = 0; i < as->list.n && i < LOGGED_MAX; i++) {
-		struct str text = STR_INIT;
+	for (i = 0; i < s->n_candidates; i++) {
+		const struct candidate *c = &s->candidates[i];
 
-		settings_text(&as->list.v[i], NULL, &text);
-		log_line(as, "candidate: %s", text.s);
-		str_release(&text);
+		to[i] = (struct fettle_candidate){ .size = sizeof(to[i]),
+						   .trial = c->trial,
+						   .met = c->met,
+						   .accuracy = c->accuracy,
+						   .loss = c->loss,
+						   .int8_share = c->int8_share,
+						   .settings = arena_strdup(&out->arena, c->settings) };
 	}
-	if (i < as->list.n)
-		log_line(as, "and %zu more candidates", as->list.n - i);
-	return st;
-}
-
-void auto_search_log_trial(struct tune_run *u, const struct trial *t, const char *settings)
-{
-	if (t->score.failed)
-		log_line(u->as, "trial %zu: %s: failed: %s", t->number, settings, t->why);
-	else
-		log_line(u->as, "trial %zu: %s: %s %.10g, loss %.6g, %s, %.2f s", t->number, settings,
-			 u->base.metric, t->score.accuracy, t->score.loss, t->score.met ? "met" : "not met",
-			 t->seconds);
-}
-
-/* ---- running ---- */
-
-static char *identity(void *self, const struct plan *p)
-{
-	struct tune_run *u = self;
-	struct qplan q = QPLAN_INIT;
-	char *json;
-
-	tuning_qplan(u->base.lab.t, p, &q);
-	json = qplan_to_json(&q, &u->base.lab.s->ops, tuning_samples(u->base.lab.t, p));
-	qplan_release(&q);
-	return json;
-}
-
-void auto_search_config(struct tune_run *u, struct search_config *sc)
-{
-	const struct config *c = u->base.r.c;
-	bool whole = u->as->p.two_stage || u->as->p.advanced || c->search.find_best_candidate;
-
-	u->as->p.space = &u->base.lab.t->space;
-	u->as->p.identity = identity;
-	u->as->p.self = u;
-	sc->options.self = &u->as->p;
-	sc->enough = c->search.find_n_candidates && !whole ? (size_t)c->search.find_n_candidates : SIZE_MAX;
-	/* all time counts: what has passed since the call began too */
-	sc->timeout = c->search.time_limit > 0
-			      ? fmax(c->search.time_limit - (clock_now() - u->base.start), 1e-9)
-			      : 0;
-}
-
-/* a trial among the candidates */
-struct listed {
-	const struct trial *t;
-	double int8_share;
-};
-
-static int better_first(const void *a, const void *b)
-{
-	const struct listed *x = a, *y = b;
-
-	if (x->t->score.loss != y->t->score.loss)
-		return x->t->score.loss < y->t->score.loss ? -1 : 1;
-	if (x->int8_share != y->int8_share)
-		return x->int8_share > y->int8_share ? -1 : 1;
-	return x->t->number < y->t->number ? -1 : x->t->number > y->t->number;
-}
-
-/* Of the steps of one search for mixed precision, only the one with most in int8 is a candidate. */
-static void list_trial(const struct tune_run *u, struct listed *v, size_t *n, const struct trial *t)
-{
-	const struct space *space = &u->base.lab.t->space;
-	struct settings s = plan_settings(&t->plan, space), other;
-	struct listed new = { t, lab_summary(&u->base.lab, &t->plan).int8_share };
-	size_t i;
-
-	for (i = 0; i < *n && settings_on(&s, SET_AUTO_MP); i++) {
-		other = plan_settings(&v[i].t->plan, space);
-		if (!settings_equal(&s, &other))
-			continue;
-		if (t->score.met ? new.int8_share > v[i].int8_share : t->score.loss < v[i].t->score.loss)
-			v[i] = new;
-		return;
-	}
-	v[(*n)++] = new;
-}
-
-/* what the runtime makes of it; a model that does not load again keeps what its plan asks for */
-static double actual_share(struct tune_run *u, const struct listed *v)
-{
-	double share;
-
-	return lab_share(&u->base.lab, &v->t->plan, &share, NULL) ? v->int8_share : share;
-}
-
-/* those that met the target, best first; all when none has */
-static struct listed *list_candidates(const struct tune_run *u, size_t *n)
-{
-	const struct trial *best = search_best_trial(u->search);
-	size_t trials = search_n_trials(u->search), i;
-	struct listed *v = xcalloc(trials + 1, sizeof(*v));
-
-	*n = 0;
-	for (i = 1; i <= trials; i++) {
-		const struct trial *t = search_trial(u->search, i);
-
-		if (!t->score.failed && best && (t->score.met || !best->score.met))
-			list_trial(u, v, n, t);
-	}
-	qsort(v, *n, sizeof(*v), better_first);
-	return v;
-}
-
-const struct trial *auto_search_best(const struct tune_run *u)
-{
-	const struct trial *best = search_best_trial(u->search);
-	size_t n;
-	struct listed *v = list_candidates(u, &n);
-
-	if (n && u->base.lab.o.weights[LAB_ACCURACY] == 1) /* and by nothing else */
-		best = v[0].t;
-	free(v);
-	return best;
-}
-
-void auto_search_finish(struct tune_run *u)
-{
-	struct fettle_tuned *t = &u->out->pub;
-	size_t most = (size_t)u->base.r.c->search.find_best_candidate, i, n;
-	struct listed *v = list_candidates(u, &n);
-	struct fettle_candidate *out;
-
-	t->n_candidates = most && n > most ? most : n;
-	t->space = u->as->list.n;
-	out = arena_alloc(&u->out->arena, (t->n_candidates + 1) * sizeof(*out));
-	for (i = 0; i < t->n_candidates; i++) {
-		char *text = tuning_text(u->base.lab.t, &v[i].t->plan, "");
-
-		out[i] = (struct fettle_candidate){
-			.trial = v[i].t->number,
-			.met = v[i].t->score.met,
-			.accuracy = v[i].t->score.accuracy,
-			.loss = v[i].t->score.loss,
-			.int8_share = actual_share(u, &v[i]),
-			.settings = arena_strdup(&u->out->arena, text),
-		};
-		free(text);
-		log_line(u->as, "place %zu: trial %zu: %s: %.10g%s", i + 1, out[i].trial, out[i].settings,
-			 out[i].accuracy, out[i].met ? "" : ", not met");
-	}
-	t->candidates = api_list(&u->out->arena, out, t->n_candidates, sizeof(*out));
-	free(v);
-	log_line(u->as, "ended: %s, %zu trials, %.1f s, wrote %s", fettle_stop_word(t->stop), t->trials,
-		 u->out->seconds.total, t->output);
+	out->pub.candidates = api_list(&out->arena, to, s->n_candidates, sizeof(*to));
+	out->pub.n_candidates = s->n_candidates;
+	out->pub.space = s->list->n;
 }
 
 enum fettle_status api_search(struct fettle *f, const struct fettle_options *in, struct fettle_tuned **out)
 {
-	struct auto_search as = { .log = NULL };
-	struct tune_run u = { .base = { .f = f, .start = clock_now() }, .as = &as };
-	enum fettle_status st = tune_run(&u, in, out);
+	struct settings_search as = { .p = { .n_spaces = 0 } };
+	struct tune_call u = { .run = { .f = f, .start = clock_now() } };
+	enum fettle_status st = request_begin(&u.run.r, f, in, CONFIG_SEARCH);
 
-	if (as.log)
-		fclose(as.log);
+	if (!st)
+		st = read_search(&u, &as);
+	if (!st) {
+		describe_search(&u, &as);
+		st = tune_call(&u, out);
+	} else {
+		run_release(&u.run);
+	}
+	settings_job_release(&as.job);
 	settings_list_release(&as.list);
 	arena_release(&as.arena);
 	return st;

@@ -260,3 +260,14 @@ void clock_utc(char out[CLOCK_UTC_LEN])
 	gmtime_r(&now, &tm);
 	strftime(out, CLOCK_UTC_LEN, "%Y-%m-%dT%H:%M:%SZ", &tm);
 }
+
+enum fettle_status file_write(const char *path, const void *p, size_t n, struct err *err)
+{
+	struct file_out o = FILE_OUT_INIT;
+	enum fettle_status st = file_create(&o, path, err);
+
+	if (st)
+		return st;
+	fwrite(p, 1, n, o.f); /* file_commit() reports a failure */
+	return file_commit(&o, err);
+}

@@ -35,6 +35,8 @@ struct file_out {
 	}
 
 enum fettle_status file_create(struct file_out *o, const char *path, struct err *err);
+enum fettle_status file_write(const char *path, const void *p, size_t n,
+			      struct err *err); /* all of it at once */
 enum fettle_status file_commit(struct file_out *o, struct err *err);
 void file_abandon(struct file_out *o);
 

@@ -170,3 +170,12 @@ out:
 	free(row);
 	return st;
 }
+
+void share_interval(double p, size_t n, double *low, double *high)
+{
+	double z = 1.959964, nn = (double)n, middle = (p + z * z / (2 * nn)) / (1 + z * z / nn);
+	double half = z / (1 + z * z / nn) * sqrt(p * (1 - p) / nn + z * z / (4 * nn * nn));
+
+	*low = middle - half;
+	*high = middle + half;
+}

@@ -83,4 +83,7 @@ enum fettle_status server_ask(struct server *s, const char *model, progress_fn g
 			      double *value, struct err *err);
 void server_free(struct server *s); /* NULL does nothing */
 
+/* The 95 % confidence interval of a share of n samples (Wilson's). */
+void share_interval(double share, size_t n, double *low, double *high);
+
 #endif

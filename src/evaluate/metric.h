@@ -81,6 +81,8 @@ struct metric_type {
 	bool is_mean, bounded;
 	bool counts; /* is no mean, but made of counts only: the order of the samples is all the same to it */
 	double score_min, score_max;
+	/* In decibels, a metric has no natural loss; this is what identical outputs have. 0: it is not in decibels. */
+	double decibels_max;
 
 	/* for the files that implement metrics; see evaluate/metric_impl.h */
 	size_t state_size;

@@ -248,7 +248,7 @@ static void error_bounds(const struct metric *m, size_t rest, double (*of)(const
 		.scores = id##_scores,                                                                       \
 	};
 
-#define OVER_EVERYTHING(id, better_high, bounds_of, about)                                                   \
+#define OVER_EVERYTHING(id, better_high, db_max, bounds_of, about)                                           \
 	static enum fettle_status id##_value(struct metric *m, double *value, struct err *err)               \
 	{                                                                                                    \
 		return sums_value(m, id##_of, value, err);                                                   \
@@ -258,6 +258,7 @@ static void error_bounds(const struct metric *m, size_t rest, double (*of)(const
 		.summary = about,                                                                            \
 		.needs = METRIC_EITHER,                                                                      \
 		.higher_is_better = better_high,                                                             \
+		.decibels_max = db_max,                                                                      \
 		.state_size = sizeof(struct sums),                                                           \
 		.add = sums_add,                                                                             \
 		.value = id##_value,                                                                         \
@@ -275,10 +276,10 @@ MEAN_OF_SCORES(cosine, true, -1, 1, "mean over samples of the cosine similarity"
 ERROR_BOUNDS(mse)
 ERROR_BOUNDS(mae)
 ERROR_BOUNDS(rmse)
-OVER_EVERYTHING(mse, false, mse_bounds, "mean squared error")
-OVER_EVERYTHING(mae, false, mae_bounds, "mean absolute error")
-OVER_EVERYTHING(rmse, false, rmse_bounds, "root of the mean squared error")
-OVER_EVERYTHING(r2, true, NULL, "coefficient of determination: 1 less the error's share of the variance")
-OVER_EVERYTHING(pearson, true, NULL, "linear correlation")
-OVER_EVERYTHING(sqnr, true, NULL, "signal to quantization noise ratio in dB")
-OVER_EVERYTHING(psnr, true, NULL, "peak signal to noise ratio in dB")
+OVER_EVERYTHING(mse, false, 0, mse_bounds, "mean squared error")
+OVER_EVERYTHING(mae, false, 0, mae_bounds, "mean absolute error")
+OVER_EVERYTHING(rmse, false, 0, rmse_bounds, "root of the mean squared error")
+OVER_EVERYTHING(r2, true, 0, NULL, "coefficient of determination: 1 less the error's share of the variance")
+OVER_EVERYTHING(pearson, true, 0, NULL, "linear correlation")
+OVER_EVERYTHING(sqnr, true, DB_MAX, NULL, "signal to quantization noise ratio in dB")
+OVER_EVERYTHING(psnr, true, DB_MAX, NULL, "peak signal to noise ratio in dB")

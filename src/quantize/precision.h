@@ -51,6 +51,10 @@ enum fettle_status made_up_ranges(struct statistics *out, struct subject *s, con
 				  struct err *err);
 void precisions_init(struct precisions *p, const struct plan_origin *o, const struct op_list *ops,
 		     const bool *integer);
+/* The same for a quantized model, by what a default session makes of it. `approach` decides what is quantized by default. */
+enum fettle_status precisions_of(struct precisions *out, struct runtime *rt, const struct subject *s,
+				 enum approach approach, const struct qplan *allowed,
+				 const struct qplan *plan, const struct model *quantized, struct err *err);
 void precisions_release(struct precisions *p);
 
 #endif

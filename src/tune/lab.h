@@ -3,9 +3,6 @@
 #ifndef TUNE_LAB_H
 #define TUNE_LAB_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-
 #include "evaluate/evaluate.h"
 #include "evaluate/rows.h"
 #include "history/history.h"
@@ -64,6 +61,8 @@ struct reference {
 		.per_batch = 0                                                                               \
 	}
 
+struct meter;
+
 struct lab {
 	struct runtime *rt;
 	struct subject *s;
@@ -78,7 +77,6 @@ struct lab {
 	struct lab_times times;
 	size_t samples_evaluated;
 	struct lab_saved saved;
-	atomic_bool stop;     /* set when one of several trials under way learns that they are to stop */
 	double deadline;      /* clock_now() at which a trial is broken off; INFINITY: never */
 	progress_fn progress; /* false: cancelled */
 	void *progress_self;
@@ -87,30 +85,14 @@ struct lab {
 
 	/* kept between trials */
 	struct session *fp32;
-	struct learner *learner; /* see lab_learn_plan() */
-	struct stand *stands;    /* where trials run, side by side */
-	pthread_mutex_t lock;    /* what they share: quantizers, and the cache */
-	struct order *order;     /* of the evaluation samples; NULL before the baseline */
-	struct plan kept;        /* the last one that met the criterion, and what its samples scored */
-	double *kept_scores;
-	pthread_t main;
-	/* ops and plans are being compared: where finetune is always on, it is left out, for each would need weights of its own */
-	bool scoring;
-	struct cutcache *cuts; /* NULL: activations are not kept */
-	struct map node_macs;  /* name of a node -> its multiply-adds in thousands */
-	struct rows
-		*reference; /* the fp32 model's outputs, [n_reference]; none when the metric does without */
-	size_t n_reference;
-	struct map objectives; /* structure of a plan -> index into measured */
-	VEC(double) measured;  /* objective, latency and memory of each */
-	struct map shares;     /* structure of a plan -> index into int8_shares */
-	VEC(double) int8_shares;
-	struct arena names;
+	struct learner *learner;   /* see lab_learn_plan() */
+	struct workers *workers;   /* NULL until the first trial */
+	struct examiner *examiner; /* NULL before the baseline, and with an evaluator */
+	struct meter *meter;       /* NULL until something is measured */
 	struct reference
 		scored;      /* what the fp32 model puts out for the samples that plans are estimated on */
 	double pass_seconds; /* of one fp32 evaluation */
-	double baseline_latency;
-	size_t baseline_size, baseline_footprint;
+	size_t baseline_size;
 };
 
 extern const struct search_backend lab_backend;
@@ -119,8 +101,14 @@ const char *hawq_loss_find(const char *name); /* whatever its case; NULL: there 
 
 /* The fp32 model's accuracy and latency: the baseline. */
 enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err *err);
+/* Which weights a plan's model is made with. */
+enum lab_weights {
+	WEIGHTS_AS_PLANNED,
+	WEIGHTS_NEAREST, /* for comparing plans: where finetune is always on it is left out, or each would need its own */
+};
 /* The quantized model of a plan; belongs to the lab until the next call. */
-enum fettle_status lab_model(struct lab *l, const struct plan *p, struct model **out, struct err *err);
+enum fettle_status lab_model(struct lab *l, const struct plan *p, enum lab_weights weights,
+			     struct model **out, struct err *err);
 /* The model of any quantizer's plan, on the first calibration, without finetune: for comparing many plans that
  * differ in an op or two. model_free() it before the lab. */
 enum fettle_status lab_quantize(struct lab *l, const struct qplan *q, struct model **out, struct err *err);
@@ -128,7 +116,8 @@ enum fettle_status lab_quantize(struct lab *l, const struct qplan *q, struct mod
 enum fettle_status lab_share(struct lab *l, const struct plan *p, double *share, struct err *err);
 /* On all samples, to the end. */
 enum fettle_status lab_evaluate(struct lab *l, struct session *s, struct accuracy *a, struct err *err);
-enum fettle_status lab_session(struct lab *l, const struct plan *p, struct session **out, struct err *err);
+enum fettle_status lab_session(struct lab *l, const struct plan *p, enum lab_weights weights,
+			       struct session **out, struct err *err);
 /* The exact accuracy of a plan whose trial may have ended early: what is missing is evaluated now. */
 enum fettle_status lab_finish(struct lab *l, const struct plan *p, struct accuracy *out, struct err *err);
 /* Latency of the plan's model, timed in turns with the fp32 model; gives both. */
@@ -154,18 +143,16 @@ enum fettle_status lab_evaluate_file(struct lab *l, size_t worker, const char *p
 enum fettle_status lab_run(void *lab, struct trial *t, struct err *err);
 void lab_identify(void *lab, struct trial *t);
 void lab_run_all(void *lab, struct trial *t, size_t n, enum fettle_status *st, struct err *err);
-void lab_settle(void *lab);
-void lab_learn(struct lab *l,
-	       const struct trial *t); /* from a trial that is finished, in the order of trials */
-void lab_forget_stands(struct lab *l);
+void lab_begin_group(void *lab);
+bool lab_trial_may_continue(void *lab, size_t done, size_t total); /* a progress_fn, for any of the workers */
 struct qplan_summary lab_summary(const struct lab *l, const struct plan *p);
 enum fettle_status lab_size(struct model *m, size_t *bytes, struct err *err);
+/* meter.c: what struct search_backend asks; once for all plans that run the same kernels */
+enum fettle_status lab_objective(void *lab, struct trial *t, double *value, struct err *err);
+void meter_free(struct meter *m);
 
 /* What is known for a plan of the base; see learn(). */
 enum fettle_status lab_learn_plan(struct lab *l, int64_t samples, const struct qplan *plan,
 				  struct knowledge *out, struct err *err);
-
-/* What the history has of a trial, by the name of this; free() it. */
-char *footprint_key(size_t trial); /* its peak memory, where that is an objective */
 
 #endif

@@ -1,4 +1,4 @@
-#include "tune/order.h"
+#include "tune/examiner.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -73,15 +73,15 @@ static enum fettle_status recall_run(void *self, const struct feed_batch *b, str
 {
 	struct recall *r = self;
 	struct lab *l = r->l;
-	const size_t *place = order_places(l->order, b, &r->scratch);
+	const size_t *place = order_places(l->examiner->order, b, &r->scratch);
 	size_t i;
 
-	if (!l->n_reference || !rows_have(&l->reference[0], place, b->valid))
+	if (!l->examiner->n_reference || !rows_have(&l->examiner->reference[0], place, b->valid))
 		return ask_fp32(r, b, out, err);
 	if (!r->rows)
-		r->rows = xcalloc(l->n_reference, sizeof(*r->rows));
-	for (i = 0; i < l->n_reference; i++) {
-		rows_get(&l->reference[i], place, b->valid, b->n, &r->rows[i]);
+		r->rows = xcalloc(l->examiner->n_reference, sizeof(*r->rows));
+	for (i = 0; i < l->examiner->n_reference; i++) {
+		rows_get(&l->examiner->reference[i], place, b->valid, b->n, &r->rows[i]);
 		out[i] = r->rows[i].t;
 	}
 	return FETTLE_OK;
@@ -96,7 +96,7 @@ void recall_release(struct recall *r)
 {
 	size_t i;
 
-	for (i = 0; r->rows && i < r->l->n_reference; i++)
+	for (i = 0; r->rows && i < r->l->examiner->n_reference; i++)
 		buffer_release(&r->rows[i]);
 	session_free(r->fp32);
 	free(r->rows);
@@ -113,15 +113,33 @@ struct recorder {
 	bool keep;
 };
 
-void lab_drop_reference(struct lab *l)
+static void drop_reference(struct examiner *x)
 {
 	size_t i;
 
-	for (i = 0; i < l->n_reference; i++)
-		rows_release(&l->reference[i]);
-	free(l->reference);
-	l->reference = NULL;
-	l->n_reference = 0;
+	for (i = 0; i < x->n_reference; i++)
+		rows_release(&x->reference[i]);
+	free(x->reference);
+	x->reference = NULL;
+	x->n_reference = 0;
+}
+
+void examiner_free(struct examiner *x)
+{
+	if (!x)
+		return;
+	drop_reference(x);
+	cutcache_free(x->cuts);
+	map_release(&x->node_macs);
+	plan_release(&x->kept);
+	free(x->kept_scores);
+	order_free(x->order);
+	free(x);
+}
+
+size_t examiner_samples(const struct examiner *x)
+{
+	return x->order->n;
 }
 
 static bool start_reference(struct lab *l, const struct feed_batch *b, const struct tensor *out)
@@ -129,12 +147,12 @@ static bool start_reference(struct lab *l, const struct feed_batch *b, const str
 	size_t n = session_n_outputs(l->fp32), i, bytes = 0;
 
 	for (i = 0; i < n; i++)
-		bytes += tensor_bytes(&out[i]) / (b->n ? b->n : 1) * l->order->n;
+		bytes += tensor_bytes(&out[i]) / (b->n ? b->n : 1) * l->examiner->order->n;
 	if (bytes > l->o.cache / REFERENCE_SHARE)
 		return false;
-	l->reference = xcalloc(n, sizeof(*l->reference));
-	for (i = 0; i < n; i++, l->n_reference++)
-		if (!rows_init(&l->reference[i], l->order->n, &out[i], b->n))
+	l->examiner->reference = xcalloc(n, sizeof(*l->examiner->reference));
+	for (i = 0; i < n; i++, l->examiner->n_reference++)
+		if (!rows_init(&l->examiner->reference[i], l->examiner->order->n, &out[i], b->n))
 			return false;
 	return true;
 }
@@ -150,12 +168,12 @@ static enum fettle_status record_run(void *self, const struct feed_batch *b, str
 
 	if (st || !r->keep || !metric_uses_reference(l->metric, out, b->labels.data ? &b->labels : NULL))
 		return st;
-	place = order_places(l->order, b, &r->scratch);
-	r->keep = l->n_reference || start_reference(l, b, out);
-	for (i = 0; i < l->n_reference && r->keep; i++)
-		r->keep = rows_put(&l->reference[i], &out[i], place, b->valid);
+	place = order_places(l->examiner->order, b, &r->scratch);
+	r->keep = l->examiner->n_reference || start_reference(l, b, out);
+	for (i = 0; i < l->examiner->n_reference && r->keep; i++)
+		r->keep = rows_put(&l->examiner->reference[i], &out[i], place, b->valid);
 	if (!r->keep)
-		lab_drop_reference(l);
+		drop_reference(l->examiner);
 	return FETTLE_OK;
 }
 
@@ -164,7 +182,7 @@ static enum fettle_status record_run(void *self, const struct feed_batch *b, str
 /* Samples at random, or the hardest first, where the metric allows. */
 static enum fettle_status make_order(struct lab *l, double *scores, const double *margins, struct err *err)
 {
-	struct order *o = l->order;
+	struct order *o = l->examiner->order;
 	const struct metric_type *type = metric_type(l->metric);
 	struct rng rng;
 	size_t *shuffled;
@@ -194,9 +212,10 @@ static void start_cuts(struct lab *l)
 {
 	size_t i;
 
-	l->cuts = cutcache_new(l->o.cache - l->o.cache / REFERENCE_SHARE, l->order->n);
+	l->examiner->cuts = cutcache_new(l->o.cache - l->o.cache / REFERENCE_SHARE, l->examiner->order->n);
 	for (i = 0; i < l->s->ops.n; i++)
-		map_set(&l->node_macs, l->s->m->nodes.v[i]->name, (size_t)(l->s->ops.v[i].macs / 1e3));
+		map_set(&l->examiner->node_macs, l->s->m->nodes.v[i]->name,
+			(size_t)(l->s->ops.v[i].macs / 1e3));
 }
 
 /* Several metrics are compared with what the fp32 model has. */
@@ -225,12 +244,13 @@ enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err 
 	if (has_evaluator(l)) {
 		st = lab_evaluate_file(l, 0, l->o.model, lab_go_on, &out->value, err);
 	} else {
-		l->order = order_new(l->eval);
+		l->examiner = xcalloc(1, sizeof(*l->examiner));
+		l->examiner->order = order_new(l->eval);
 		e.net = (struct network){ record_run, &r, session_n_outputs(l->fp32) };
 		e.reference = l->o.has_reference ? e.net : (struct network){ .run = NULL };
-		e.place = l->order->place;
-		e.n_scores = l->order->n;
-		e.scores = l->order->baseline = xcalloc(e.n_scores, sizeof(*e.scores));
+		e.place = l->examiner->order->place;
+		e.n_scores = l->examiner->order->n;
+		e.scores = l->examiner->order->baseline = xcalloc(e.n_scores, sizeof(*e.scores));
 		e.margins = margins = xcalloc(e.n_scores, sizeof(*margins));
 		for (i = 0; i < e.n_scores; i++)
 			e.scores[i] = NAN;
@@ -239,28 +259,28 @@ enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err 
 		if (!st && metric_n_parts(l->metric))
 			st = set_base(l, out, err);
 	}
-	if (l->order && l->o.cache)
+	if (l->examiner && l->o.cache)
 		start_cuts(l);
 	l->times.evaluate += clock_now() - start;
 	out->seconds = l->pass_seconds = clock_now() - start;
-	if (!st && l->order)
-		st = make_order(l, l->order->baseline, margins, err);
+	if (!st && l->examiner)
+		st = make_order(l, l->examiner->order->baseline, margins, err);
 	free(margins);
 	free(r.scratch);
 	return st;
 }
 
-void lab_settle(void *lab)
+void lab_begin_group(void *lab)
 {
-	struct lab *l = lab;
+	struct examiner *x = ((struct lab *)lab)->examiner;
 	size_t *place, i;
 
-	if (!l->order || !l->order->hard)
+	if (!x || !x->order->hard)
 		return;
-	place = xcalloc(l->order->n, sizeof(*place));
-	hard_order(l->order->hard, place);
-	for (i = 0; i < l->order->n; i++)
-		place[i] = l->order->sample[place[i]];
-	feed_set_order(l->order->feed, place, l->order->n, NULL); /* the samples are the feed's own */
+	place = xcalloc(x->order->n, sizeof(*place));
+	hard_order(x->order->hard, place);
+	for (i = 0; i < x->order->n; i++)
+		place[i] = x->order->sample[place[i]];
+	feed_set_order(x->order->feed, place, x->order->n, NULL); /* the samples are the feed's own */
 	free(place);
 }

@@ -18,9 +18,8 @@ struct order {
 /* Where the samples of a batch are; valid until the next call with the same scratch. */
 const size_t *order_places(const struct order *o, const struct feed_batch *b, size_t **scratch);
 void order_free(struct order *o);
-void lab_drop_reference(struct lab *l); /* what the fp32 model said is forgotten */
 
-/* The fp32 model as a network that runs nothing where its outputs were kept (l->reference); for one thread. */
+/* The fp32 model as a network that runs nothing where its outputs were kept (see struct examiner); for one thread. */
 struct recall {
 	struct lab *l;
 	struct session *fp32; /* its own, when trials run side by side and what is asked for was not kept */

@@ -34,7 +34,7 @@ static enum fettle_status output_errors(struct lab *l, const struct plan *p, dou
 	struct model *m;
 	enum fettle_status st;
 
-	st = lab_model(l, p, &m, err);
+	st = lab_model(l, p, WEIGHTS_NEAREST, &m, err);
 	if (st)
 		goto out;
 	graph_index_init(&g, m);
@@ -129,7 +129,7 @@ static enum fettle_status output_error(struct lab *l, const struct plan *p, cons
 	enum fettle_status st;
 	size_t i;
 
-	st = lab_session(l, p, &s, err);
+	st = lab_session(l, p, WEIGHTS_NEAREST, &s, err);
 	if (!st)
 		st = run_batches(l, s, batches, compare_outputs, &c, err);
 	for (i = 0; i < ref->per_batch; i++) {
@@ -225,10 +225,8 @@ enum fettle_status lab_estimate(void *self, const struct plan *p, int batches, d
 
 	if (!l->scored.per_batch)
 		st = run_batches(l, l->fp32, (size_t)batches, keep_outputs, &l->scored, err);
-	l->scoring = true;
 	if (!st)
 		st = output_error(l, p, &l->scored, (size_t)batches, error, err);
-	l->scoring = false;
 	l->times = before;
 	l->times.rank += clock_now() - start;
 	return st;
@@ -243,7 +241,6 @@ enum fettle_status lab_rank(void *self, const struct plan *p, enum rank by, int 
 	enum fettle_status st;
 	size_t n = batches > 0 ? (size_t)batches : 2;
 
-	l->scoring = true;
 	switch (by) {
 	case RANK_OUTPUT_MSE:
 		st = rank_outputs(l, p, out, err);
@@ -258,7 +255,6 @@ enum fettle_status lab_rank(void *self, const struct plan *p, enum rank by, int 
 	default:
 		st = rank_hessian(l, p, n, out, err);
 	}
-	l->scoring = false;
 	l->times = before; /* scoring is its own phase, whatever it is made of */
 	l->times.rank += clock_now() - start;
 	return st;

@@ -67,7 +67,7 @@ struct search_backend {
 	/* Latency or the like, lower is better; only asked of plans that meet the criterion or may come to be the best. */
 	enum fettle_status (*objective)(void *self, struct trial *t, double *value, struct err *err);
 	/* Before trials that do not depend on each other: what was learnt from earlier ones may be used from here on. */
-	void (*settle)(void *self);
+	void (*begin_group)(void *self);
 	/* Any order; the search sorts. */
 	enum fettle_status (*rank)(void *self, const struct plan *p, enum rank by, int batches,
 				   struct op_order *out, struct err *err);
@@ -119,6 +119,7 @@ enum fettle_status search_run(struct search *s, const struct strategy *strategy,
 
 enum search_stop search_why(const struct search *s);
 const char *search_stop_name(enum search_stop why); /* "accuracy met" */
+const char *search_stop_word(enum search_stop why); /* "accuracy_met": what results and histories call it */
 /* what strategies said of it, "" if nothing; valid as long as the search */
 const char *search_left_untried(const struct search *s);
 /* plans that were no trial, because they came to a model that was tried */
@@ -129,7 +130,7 @@ const struct trial *search_best_trial(const struct search *s);          /* NULL:
 /* When the run is over: a plan of the history that the strategy did not ask for may be the best, too. */
 void search_adopt(struct search *s, const struct plan *p);
 /* The best trial's accuracy turned out to be this, now that it was evaluated to the end. */
-void search_settle_best(struct search *s, double accuracy);
+void search_set_best_accuracy(struct search *s, double accuracy);
 /* The pointers that search_trial() and search_best_trial() return are valid until the next trial. */
 
 #endif

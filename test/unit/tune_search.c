@@ -643,7 +643,7 @@ static void early_verdicts_change_nothing(void **state)
 		if (b->score.early) {
 			double accuracy = a->score.accuracy;
 
-			search_settle_best(e->b.s, accuracy);
+			search_set_best_accuracy(e->b.s, accuracy);
 			assert_true(!b->score.early && b->score.accuracy == accuracy &&
 				    b->score.met == a->score.met && b->score.low == accuracy &&
 				    b->score.high == accuracy && b->score.loss == a->score.loss);

@@ -1,0 +1,197 @@
+/* Evaluating a trial's model on as many samples as its verdict needs. */
+#include "tune/examiner.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "tune/cutcache.h"
+#include "tune/worker.h"
+
+static bool certain(void *verdict, double low, double high)
+{
+	return verdict_certain(verdict, low, high);
+}
+
+/* Dynamic ranges are those of a whole batch: which samples are in it changes the result. */
+static bool depends_on_batches(const struct lab *l, const struct plan *p)
+{
+	size_t i;
+
+	for (i = 0; i < l->t->space.n_ops; i++)
+		if (l->t->space.v[i].options[p->choice[i]].mode == OPTION_DYNAMIC)
+			return true;
+	return false;
+}
+
+static void begin_evaluation(struct lab *l, struct worker *d, struct evaluation *e)
+{
+	size_t i;
+
+	if (!d->metric)
+		d->metric = metric_twin(l->metric);
+	d->recall.l = l;
+	*e = (struct evaluation){ .net = network_of(d->session),
+				  .feed = l->eval,
+				  .metric = d->metric,
+				  .progress = lab_trial_may_continue,
+				  .self = l };
+	if (l->o.has_reference)
+		e->reference = recall_network(&d->recall);
+	if (!l->examiner)
+		return;
+	e->place = l->examiner->order->place;
+	e->n_scores = l->examiner->order->n;
+	d->scores = xrealloc(d->scores, e->n_scores, sizeof(*d->scores));
+	for (i = 0; i < e->n_scores; i++)
+		d->scores[i] = NAN;
+	e->scores = d->scores;
+}
+
+/* in thousands of multiply-adds; nodes that have none count as one, for they are not free */
+static double node_cost(void *lab, const struct node *n)
+{
+	const struct lab *l = lab;
+	size_t macs = map_get(&l->examiner->node_macs, n->name);
+
+	return 1 + (macs == MAP_NONE ? 0 : (double)macs);
+}
+
+static enum fettle_status evaluate_graph(struct lab *l, struct worker *d, const struct graph_index *g,
+					 const uint64_t *prints, struct trial *t, struct accuracy *a,
+					 struct err *err)
+{
+	const struct metric_type *type = metric_type(l->metric);
+	struct session_options so = { .threads = lab_threads(l), .level = l->o.level };
+	struct cut_options co = { l->rt, &so, l->examiner ? l->examiner->order : NULL, node_cost, l };
+	struct cut_run *cut = NULL;
+	struct verdict v;
+	struct paired paired;
+	struct evaluation e;
+	enum fettle_status st = FETTLE_OK;
+
+	begin_evaluation(l, d, &e);
+	if (t->verdict && l->examiner) {
+		v = *t->verdict;
+		e.certain = certain;
+		e.judge = &v;
+	}
+	if (t->verdict && l->examiner && l->examiner->order->feed && !depends_on_batches(l, &t->plan)) {
+		e.feed = l->examiner->order->feed;
+		if (!l->examiner->order->hard) {
+			paired_init(&paired, e.n_scores, type->score_max - type->score_min, l->o.confidence);
+			e.paired = &paired;
+			e.baseline = l->examiner->order->baseline;
+		}
+	}
+	if (l->examiner && l->examiner->cuts && !depends_on_batches(l, &t->plan))
+		cut_begin(l->examiner->cuts, d->model, g, prints, &co, &cut);
+	if (!cut)
+		st = worker_session(l, d, &t->session_s, err);
+	e.net = cut ? cut_network(cut) : network_of(d->session);
+	if (!st)
+		st = evaluate_accuracy(&e, a, err);
+	if (cut)
+		t->cut_share = cut_end(cut, &t->session_s) / (double)l->examiner->order->n;
+	return st;
+}
+
+enum fettle_status examine(struct lab *l, struct worker *d, struct trial *t, struct accuracy *a,
+			   struct err *err)
+{
+	struct graph_index g;
+	uint64_t *prints;
+	enum fettle_status st;
+
+	graph_index_init(&g, d->model);
+	prints = xcalloc(g.n, sizeof(*prints));
+	graph_fingerprints(&g, prints);
+	st = evaluate_graph(l, d, &g, prints, t, a, err);
+	free(prints);
+	graph_index_release(&g);
+	return st;
+}
+
+enum fettle_status lab_evaluate(struct lab *l, struct session *s, struct accuracy *a, struct err *err)
+{
+	struct evaluation e = { .net = network_of(s),
+				.reference = network_of(l->o.has_reference ? l->fp32 : NULL),
+				.feed = l->eval,
+				.metric = l->metric,
+				.progress = lab_go_on,
+				.self = l };
+	double start = clock_now();
+	enum fettle_status st = evaluate_accuracy(&e, a, err);
+
+	l->times.evaluate += clock_now() - start;
+	l->samples_evaluated += a->samples;
+	return st;
+}
+
+/* ---- what was learnt ---- */
+
+void examiner_learn(struct lab *l, const struct trial *t)
+{
+	struct examiner *x = l->examiner;
+	const struct worker *d = workers_with(l->workers, &t->plan);
+	char *text;
+
+	if (!d || !d->scores || t->score.failed || !x || !t->samples)
+		return;
+	if (t->score.met) {
+		plan_copy(&x->kept, &t->plan);
+		x->kept_scores = xrealloc(x->kept_scores, x->order->n, sizeof(*x->kept_scores));
+		memcpy(x->kept_scores, d->scores, x->order->n * sizeof(*x->kept_scores));
+	}
+	if (!x->order->hard || !metric_type(l->metric)->is_mean)
+		return;
+	hard_learn(x->order->hard, d->scores);
+	if (l->history) {
+		text = hard_save(x->order->hard);
+		history_set_meta(l->history, "hard samples", text, NULL);
+		free(text);
+	}
+}
+
+/* the samples that the trial did not look at */
+static enum fettle_status visit_missing(struct lab *l, struct evaluation *e, struct feed **feed,
+					struct err *err)
+{
+	const struct examiner *x = l->examiner;
+	size_t *missing = xcalloc(x->order->n, sizeof(*missing)), i, n = 0;
+	enum fettle_status st = FETTLE_OK;
+
+	for (i = 0; i < x->order->n; i++) {
+		e->scores[i] = x->kept_scores[i];
+		if (isnan(e->scores[i]))
+			missing[n++] = x->order->sample[i];
+	}
+	if (n) {
+		*feed = feed_twin(l->eval);
+		st = feed_set_order(*feed, missing, n, err);
+		e->feed = *feed;
+	}
+	free(missing);
+	return st;
+}
+
+enum fettle_status examine_rest(struct lab *l, struct worker *d, const struct plan *p, struct accuracy *a,
+				struct err *err)
+{
+	const struct examiner *x = l->examiner;
+	bool part = x && x->kept_scores && plan_equal(&x->kept, p, &l->t->space) &&
+		    metric_type(l->metric)->is_mean && !depends_on_batches(l, p);
+	struct feed *feed = NULL;
+	struct evaluation e;
+	enum fettle_status st = FETTLE_OK;
+
+	begin_evaluation(l, d, &e);
+	e.progress = NULL; /* short, and not to be broken off */
+	if (part)
+		st = visit_missing(l, &e, &feed, err);
+	if (!st)
+		st = evaluate_accuracy(&e, a, err);
+	feed_free(feed);
+	return st;
+}

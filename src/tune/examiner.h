@@ -1,0 +1,35 @@
+/*
+ * The examiner: on which samples a trial is evaluated, in which order, and when its verdict is certain. It keeps what the fp32
+ * model said to each sample, what earlier trials computed up to a cut, and what the last good trial scored. lab_baseline()
+ * makes it; where a program evaluates there is none.
+ */
+#ifndef TUNE_EXAMINER_H
+#define TUNE_EXAMINER_H
+
+#include "tune/order.h"
+
+/* for order.c and examine.c only */
+struct examiner {
+	struct order *order; /* of the evaluation samples */
+	struct rows
+		*reference; /* the fp32 model's outputs, [n_reference]; none when the metric does without */
+	size_t n_reference;
+	struct cutcache *cuts; /* NULL: activations are not kept */
+	struct map node_macs;  /* name of a node -> its multiply-adds in thousands */
+	struct plan kept;      /* the last one that met the criterion, and what its samples scored */
+	double *kept_scores;
+};
+void examiner_free(struct examiner *x); /* after the workers */
+size_t examiner_samples(const struct examiner *x);
+
+struct worker;
+/* Evaluates the worker's model until t's verdict is certain. */
+enum fettle_status examine(struct lab *l, struct worker *d, struct trial *t, struct accuracy *a,
+			   struct err *err);
+/* To the end: what the trial of that plan left out is evaluated now. */
+enum fettle_status examine_rest(struct lab *l, struct worker *d, const struct plan *p, struct accuracy *a,
+				struct err *err);
+/* From a trial that is finished, in the order of trials. */
+void examiner_learn(struct lab *l, const struct trial *t);
+
+#endif

@@ -1,0 +1,246 @@
+/* The end of a job: the best trial's model is evaluated to its end, written, measured and described. */
+#include "tune/job_impl.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/str.h"
+#include "tune/pareto.h"
+#include "tune/values.h"
+
+/* The most accurate trial that quantizes more than next to nothing; NULL: none. */
+static const struct trial *best_of_substance(const struct job *j)
+{
+	const struct trial *best = NULL;
+	size_t i;
+
+	for (i = 1; i <= search_n_trials(j->search); i++) {
+		const struct trial *t = search_trial(j->search, i);
+
+		if (!isnan(t->score.loss) && (!best || t->score.loss < best->score.loss) &&
+		    lab_summary(j->o.lab, &t->plan).low_share >= SLIGHT_SHARE)
+			best = t;
+	}
+	return best;
+}
+
+static const char *why_almost_nothing(struct job *j, const struct plan *best)
+{
+	const struct lab *l = j->o.lab;
+	const struct trial *other = best_of_substance(j);
+	const struct precisions *is = &j->r.precisions;
+	double planned = lab_summary(l, best).low_share, most;
+	struct plan first = PLAN_INIT;
+
+	if (planned >= SLIGHT_SHARE && l->s->ops.total_macs > 0 && is->int8_share < SLIGHT_SHARE &&
+	    !is->int16)
+		return arena_strfmt(&j->arena,
+				    "the plan quantizes %.0f %%, but the runtime computes that in fp32",
+				    100 * planned);
+	if (planned >= SLIGHT_SHARE)
+		return NULL;
+	plan_init(&first, &l->t->space);
+	most = lab_summary(l, &first).low_share;
+	plan_release(&first);
+	if (most < SLIGHT_SHARE)
+		return arena_strfmt(&j->arena,
+				    "the ops that can be quantized have only %.2g %% of the multiply-adds",
+				    100 * most);
+	if (!other)
+		return "no trial that quantizes more came to its end";
+	return arena_strfmt(&j->arena,
+			    "of the plans that quantize more, the most accurate is trial %zu with %s%.4g",
+			    other->number, other->score.early ? "at best " : "", other->score.accuracy);
+}
+
+/* A search that ended for lack of plans says which it never proposes. */
+static const char *what_is_untried(struct job *j)
+{
+	double size = space_size_log10(&j->o.lab->t->space, false);
+	size_t n = search_n_trials(j->search), same = search_n_same(j->search);
+	const char *left = search_left_untried(j->search);
+	char all[32], alike[96] = "";
+
+	if (search_why(j->search) != SEARCH_EXHAUSTED || !j->o.kind->says_untried || !*left ||
+	    log10((double)(n + same) + 1e-9) >= size - 1e-9)
+		return NULL;
+	snprintf(all, sizeof(all), size < 6 ? "%.0f" : "10^%.1f", size < 6 ? pow(10, size) : size);
+	if (same)
+		snprintf(alike, sizeof(alike), ", and %zu that come%s to the same models", same,
+			 same == 1 ? "s" : "");
+	return arena_strfmt(&j->arena, "of %s plans, %zu were tried%s; %s leaves out %s", all, n, alike,
+			    j->o.strategy->name, left);
+}
+
+static enum fettle_status write_plan(struct job *j, const struct plan *p, struct err *err)
+{
+	char *plan = plan_text(p, &j->o.lab->t->space), *text = xstrfmt("%s\n", plan);
+	enum fettle_status st;
+
+	tuning_qplan(j->o.lab->t, p, &j->r.plan);
+	j->r.plan_path = arena_strfmt(&j->arena, "%s/best_plan.json", j->o.workspace);
+	st = file_write(j->r.plan_path, text, strlen(text), err);
+	free(text);
+	free(plan);
+	return st;
+}
+
+/* the best model and its plan, to where they belong */
+static enum fettle_status write_best(struct job *j, const struct trial *best, struct err *err)
+{
+	struct lab *l = j->o.lab;
+	struct job_result *r = &j->r;
+	struct model *m;
+	struct latency times[2] = { { .median = NAN }, { .median = NAN, .speedup = { NAN, 0, INFINITY } } };
+	enum fettle_status st;
+
+	st = lab_model(l, &best->plan, WEIGHTS_AS_PLANNED, &m, err);
+	if (!st)
+		st = model_save(m, j->o.output, err);
+	if (!st)
+		st = write_plan(j, &best->plan, err);
+	if (!st)
+		st = lab_latency(l, &best->plan, fmin(1, fmax(0.1, 0.25 * j->baseline.seconds)), times, err);
+	r->best.latency = times[1].median;
+	r->best.speedup = times[1].speedup;
+	r->best.size_bytes = model_file_size(j->o.output);
+	r->best.n_values = values_read(j->history, best->number, r->best.values);
+	r->baseline.latency = times[0].median;
+	if (!st)
+		st = lab_model(l, &best->plan, WEIGHTS_AS_PLANNED, &m, err);
+	if (!st)
+		st = precisions_of(&r->precisions, l->rt, l->s, j->o.approach, &l->t->base, &r->plan, m, err);
+	if (st)
+		return st;
+	r->almost_nothing = why_almost_nothing(j, &best->plan);
+	r->untried = what_is_untried(j);
+	return FETTLE_OK;
+}
+
+static void fill_seconds(struct job *j)
+{
+	const struct lab *l = j->o.lab;
+	struct job_result *r = &j->r;
+	double pass = j->baseline.seconds > 0 ? j->baseline.seconds : 1;
+
+	r->seconds = l->times;
+	r->seconds_total = clock_now() - j->o.start;
+	r->seconds_runtime = runtime_busy(l->rt) - j->o.busy;
+	r->samples_evaluated = l->samples_evaluated;
+	r->saved.early = l->saved.early / pass;
+	r->saved.cuts = l->saved.cuts / pass;
+	r->saved.repeated = l->examiner ? (double)search_n_same(j->search) * (double)r->samples_evaluated /
+						  (double)(r->trials + 1) / (double)j->baseline.samples
+					: 0; /* each as an average trial */
+	r->saved.beside = l->saved.beside / pass;
+}
+
+static enum fettle_status measure_holdout(struct job *j, const struct trial *best, struct err *err)
+{
+	struct lab *l = j->o.lab;
+	struct job_result *r = &j->r;
+	struct evaluation e = { .reference = network_of(l->fp32),
+				.feed = j->o.holdout,
+				.metric = metric_twin(l->metric) };
+	struct session *s;
+	struct accuracy a, b;
+	enum fettle_status st;
+
+	e.net = e.reference;
+	st = evaluate_accuracy(&e, &b, err);
+	if (!st && metric_n_parts(e.metric)) /* fp32 on this data is what its losses are against */
+		st = metric_set_base(e.metric, b.parts, l->o.relative, err);
+	if (!st)
+		st = metric_value(e.metric, &b.value, err);
+	if (!st)
+		st = lab_session(l, &best->plan, WEIGHTS_AS_PLANNED, &s, err);
+	if (!st) {
+		e.net = network_of(s);
+		st = evaluate_accuracy(&e, &a, err);
+	}
+	metric_free(e.metric);
+	if (st)
+		return st;
+	r->has_holdout = true;
+	r->holdout = a.value;
+	r->holdout_baseline = b.value;
+	r->holdout_samples = a.samples;
+	r->holdout_low = r->holdout_high = NAN;
+	if (metric_type(l->metric)->bounded)
+		share_interval(a.value, a.samples, &r->holdout_low, &r->holdout_high);
+	return FETTLE_OK;
+}
+
+/* The best trial may have ended early: what is shown and kept of it is exact. */
+static enum fettle_status evaluate_rest(struct job *j, const struct trial *best, struct err *err)
+{
+	struct accuracy a;
+	enum fettle_status st;
+
+	if (!best->score.early)
+		return FETTLE_OK;
+	st = lab_finish(j->o.lab, &best->plan, &a, err);
+	if (!st)
+		st = values_write(j->history, best->number, a.parts, metric_n_parts(j->o.lab->metric), err);
+	if (st)
+		return st;
+	search_set_best_accuracy(j->search, a.value);
+	return history_settle_trial(j->history, best->number, best->score.met, a.value, best->score.loss,
+				    err);
+}
+
+static void fill_result(struct job *j, const struct trial *best)
+{
+	struct job_result *r = &j->r;
+	const size_t n = metric_n_parts(j->o.lab->metric);
+
+	r->met = best->score.met;
+	r->stop = search_why(j->search);
+	r->trials = search_n_trials(j->search);
+	r->best_trial = best->number;
+	r->best_accuracy = best->score.accuracy;
+	r->best.latency = NAN;
+	r->best.speedup = (struct race_ratio){ NAN, 0, INFINITY };
+	r->baseline = (struct job_measure){
+		.latency = NAN, .speedup = { 1, 1, 1 }, .size_bytes = j->o.lab->baseline_size, .n_values = n
+	};
+	memcpy(r->baseline.values, j->baseline.parts, n * sizeof(*r->baseline.values));
+}
+
+enum fettle_status job_finish(struct job *j, struct err *err)
+{
+	struct job_result *r = &j->r;
+	const struct trial *best = j->o.kind->best(j);
+	struct trial unevaluated = { .score = { .accuracy = NAN } };
+	enum fettle_status st = FETTLE_OK;
+
+	if (!best) { /* no trial came to an end: better the default plan, unevaluated, than nothing */
+		plan_init(&unevaluated.plan, &j->o.lab->t->space);
+		best = &unevaluated;
+	}
+	st = evaluate_rest(j, best, err);
+	if (st)
+		goto out;
+	fill_result(j, best);
+	st = write_best(j, best, err);
+	if (!st && j->o.holdout)
+		st = measure_holdout(j, best, err);
+	if (!st)
+		st = pareto_front(j->history, &j->arena, &r->pareto, &r->n_pareto, err);
+	fill_seconds(j);
+	if (j->o.kind->finished)
+		j->o.kind->finished(j);
+	if (!st)
+		st = history_set_result(j->history,
+					&(struct history_result){ .met = r->met,
+								  .stop = search_stop_word(r->stop),
+								  .best_trial = best->number,
+								  .output = j->o.output },
+					err);
+out:
+	plan_release(&unevaluated.plan);
+	return st;
+}

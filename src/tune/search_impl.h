@@ -1,0 +1,77 @@
+/*
+ * The search's insides, in three files: search.c (what has been tried, when to stop, what strategies ask), verdict.c (which
+ * trials meet the criterion, which is the best, what is enough to know of the next) and group.c (trials that run side by
+ * side).
+ */
+#ifndef TUNE_SEARCH_IMPL_H
+#define TUNE_SEARCH_IMPL_H
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/str.h"
+#include "tune/search.h"
+
+#define GAIN_EQUAL 1e-9 /* gains are sums of shares of a model's time */
+
+struct search {
+	struct search_config c;
+	VEC(struct trial) trials;
+	/* hash of a plan -> place in `trials`, from 1, of its trial or of one that came to the same model */
+	struct map places;
+	struct arena hashes;
+	size_t n_same, n_same_in_a_row;
+	struct str untried;
+	size_t best, most_accurate; /* places in `trials`, from 1; 0: none yet */
+	size_t whole;               /* the most accurate of those in which nothing has fallen back */
+	size_t last;                /* the highest number of a trial */
+	size_t fresh;               /* trials that were not known */
+	double least;               /* objective of those that count as much as the best */
+	size_t held;
+	size_t n_met;    /* plans that have met the criterion, and not by quantizing next to nothing */
+	bool all_slight; /* not even the default plan quantizes more than that: then it counts */
+	enum search_stop why;
+	enum fettle_status failed; /* the status that ended it */
+	struct err err;
+	double started, replayed; /* when; and the seconds that known trials took, in their day */
+	struct arena stages;
+	const char *stage;
+	enum want want;
+	bool spends_all;
+	struct verdict verdict; /* of the trials that are under way */
+	double least_before;    /* the least objective, and these when they began */
+	size_t best_before, most_accurate_before, whole_before;
+};
+
+/* ---- search.c ---- */
+
+struct trial *trial_at(const struct search *s, size_t place);
+const struct trial *search_tried(const struct search *s, const struct plan *p); /* NULL: not yet */
+void search_keep_place(struct search *s, const struct plan *p, size_t place);
+const struct trial *search_remember(struct search *s, struct trial t);
+double search_now(const struct search *s);
+/* Ends the search, unless it has ended already: FETTLE_STOP, or the status that it failed with. */
+enum fettle_status search_stop(struct search *s, enum search_stop why);
+enum fettle_status search_may_continue(struct search *s); /* budget of trials aside */
+enum fettle_status search_after_trial(struct search *s);
+/* What a backend's status means: broken off, or a failure that ends the search. */
+enum fettle_status search_backend_ended(struct search *s, enum fettle_status st);
+
+/* ---- verdict.c ---- */
+
+bool quantizes_little(const struct search *s, const struct plan *p);
+void judge(const struct search *s,
+	   struct trial *t); /* fills in what follows from its accuracy, or its bounds */
+void keep_best(struct search *s, const struct trial *t); /* the last one remembered may be the best */
+/* What is enough to know of the trials to come, as things stand. */
+void decide_verdict(struct search *s);
+void prepare_trial(struct search *s, struct trial *t, struct verdict *own);
+enum fettle_status too_slow(struct search *s, struct trial *t, struct verdict *v, bool *too_slow);
+/* Judges a trial that has run, and measures its objective if that matters. */
+enum fettle_status measure_trial(struct search *s, struct trial *t);
+
+/* ---- group.c ---- */
+
+/* Fills in the result of a trial that the history has; false: it has not. */
+bool replay_trial(struct search *s, struct trial *t);
+
+#endif

@@ -1,0 +1,106 @@
+#include "tune/worker.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+struct workers {
+	struct worker *v;
+	size_t n;
+	const struct space *space;
+	pthread_mutex_t lock;
+	pthread_t main;
+	atomic_bool stop;
+};
+
+struct workers *workers_new(size_t n, const struct space *space)
+{
+	struct workers *w = xcalloc(1, sizeof(*w));
+
+	w->v = xcalloc(n, sizeof(*w->v));
+	w->n = n;
+	w->space = space;
+	w->main = pthread_self();
+	pthread_mutex_init(&w->lock, NULL);
+	return w;
+}
+
+void workers_free(struct workers *w)
+{
+	size_t i;
+
+	if (!w)
+		return;
+	for (i = 0; i < w->n; i++) {
+		struct worker *d = &w->v[i];
+
+		session_free(d->session);
+		model_free(d->model);
+		plan_release(&d->plan);
+		metric_free(d->metric);
+		server_free(d->server);
+		recall_release(&d->recall);
+		free(d->scores);
+	}
+	pthread_mutex_destroy(&w->lock);
+	free(w->v);
+	free(w);
+}
+
+struct worker *workers_at(struct workers *w, size_t i)
+{
+	return &w->v[i];
+}
+
+size_t workers_index(const struct workers *w, const struct worker *d)
+{
+	return (size_t)(d - w->v);
+}
+
+struct worker *workers_with(const struct workers *w, const struct plan *p)
+{
+	size_t i;
+
+	for (i = 0; w && i < w->n; i++)
+		if (w->v[i].model && plan_equal(&w->v[i].plan, p, w->space))
+			return &w->v[i];
+	return NULL;
+}
+
+struct worker *workers_for(struct workers *w, const struct plan *p)
+{
+	struct worker *d = workers_with(w, p);
+
+	return d ? d : &w->v[0];
+}
+
+void workers_lock(struct workers *w)
+{
+	pthread_mutex_lock(&w->lock);
+}
+
+void workers_unlock(struct workers *w)
+{
+	pthread_mutex_unlock(&w->lock);
+}
+
+void workers_begin(struct workers *w, bool stopped)
+{
+	w->main = pthread_self();
+	atomic_store(&w->stop, stopped);
+}
+
+bool workers_is_main(const struct workers *w)
+{
+	return pthread_equal(pthread_self(), w->main);
+}
+
+void workers_stop(struct workers *w, bool stop)
+{
+	atomic_store(&w->stop, stop);
+}
+
+bool workers_stopped(const struct workers *w)
+{
+	return atomic_load(&w->stop);
+}

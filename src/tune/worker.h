@@ -1,0 +1,44 @@
+/* Workers carry out trials side by side. Each has the model and the session of one plan, and what an evaluation needs of its own. */
+#ifndef TUNE_WORKER_H
+#define TUNE_WORKER_H
+
+#include "evaluate/paired.h"
+#include "tune/order.h"
+
+struct worker {
+	struct plan plan; /* whose model and session these are */
+	enum lab_weights weights;
+	struct model *model;
+	struct session *session;
+	struct metric *metric;
+	struct server *server; /* for options.eval_server; NULL: not started yet */
+	struct recall recall;
+	double *scores; /* what the samples scored in the last evaluation, by place; NaN: not looked at */
+	struct err err;
+};
+
+struct workers;
+struct workers *workers_new(size_t n, const struct space *space); /* which outlives them */
+void workers_free(struct workers *w);
+
+struct worker *workers_at(struct workers *w, size_t i);
+size_t workers_index(const struct workers *w, const struct worker *d);
+/* The worker that holds this plan's model, or NULL. */
+struct worker *workers_with(const struct workers *w, const struct plan *p);
+/* The worker that already holds this plan's model; otherwise worker 0. */
+struct worker *workers_for(struct workers *w, const struct plan *p);
+
+/* Only one at a time may use what all share: the learner, the quantizers. */
+void workers_lock(struct workers *w);
+void workers_unlock(struct workers *w);
+
+/* The thread that calls this asks whether to stop, and tells the others. */
+void workers_begin(struct workers *w, bool stopped);
+bool workers_is_main(const struct workers *w);
+void workers_stop(struct workers *w, bool stop);
+bool workers_stopped(const struct workers *w);
+
+/* trial.c: its session, for the model it has */
+enum fettle_status worker_session(struct lab *l, struct worker *d, double *seconds, struct err *err);
+
+#endif
