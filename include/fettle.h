@@ -18,7 +18,7 @@
  * Threads. A handle serves one thread at a time; any number of handles may be in use at once. Functions that take no
  * handle may be called from anywhere. The library calls your functions (progress, trials, data, metrics, losses,
  * strategies, evaluators) from the thread that called it, one at a time, and never after the call has returned. They
- * must not call the library with the same handle, but for fettle_message() and the like that only read.
+ * must not call the library with the same handle, but for functions that only read, such as fettle_message().
  *
  * Fork. After fork() without exec, the child must not use a handle that the parent has made, nor free it: the threads
  * that ONNX Runtime started for it exist in the parent only. The library itself starts programs (evaluators, the memory
@@ -37,7 +37,8 @@
  * then, with everything it points to. Texts from functions that take a handle belong to the handle and last until the
  * next call with it; "free() it" is said where a text is yours.
  *
- * Globals. The library has no state of its own outside handles. Of the process it changes, and puts back before it
+ * Globals. The library has no state of its own outside handles, but for the text of fettle_callback_failed() in each
+ * thread. Of the process it changes, and puts back before it
  * returns: OpenBLAS's number of threads (one, while it computes with it) and, with Debian's ONNX Runtime, where stderr goes
  * (while the first handle starts). It reads $TMPDIR. ONNX Runtime has one environment per process: whoever makes it first,
  * you or fettle, sets the level of its log, and fettle asks for fatal errors only. It makes files in $TMPDIR (or
@@ -181,6 +182,36 @@ struct fettle_data_source {
 #define FETTLE_DATA_SOURCE_INIT FETTLE_INIT_(fettle_data_source)
 
 /*
+ * Data that the program has as arrays in memory, one call per array. Names are as above. The first dimension counts the
+ * samples and is the same for all; values are in row-major order. They are borrowed until fettle_data_free(), not copied,
+ * and read by several threads at once.
+ *
+ *	struct fettle_data *d = fettle_data_new();
+ *	fettle_data_add(f, d, "x", FETTLE_FLOAT32, 4, (const int64_t[]){ 500, 3, 224, 224 }, images);
+ *	fettle_data_add(f, d, "y", FETTLE_INT64, 1, (const int64_t[]){ 500 }, labels);
+ *	o.eval_data = d;
+ */
+struct fettle_data;
+FETTLE_API struct fettle_data *fettle_data_new(void);
+FETTLE_API enum fettle_status fettle_data_add(struct fettle *f, struct fettle_data *d, const char *name,
+					      enum fettle_dtype dtype, int rank, const int64_t *dims,
+					      const void *values);
+FETTLE_API void fettle_data_free(struct fettle_data *d);
+
+/*
+ * Why a function of yours fails: call this in it before it returns "failed" (false, NaN). The message of the call, or of
+ * the trial, then ends with it. Copied.
+ */
+FETTLE_API void fettle_callback_failed(const char *why);
+
+/*
+ * The model that the last call wrote, where its options have to_memory: fettle_quantize() and fettle_recover() then need
+ * no output path. Valid until the next call; NULL: none. A model of more than 1 GB does not fit into one ONNX message and
+ * can only be written to a file.
+ */
+FETTLE_API const void *fettle_model_bytes(const struct fettle *f, size_t *size);
+
+/*
  * Where options say DATA: a .npz (arrays named as the model's inputs, or `x`; labels `y`), a folder of class folders with
  * images, a folder of test_data_set_* as ONNX publishes them, or NAME:ROOT of a kind that was registered. Where they say
  * OPS: names, types or /regular expressions/ of ops, with commas.
@@ -198,6 +229,8 @@ struct fettle_data_source {
  *   eval_server         one that stays: a model's path per line in, its score per line out
  *   evaluate            a function instead; NaN: it failed
  *   recipes             "NAME", "NAME=off", "smooth_quant=0.6"; see fettle_recipe()
+ *   calib_source, …     data that the program has, by a function; calib_data, eval_data, arrays: as arrays
+ *   to_memory           the model also as bytes, see fettle_model_bytes()
  *   helper              the fettle command, to measure memory in a separate process; NULL: do not
  */
 
@@ -232,6 +265,8 @@ struct fettle_quantize_options {
 	int threads;
 	const struct fettle_setting *settings;
 	size_t n_settings;
+	const struct fettle_data *calib_data;
+	bool to_memory;
 };
 #define FETTLE_QUANTIZE_OPTIONS_INIT FETTLE_INIT_(fettle_quantize_options)
 struct fettle_quantized {
@@ -308,6 +343,7 @@ struct fettle_eval_options {
 	int threads;
 	const struct fettle_setting *settings;
 	size_t n_settings;
+	const struct fettle_data *arrays;
 };
 #define FETTLE_EVAL_OPTIONS_INIT FETTLE_INIT_(fettle_eval_options)
 struct fettle_score {
@@ -448,6 +484,8 @@ struct fettle_tune_options {
 	const char *helper;
 	const struct fettle_setting *settings;
 	size_t n_settings;
+	const struct fettle_data *calib_data, *eval_data;
+	bool to_memory;
 };
 #define FETTLE_TUNE_OPTIONS_INIT FETTLE_INIT_TOLERANCE_(fettle_tune_options)
 struct fettle_measure {
@@ -564,6 +602,8 @@ struct fettle_search_options {
 	const char *helper;
 	const struct fettle_setting *settings;
 	size_t n_settings;
+	const struct fettle_data *calib_data, *eval_data;
+	bool to_memory;
 };
 #define FETTLE_SEARCH_OPTIONS_INIT FETTLE_INIT_TOLERANCE_(fettle_search_options)
 FETTLE_API enum fettle_status fettle_auto_search(struct fettle *f, const struct fettle_search_options *o,
@@ -588,6 +628,8 @@ struct fettle_resume_options {
 	void *evaluate_self;
 	const struct fettle_setting *settings;
 	size_t n_settings;
+	const struct fettle_data *calib_data, *eval_data;
+	bool to_memory;
 };
 #define FETTLE_RESUME_OPTIONS_INIT FETTLE_INIT_(fettle_resume_options)
 FETTLE_API enum fettle_status fettle_resume(struct fettle *f, const struct fettle_resume_options *o,
@@ -621,6 +663,7 @@ struct fettle_sensitivity_options {
 	int threads;
 	const struct fettle_setting *settings;
 	size_t n_settings;
+	const struct fettle_data *calib_data, *eval_data;
 };
 #define FETTLE_SENSITIVITY_OPTIONS_INIT FETTLE_INIT_(fettle_sensitivity_options)
 struct fettle_op_cost {
@@ -673,6 +716,7 @@ struct fettle_recover_options {
 	const char *model; /* the fp32 model, if it is no longer where it was */
 	const void *model_bytes;
 	size_t model_size;
+	bool to_memory;
 };
 #define FETTLE_RECOVER_OPTIONS_INIT FETTLE_INIT_(fettle_recover_options)
 FETTLE_API enum fettle_status fettle_recover(struct fettle *f, const struct fettle_recover_options *o);

@@ -13,6 +13,9 @@ struct fettle *fettle_new(void)
 
 void api_clear(struct fettle *f)
 {
+	free(f->model);
+	f->model = NULL;
+	f->model_size = 0;
 	f->err.msg[0] = '\0';
 	while (f->notes.n)
 		free(f->notes.v[--f->notes.n]);

@@ -187,7 +187,7 @@ static enum fettle_status call_recover(struct fettle *f, const void *options, js
 	enum fettle_status st = fettle_recover(f, o);
 
 	if (!st)
-		*out = json_pack("{s:s, s:s, s:o}", "output", o->output, "workspace", o->workspace, "trial",
+		*out = json_pack("{s:s?, s:s, s:o}", "output", o->output, "workspace", o->workspace, "trial",
 				 o->trial ? json_integer((json_int_t)o->trial) : json_null());
 	return st;
 }
@@ -294,6 +294,11 @@ static enum fettle_status wrong(const struct reader *r, const char *name, const 
 	return st;
 }
 
+static bool in_json(const struct option_field *f)
+{
+	return f->kind != FIELD_POINTER && f->kind != FIELD_DATA;
+}
+
 static enum fettle_status unknown(const struct reader *r, const char *name)
 {
 	const struct options_type *t = r->call->options;
@@ -301,7 +306,7 @@ static enum fettle_status unknown(const struct reader *r, const char *name)
 	size_t i, n = 0;
 
 	for (i = 0; i < t->n && n < ARRAY_LEN(names); i++)
-		if (t->fields[i].kind != FIELD_POINTER)
+		if (in_json(&t->fields[i]))
 			names[n++] = t->fields[i].name;
 	near = str_nearest(name, names, n);
 	return fail(r->err, FETTLE_INVALID, "cannot call %s: unknown option '%.80s'%s%s%s", r->call->name,
@@ -405,7 +410,7 @@ static enum fettle_status read_options(struct reader *r, json_t *in)
 	json_object_foreach(in, name, value)
 	{
 		for (i = 0; i < t->n; i++)
-			if (t->fields[i].kind != FIELD_POINTER && strcmp(t->fields[i].name, name) == 0)
+			if (in_json(&t->fields[i]) && strcmp(t->fields[i].name, name) == 0)
 				break;
 		if (i == t->n)
 			return unknown(r, name);

@@ -37,14 +37,22 @@ static void sum_up(const struct fettle *f, struct fettle_quantized *q)
 enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_quantize_options *in,
 				   struct fettle_quantized *out)
 {
+	const struct fettle_quantize_options *given;
 	struct fettle_quantized q = FETTLE_QUANTIZED_INIT;
+	struct scratch s = { NULL, -1 };
 	struct options o;
 	enum fettle_status st = begin(f, &o, &options_quantize, in);
 
+	given = o.given;
+	if (!st && given->to_memory)
+		st = memory_begin(f, &o.o, &s);
 	if (!st)
 		st = api_quantize(f, &o.o, &q);
-	if (!st && o.o.output)
-		q.output = arena_strdup(&f->told, o.o.output);
+	if (!st && given->to_memory)
+		st = memory_keep(f, o.o.output);
+	if (!st && given->output)
+		q.output = arena_strdup(&f->told, given->output);
+	memory_release(&o.o, &s);
 	sum_up(f, &q);
 	api_give(out, &q, sizeof(q));
 	options_release(&o);
@@ -159,6 +167,18 @@ struct fettle_tuned *tuned_publish(struct tuned *t)
 	return &t->pub;
 }
 
+/* A model that is too large for that stays where it was written. */
+static enum fettle_status keep_tuned(struct fettle *f, bool to_memory, struct fettle_tuned **t)
+{
+	enum fettle_status st = to_memory ? memory_keep(f, (*t)->output) : FETTLE_OK;
+
+	if (st) {
+		fettle_tuned_free(*t);
+		*t = NULL;
+	}
+	return st;
+}
+
 enum fettle_status fettle_tune(struct fettle *f, const struct fettle_tune_options *in,
 			       struct fettle_tuned **out)
 {
@@ -167,6 +187,8 @@ enum fettle_status fettle_tune(struct fettle *f, const struct fettle_tune_option
 
 	if (!st)
 		st = api_tune(f, &o.o, out);
+	if (!st)
+		st = keep_tuned(f, ((const struct fettle_tune_options *)o.given)->to_memory, out);
 	options_release(&o);
 	return st;
 }
@@ -179,6 +201,8 @@ enum fettle_status fettle_auto_search(struct fettle *f, const struct fettle_sear
 
 	if (!st)
 		st = api_search(f, &o.o, out);
+	if (!st)
+		st = keep_tuned(f, ((const struct fettle_search_options *)o.given)->to_memory, out);
 	options_release(&o);
 	return st;
 }
@@ -191,6 +215,8 @@ enum fettle_status fettle_resume(struct fettle *f, const struct fettle_resume_op
 
 	if (!st)
 		st = api_resume(f, &o.o, out);
+	if (!st)
+		st = keep_tuned(f, ((const struct fettle_resume_options *)o.given)->to_memory, out);
 	options_release(&o);
 	return st;
 }
@@ -232,14 +258,20 @@ enum fettle_status fettle_sensitivity(struct fettle *f, const struct fettle_sens
 enum fettle_status fettle_recover(struct fettle *f, const struct fettle_recover_options *in)
 {
 	const struct fettle_recover_options *given;
+	struct scratch s = { NULL, -1 };
 	struct options o;
 	enum fettle_status st = begin(f, &o, &options_recover, in);
 
 	given = o.given;
 	if (!st && !given->workspace)
 		st = fail(&f->err, FETTLE_INVALID, "cannot recover: need a workspace");
+	if (!st && given->to_memory)
+		st = memory_begin(f, &o.o, &s);
 	if (!st)
 		st = api_recover(f, &o.o, given->workspace, given->trial);
+	if (!st && given->to_memory)
+		st = memory_keep(f, o.o.output);
+	memory_release(&o.o, &s);
 	options_release(&o);
 	return st;
 }

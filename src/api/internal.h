@@ -3,6 +3,7 @@
 #define API_INTERNAL_H
 
 #include "api/options.h"
+#include "base/scratch.h"
 #include "evaluate/evaluate.h"
 #include "quantize/subject.h"
 
@@ -30,7 +31,9 @@ struct fettle {
 	VEC(struct fettle_loss) losses; /* names are its own, as are those below */
 	VEC(struct fettle_dataset) datasets;
 	VEC(struct plugin) plugins;
-	struct cpu cpu;                    /* that plans are made for */
+	struct cpu cpu; /* that plans are made for */
+	void *model;    /* of fettle_model_bytes(); NULL: it was not asked for */
+	size_t model_size;
 	const struct run_request *resumed; /* while fettle_resume() runs it again */
 };
 
@@ -75,6 +78,12 @@ enum fettle_status api_recover(struct fettle *f, const struct fettle_options *o,
 			       size_t trial);
 enum fettle_status api_inspect(struct fettle *f, const struct fettle_options *o,
 			       struct fettle_inspection **out);
+
+/* memory.c: lets a call that has no output path write to a temporary file; keeps a written model for
+ * fettle_model_bytes(); ends what the first began. */
+enum fettle_status memory_begin(struct fettle *f, struct fettle_options *o, struct scratch *s);
+enum fettle_status memory_keep(struct fettle *f, const char *path);
+void memory_release(struct fettle_options *o, struct scratch *s);
 
 struct fettle_values api_values(const double *v, size_t n);
 

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "api/arrays.h"
+
 /* a member of a call's struct that is one of struct fettle_options; a setting; neither */
 #define TO(kind_, field, member)                                                                             \
 	{                                                                                                    \
@@ -22,6 +24,7 @@
 	}
 #define MODEL SAME(TEXT, model), SAME(POINTER, model_bytes), SAME(POINTER, model_size), SAME(TEXT, config)
 #define CALIB SAME(TEXT, calib), SAME(POINTER, calib_source), TO(COUNT, samples, calib_samples)
+#define ARRAYS TO(DATA, calib_data, calib_source), TO(DATA, eval_data, eval_source)
 #define EVAL SAME(TEXT, eval), SAME(POINTER, eval_source), SAME(COUNT, eval_samples), SAME(TEXT, scores)
 #define PROGRAMS                                                                                             \
 	SAME(TEXT, eval_cmd), SAME(TEXT, eval_server), SAME(POINTER, evaluate),                              \
@@ -75,6 +78,8 @@ static const struct option_field tune_fields[] = {
 	SAME(YES, resume),
 	SAME(TEXT, helper),
 	SETTINGS,
+	ARRAYS,
+	READ_BY_CALL(YES, to_memory),
 };
 OPTIONS(tune, FETTLE_TUNE_OPTIONS_INIT);
 #undef CALL
@@ -103,6 +108,8 @@ static const struct option_field search_fields[] = {
 	SETTING(TEXT, log, "search_log_path"),
 	SAME(TEXT, helper),
 	SETTINGS,
+	ARRAYS,
+	READ_BY_CALL(YES, to_memory),
 };
 OPTIONS(search, FETTLE_SEARCH_OPTIONS_INIT);
 #undef CALL
@@ -121,6 +128,8 @@ static const struct option_field resume_fields[] = {
 	SAME(POINTER, evaluate),
 	SAME(POINTER, evaluate_self),
 	SETTINGS,
+	ARRAYS,
+	READ_BY_CALL(YES, to_memory),
 };
 OPTIONS(resume, FETTLE_RESUME_OPTIONS_INIT);
 #undef CALL
@@ -149,6 +158,8 @@ static const struct option_field quantize_fields[] = {
 	SAME(TEXT, cpu),
 	SAME(INT, threads),
 	SETTINGS,
+	TO(DATA, calib_data, calib_source),
+	READ_BY_CALL(YES, to_memory),
 };
 OPTIONS(quantize, FETTLE_QUANTIZE_OPTIONS_INIT);
 #undef CALL
@@ -167,6 +178,7 @@ static const struct option_field eval_fields[] = {
 	SAME(TEXT, eval_server),
 	SAME(INT, threads),
 	SETTINGS,
+	TO(DATA, arrays, eval_source),
 };
 OPTIONS(eval, FETTLE_EVAL_OPTIONS_INIT);
 #undef CALL
@@ -181,15 +193,20 @@ OPTIONS(bench, FETTLE_BENCH_OPTIONS_INIT);
 
 #define CALL fettle_sensitivity_options
 static const struct option_field sensitivity_fields[] = {
-	MODEL, CALIB, EVAL, SAME(TEXT, metric), SAME(TEXT, cpu), SAME(INT, threads), SETTINGS,
+	MODEL, CALIB, EVAL, SAME(TEXT, metric), SAME(TEXT, cpu), SAME(INT, threads), SETTINGS, ARRAYS,
 };
 OPTIONS(sensitivity, FETTLE_SENSITIVITY_OPTIONS_INIT);
 #undef CALL
 
 #define CALL fettle_recover_options
 static const struct option_field recover_fields[] = {
-	READ_BY_CALL(TEXT, workspace), READ_BY_CALL(COUNT, trial), SAME(TEXT, output), SAME(TEXT, model),
-	SAME(POINTER, model_bytes),    SAME(POINTER, model_size),
+	READ_BY_CALL(TEXT, workspace),
+	READ_BY_CALL(COUNT, trial),
+	SAME(TEXT, output),
+	SAME(TEXT, model),
+	SAME(POINTER, model_bytes),
+	SAME(POINTER, model_size),
+	READ_BY_CALL(YES, to_memory),
 };
 OPTIONS(recover, FETTLE_RECOVER_OPTIONS_INIT);
 #undef CALL
@@ -269,6 +286,32 @@ static void read_settings(struct options *out, const struct options_type *type)
 	out->o.n_settings = n + n_own;
 }
 
+/* after the sources, of which they are the simpler kind */
+static enum fettle_status read_arrays(struct options *out, const struct options_type *type, struct err *err)
+{
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	for (i = 0; i < type->n && !st; i++) {
+		const struct option_field *f = &type->fields[i];
+		const struct fettle_data *data;
+		const struct fettle_data_source **source;
+
+		if (f->kind != FIELD_DATA)
+			continue;
+		memcpy(&data, (const char *)out->given + f->at, sizeof(data));
+		source = (const struct fettle_data_source **)(void *)((char *)&out->o + f->to);
+		if (data && *source)
+			return fail(
+				err, FETTLE_INVALID,
+				"cannot read options of %s: both %s and a source are given, need one of them",
+				type->name, f->name);
+		if (data)
+			st = arrays_source(data, source, err);
+	}
+	return st;
+}
+
 enum fettle_status options_read(struct options *out, const struct options_type *type, const void *in,
 				struct err *err)
 {
@@ -288,11 +331,11 @@ enum fettle_status options_read(struct options *out, const struct options_type *
 	for (i = 0; i < type->n; i++) {
 		const struct option_field *f = &type->fields[i];
 
-		if (f->to != FIELD_NOWHERE)
+		if (f->to != FIELD_NOWHERE && f->kind != FIELD_DATA)
 			memcpy((char *)&out->o + f->to, (const char *)out->given + f->at, size_of(f->kind));
 	}
 	read_settings(out, type);
-	return FETTLE_OK;
+	return read_arrays(out, type, err);
 }
 
 void options_release(struct options *o)

@@ -91,6 +91,7 @@ enum field_kind {
 	FIELD_YES,     /* bool */
 	FIELD_TEXTS,   /* const char *const *, and a size_t after it */
 	FIELD_PAIRS,   /* const struct fettle_setting *, and a size_t after it */
+	FIELD_DATA,    /* const struct fettle_data *, which becomes the source at `to` */
 	FIELD_POINTER, /* a function or the program's own data */
 };
 struct option_field {

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/why.h"
 #include "evaluate/metric_impl.h"
 
 struct fettle_tensor own_sample(const struct tensor *t, size_t i)
@@ -32,7 +33,10 @@ static enum fettle_status scores(const struct metric *m, const struct metric_bat
 			outputs[k] = own_sample(&b->outputs[k], i);
 		if (b->labels)
 			label = own_sample(b->labels, i);
+		why_forget();
 		out[i] = def->sample(def->self, outputs, b->n_outputs, b->labels ? &label : NULL);
+		if (isnan(out[i]) && *why_text())
+			st = fail(err, FETTLE_INVALID, "cannot compute metric '%s'%s", def->name, why_text());
 	}
 	free(outputs);
 	return st;

@@ -8,6 +8,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "api/arrays.h"
 #include "api/own.h"
 #include "api/resume.h"
 #include "base/file.h"
@@ -403,7 +404,9 @@ static const struct fettle_dataset *registered_kind(const struct request *r,
 
 bool request_data_is_own(const struct request *r, const struct config_dataloader *d)
 {
-	return source_of(r, d) || registered_kind(r, d);
+	const struct fettle_data_source *source = source_of(r, d);
+
+	return (source && !source_is_arrays(source)) || registered_kind(r, d);
 }
 
 bool request_has_data(const struct request *r, const struct config_dataloader *d)

@@ -4,6 +4,7 @@
 
 #include "base/fingerprint.h"
 #include "base/mem.h"
+#include "base/why.h"
 #include "data/kind.h"
 
 enum { PRINT_SAMPLES = 64 };
@@ -69,9 +70,10 @@ static enum fettle_status callback_read(const struct dataset *d, size_t field, s
 	const struct fettle_field *f = &s->fields[field];
 	enum fettle_status st = buffer_shape(out, (enum dtype)f->dtype, f->rank, f->dims, f->name, err);
 
+	why_forget();
 	if (!st && !s->read(s->self, i, field, out->t.data))
-		st = fail(err, FETTLE_INVALID, "cannot read data %s: read() failed at sample %zu of '%s'",
-			  d->path, i, f->name);
+		st = fail(err, FETTLE_INVALID, "cannot read data %s: read() failed at sample %zu of '%s'%s",
+			  d->path, i, f->name, why_text());
 	return st;
 }
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/why.h"
 #include "tune/examiner.h"
 #include "tune/worker.h"
 
@@ -140,9 +141,10 @@ enum fettle_status lab_evaluate_file(struct lab *l, size_t worker, const char *p
 	}
 	if (l->o.eval_cmd)
 		return evaluate_command(l->o.eval_cmd, path, go_on, l, value, err);
+	why_forget();
 	*value = l->o.evaluate(l->o.evaluate_self, path);
 	if (isnan(*value))
-		return fail(err, FETTLE_INVALID, "the evaluator gave no number");
+		return fail(err, FETTLE_INVALID, "the evaluator gave no number%s", why_text());
 	return FETTLE_OK;
 }
 
