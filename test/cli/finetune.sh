@@ -72,8 +72,18 @@ if cmp -s "$dir/best.onnx" "$dir/recovered.onnx"; then ok; else bad "the recover
 rm -f "$dir"/ws/rounding-*
 refuses 'rounding' recover "$dir/ws" --trial "$trial" -o "$dir/recovered2.onnx"
 
-# a search tries it when nothing cheaper will do; ops that fall back afterwards leave the others' weights as they are, so
-# these are made once, and the plan alone gives the same model again
+# a search tries it when nothing cheaper suffices; ops that fall back afterwards leave the others' weights as they are, so
+# these are made once, and the plan alone gives the same model again. Which plans are tried depends on the CPU and the runtime.
+starts() { /usr/bin/python3 -c "import json
+starts, fell = set(), 0
+for t in json.load(open('$1'))['trials']:
+    recipes, ops = t['plan']['recipes'], t['plan']['ops']
+    if recipes['finetune']:
+        before = t['plan'].get('before', {})
+        fell += len(before) > 0
+        starts.add(json.dumps([{n: before.get(n, o) for n, o in ops.items()}, recipes, t['plan']['samples']], sort_keys=True))
+print(len(starts), fell)"; }
+fell=0
 base="--calib $ex/fashion_calib.npz --samples 64 --threads 1"
 for s in fettle basic; do
 	# shellcheck disable=SC2086
@@ -82,13 +92,15 @@ for s in fettle basic; do
 	[ $? -le 1 ] || bad "$s: $(tail -n 1 "$dir/err")"
 	"$fettle" history "$dir/$s" --json >"$dir/$s.trials"
 	is "$(grep -o '"finetune": {' "$dir/$s.trials" | wc -l) > 0" "$s: trials with finetune"
-	is "$(ls "$dir/$s" | grep -c rounding-) == 1" "$s: roundings made"
+	read -r made after <<<"$(starts "$dir/$s.trials")"
+	is "$(ls "$dir/$s" | grep -c rounding-) == $made" "$s: roundings made"
+	fell=$((fell + after))
 	# shellcheck disable=SC2086
 	expect 0 '' quantize $ex/fashion.onnx $base --plan "$dir/$s/best_plan.json" -o "$dir/planned.onnx"
 	if cmp -s "$dir/$s.onnx" "$dir/planned.onnx"; then ok; else bad "$s: the best plan gives another model"; fi
 done
 is "$(grep -c fine-tuned "$dir/fettle.trials") > 0" "fine-tuned trials"
-is "$(grep -o '"before": {' "$dir/fettle.trials" | wc -l) > 0" "ops that fell back afterwards"
+is "$fell > 0" "trials in which ops fell back afterwards"
 
 # auto_mp: a few ops in 16 bits, where there is a target
 refuses 'auto_mp goes by a target' quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --recipe auto_mp -o "$dir/x.onnx"
