@@ -14,11 +14,6 @@ static size_t attribute(const struct node *n, const char *name, int dims, int k,
 	return v && i >= 0 && (size_t)(i + offset) < count ? (size_t)v[i + offset] : otherwise;
 }
 
-static bool is_convolution(const struct node *n)
-{
-	return node_is(n, "Conv") || node_is(n, "ConvTranspose");
-}
-
 /* does a ConvTranspose take more off its output's edges than its kernel reaches? */
 static bool crops(const struct node *n, const struct tensor *w)
 {
@@ -48,12 +43,12 @@ bool layer_possible(const struct subject *s, size_t node, const char **why)
 	*why = NULL;
 	if (!w)
 		*why = "it has no constant weight";
-	else if (is_convolution(n) ? w->t.rank < 3 || w->t.rank > 2 + LAYER_DIMS
-				   : !(node_is(n, "Gemm") || node_is(n, "MatMul")) || w->t.rank != 2)
+	else if (op_convolves(n) ? w->t.rank < 3 || w->t.rank > 2 + LAYER_DIMS
+				 : op_layout(n) != LAYOUT_MATRIX || w->t.rank != 2)
 		*why = "it is no convolution in up to three dimensions and no product with a matrix";
-	else if (node_is(n, "ConvTranspose") && crops(n, &w->t))
+	else if (op_layout(n) == LAYOUT_DECONV && crops(n, &w->t))
 		*why = "it crops its output";
-	else if (node_is(n, "Gemm") && node_int(n, "transA", 0))
+	else if (op_input_turned(n))
 		*why = "its input is transposed";
 	else if (graph_n_uses(&s->g, graph_value(&s->g, n->in[1])) != 1)
 		*why = "another op reads the same weight";
@@ -70,8 +65,8 @@ static void find_layout(struct layer *l, const struct node *n, const struct tens
 	l->groups = 1;
 	for (k = 0; k < LAYER_DIMS; k++)
 		l->kernel[k] = 1;
-	if (is_convolution(n)) {
-		l->turned = node_is(n, "ConvTranspose");
+	if (op_convolves(n)) {
+		l->turned = op_layout(n) == LAYOUT_DECONV;
 		l->groups = (size_t)node_int(n, "group", 1);
 		l->outs = l->turned ? d1 : d0 / l->groups;
 		l->ins = l->turned ? d0 / l->groups : d1;
@@ -82,7 +77,7 @@ static void find_layout(struct layer *l, const struct node *n, const struct tens
 		l->step_output = l->turned ? size : l->ins * size;
 		l->step_group = l->outs * l->ins * size;
 	} else {
-		bool outputs_first = node_is(n, "Gemm") && node_int(n, "transB", 0);
+		bool outputs_first = op_weight_turned(n);
 
 		l->is_matrix = true;
 		l->outs = outputs_first ? d0 : d1;

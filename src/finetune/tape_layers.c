@@ -34,7 +34,7 @@ static const char *not_possible(const struct tape_step *s)
 
 	if (!step_has_constant(s, 1) || (step_has(s, 2) && !s->in[2]->constant))
 		return "has a weight or a bias that is computed";
-	if (node_is(n, "Conv") ? rank < 3 || rank > 5 : rank != 2)
+	if (op_convolves(n) ? rank < 3 || rank > 5 : rank != 2)
 		return "has a weight of an unexpected shape";
 	if (node_is(n, "Gemm") &&
 	    (node_int(n, "transA", 0) || node_float(n, "alpha", 1) != 1 || node_float(n, "beta", 1) != 1))

@@ -23,13 +23,27 @@ enum { IN0 = 1, IN1 = 2, IN2 = 4, IN_ALL = 0xff };
 enum { MODE_STATIC = 1, MODE_DYNAMIC = 2 };
 enum { T_U8 = 1, T_S8 = 2, T_U16 = 4, T_S16 = 8, T_8 = T_U8 | T_S8, T_ALL = 15 };
 
+/* How the weight of a compute op lies. */
+enum weight_layout {
+	LAYOUT_NONE,
+	LAYOUT_CONV,   /* [outputs, inputs per group, kernel...] */
+	LAYOUT_DECONV, /* [inputs, outputs per group, kernel...] */
+	LAYOUT_MATRIX, /* [inputs, outputs], or turned by an attribute */
+	LAYOUT_RECURRENT,
+};
+
 struct op_rule {
 	const char *type;
 	enum op_kind kind;
 	unsigned modes;
-	unsigned activations;               /* which inputs are activations */
-	int weight, bias;                   /* which input is the weight or bias; -1: none */
-	int axis;                           /* of the weight's output channels; -1: the last */
+	unsigned activations; /* which inputs are activations */
+	int weight, bias;     /* which input is the weight or bias; -1: none */
+	int axis;             /* of the weight's output channels; -1: the last */
+	enum weight_layout layout;
+	const char *weight_turned, *input_turned; /* the attributes that say so; NULL: there is none */
+	bool channels_last;                       /* in what it reads and writes; otherwise second */
+	bool requantized; /* in fp32 after a DQ, the runtime's optimizer quantizes its weight all the same */
+	bool dynamic_slow; /* dynamic, it quantizes its input anew each time and gains nothing: not by default */
 	unsigned act_dtypes, weight_dtypes; /* T_* */
 	int since;           /* opset from which the runtime's integer kernel applies; 0: any */
 	int runtime;         /* 30: ONNX Runtime before 1.30 has no integer kernel for it; 0: all have */
@@ -52,6 +66,17 @@ extern const struct op_rule op_rules[];
 extern const size_t n_op_rules;
 
 const struct op_rule *op_rule_find(const struct node *n); /* NULL: no integer kernel */
+
+/* layout.c: what a node's rule says of its weight; LAYOUT_NONE if it has no rule. */
+enum weight_layout op_layout(const struct node *n);
+bool op_convolves(const struct node *n);     /* LAYOUT_CONV or LAYOUT_DECONV */
+bool op_weight_turned(const struct node *n); /* a matrix: [outputs, inputs] */
+bool op_input_turned(const struct node *n);
+int op_weight_axis(const struct node *n);            /* of the output channels; -1: the last */
+int op_channel_axis(const struct node *n, int rank); /* of a value of this rank that it reads or writes */
+/* Is it a Relu or Clip, which cuts values off? Then its bounds, as far as they are constants; infinite otherwise. */
+bool op_cuts_off(const struct node *n);
+void op_cut_bounds(struct model *m, const struct node *n, float *lo, float *hi);
 bool op_is_quantized(const struct node *n); /* works on integers that stand for reals, or makes them */
 
 /* Was the model prepared by a runtime that has no integer kernel for the op? */

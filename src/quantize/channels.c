@@ -25,14 +25,11 @@ static const struct init *float_const(const struct model *m, const struct node *
 
 bool is_linear(const struct model *m, const struct node *n)
 {
-	static const char *const ops[] = { "Conv", "ConvTranspose", "Gemm", "MatMul" };
 	const struct init *w = float_const(m, n, 1);
 
-	if (!w || !is_one_of(n, ops, ARRAY_LEN(ops)) || w->t.rank < 2)
+	if (!w || w->t.rank < 2 || op_input_turned(n))
 		return false;
-	if (node_is(n, "Gemm") && node_int(n, "transA", 0))
-		return false;
-	return w->t.rank > 2 ? !node_is(n, "MatMul") : node_is(n, "Gemm") || node_is(n, "MatMul");
+	return w->t.rank > 2 ? op_convolves(n) : op_layout(n) == LAYOUT_MATRIX;
 }
 
 /* is the bias of a linear op absent, or one constant per output? */
@@ -150,7 +147,7 @@ static void visit_linear(struct channels *c, size_t i, const struct node *n)
 
 	if (in) {
 		const struct tensor *x = shape_of(c, n->in[0]);
-		int axis = node_is(n, "MatMul") ? (x ? x->rank : 0) - 1 : 1;
+		int axis = op_channel_axis(n, x ? x->rank : 0);
 
 		if (in->axis == axis &&
 		    c->size[channels_root(c, in->class)] * in->repeat == layout_inputs(&layout))
@@ -159,7 +156,7 @@ static void visit_linear(struct channels *c, size_t i, const struct node *n)
 			pin(c, n->in[0]);
 	}
 	if (out && has_plain_bias(m, n, layout_outputs(&layout)))
-		new_class(c, i, n->out[0], node_is(n, "MatMul") ? out->rank - 1 : 1, layout_outputs(&layout));
+		new_class(c, i, n->out[0], op_channel_axis(n, out->rank), layout_outputs(&layout));
 }
 
 static bool visit_normalisation(struct channels *c, size_t i, const struct node *n)

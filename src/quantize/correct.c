@@ -35,11 +35,11 @@ struct layout layout_of(const struct node *n, const struct tensor *w)
 	l.second = (size_t)w->dims[1];
 	for (d = 2; d < w->rank; d++)
 		l.inner *= (size_t)w->dims[d];
-	l.inputs_first = !node_is(n, "Conv") && !(node_is(n, "Gemm") && node_int(n, "transB", 0));
-	if (node_is(n, "Conv") || node_is(n, "ConvTranspose"))
+	l.inputs_first = op_layout(n) != LAYOUT_CONV && !op_weight_turned(n);
+	if (op_convolves(n))
 		l.groups = (size_t)node_int(n, "group", 1);
 	l.first /= l.groups;
-	if (node_is(n, "ConvTranspose")) {
+	if (op_layout(n) == LAYOUT_DECONV) {
 		strides = node_ints(n, "strides", &count);
 		for (i = 0; i < count; i++)
 			l.share /= (double)strides[i];

@@ -144,31 +144,6 @@ static void choose_settings(struct job *j)
 		}
 }
 
-/* the bounds of the Relu or Clip that makes a value; false if something else does */
-static bool clip_bounds(const struct job *j, const struct node *n, float *lo, float *hi)
-{
-	float *bound[2] = { lo, hi };
-	size_t k;
-
-	*lo = -INFINITY;
-	*hi = INFINITY;
-	if (node_is(n, "Relu")) {
-		*lo = 0;
-		return true;
-	}
-	if (!node_is(n, "Clip"))
-		return false;
-	*lo = node_float(n, "min", -INFINITY);
-	*hi = node_float(n, "max", INFINITY);
-	for (k = 1; k < 3; k++) {
-		struct init *w = k < n->n_in && *n->in[k] ? model_init(j->z->base, n->in[k]) : NULL;
-
-		if (w && !model_weight(j->z->base, w, NULL) && tensor_count(&w->t) == 1)
-			*bound[k - 1] = (float)tensor_get(&w->t, 0);
-	}
-	return true;
-}
-
 static enum fettle_status compute_params(struct job *j, size_t value, struct qpair *p, struct err *err)
 {
 	const struct qsetting *s = &p->setting;
@@ -196,7 +171,10 @@ bool absorbs_activation(const struct job *j, size_t value, const struct qpair *p
 	double slack = 1e-6 * (most - least); /* rounding only */
 	float lo, hi;
 
-	return !n || !clip_bounds(j, n, &lo, &hi) || (least >= lo - slack && most <= hi + slack);
+	if (!n || !op_cuts_off(n))
+		return true;
+	op_cut_bounds(j->z->base, n, &lo, &hi);
+	return least >= lo - slack && most <= hi + slack;
 }
 
 /*
@@ -221,7 +199,7 @@ static void split_unfusable(struct job *j)
 		p = j->values[j->values[out].root].pair;
 		if (!j->values[raw].absorbed || absorbs_activation(j, out, p))
 			continue;
-		clip_bounds(j, graph_producer(j->g, j->g->names[out]), &lo, &hi);
+		op_cut_bounds(j->z->base, graph_producer(j->g, j->g->names[out]), &lo, &hi);
 		lim = quant_limits(p->setting.dtype, SCHEME_ASYM, false);
 		lo = fmaxf(lo, (float)(lim.lo - p->q.zero) * p->q.scale);
 		hi = fminf(hi, (float)(lim.hi - p->q.zero) * p->q.scale);

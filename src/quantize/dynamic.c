@@ -71,8 +71,7 @@ static enum fettle_status dynamic_product(struct job *j, size_t i, const char *i
 {
 	const struct op *op = &j->z->ops->v[i];
 	const struct node *old = j->g->m->nodes.v[i];
-	const bool conv = node_is(old, "Conv"),
-		   transpose = node_is(old, "Gemm") && node_int(old, "transB", 0);
+	const bool conv = op_convolves(old), transpose = op_weight_turned(old);
 	const bool has_bias =
 		op->rule->bias >= 0 && (int)old->n_in > op->rule->bias && *old->in[op->rule->bias];
 	static const char *const conv_attrs[] = { "auto_pad",     "dilations", "group",
@@ -174,7 +173,7 @@ enum fettle_status emit_dynamic(struct job *j, size_t i, struct err *err)
 {
 	const struct node *old = j->g->m->nodes.v[i];
 
-	if (node_is(old, "LSTM"))
+	if (op_layout(old) == LAYOUT_RECURRENT)
 		return dynamic_lstm(j, i, err);
 	return dynamic_product(j, i, float_input(j, old->in[0], false), err);
 }

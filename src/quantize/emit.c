@@ -143,7 +143,7 @@ static const struct qpair *int_input(struct job *j, size_t v, const struct qsett
 	return p;
 }
 
-/* Does the float behind this value reach a Conv or Gemm that stays in fp32, maybe through moves? */
+/* Does the float behind this value reach an op that stays in fp32 and that the runtime would requantize, maybe through moves? */
 static bool feeds_fp32_weights(const struct job *j, size_t v, int depth)
 {
 	size_t i;
@@ -153,8 +153,8 @@ static bool feeds_fp32_weights(const struct job *j, size_t v, int depth)
 		const struct node *n = j->g->m->nodes.v[reader];
 		const struct op_rule *r = op_rule_find(n);
 
-		if ((node_is(n, "Conv") || node_is(n, "ConvTranspose") || node_is(n, "Gemm")) &&
-		    job_mode(j, reader) != OP_STATIC && v == graph_value(j->g, n->in[0]))
+		if (r && r->requantized && job_mode(j, reader) != OP_STATIC &&
+		    v == graph_value(j->g, n->in[0]))
 			return true;
 		if (r && r->kind == OP_MOVE && depth && n->n_out &&
 		    !j->values[graph_value(j->g, n->out[0])].quantized &&
@@ -313,8 +313,7 @@ static void emit_fp32(struct job *j, size_t i)
 	struct node *n = j->m->nodes.v[i];
 	const struct op_rule *r = op_rule_find(old);
 	/* an old runtime takes DQ and Q away from ops that only move, even where it then has no kernel */
-	bool keep = node_is(n, "Conv") || node_is(n, "ConvTranspose") || node_is(n, "Gemm") ||
-		    (r && runtime_lacks(j->g->m, r));
+	bool keep = r && (r->requantized || runtime_lacks(j->g->m, r));
 	size_t k;
 
 	for (k = 0; k < n->n_in; k++)

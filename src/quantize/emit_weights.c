@@ -173,11 +173,10 @@ static struct node *to_matmul(struct job *j, struct node *n)
 static struct weight_form form_of(const struct job *j, const struct op_rule *r, const struct node *n,
 				  struct qsetting *s)
 {
-	struct weight_form f = { .axis = r->axis, .match_variance = j->plan->recipes.weight_correction };
+	struct weight_form f = { .axis = op_weight_axis(n),
+				 .match_variance = j->plan->recipes.weight_correction };
 
-	if (node_is(n, "Gemm"))
-		f.axis = node_int(n, "transB", 0) ? 0 : 1;
-	if (node_is(n, "ConvTranspose") && node_int(n, "group", 1) > 1)
+	if (r->layout == LAYOUT_DECONV && node_int(n, "group", 1) > 1)
 		s->per_channel = false; /* with groups its output channels are not one axis of the weight */
 	return f;
 }
@@ -254,7 +253,7 @@ enum fettle_status emit_weights(struct job *j, size_t i, struct node *n, float i
 		j->traces[i].takes_shift = takes_shift(j, i);
 		j->traces[i].node = n;
 	}
-	if (!st && matmul && node_int(n, "transB", 0)) {
+	if (!st && matmul && op_weight_turned(n)) {
 		form.axis = 1;
 		form.transpose = true;
 		if (job_rounded(j, i))

@@ -144,7 +144,7 @@ enum fettle_status made_up_ranges(struct statistics *out, struct subject *s, con
 	for (i = 0; i < needs.ranges.n; i++) {
 		const struct range_need *need = &needs.ranges.v[i];
 		const struct node *n = graph_producer(&s->g, need->value);
-		const bool positive = n && (node_is(n, "Relu") || node_is(n, "Clip"));
+		const bool positive = n && op_cuts_off(n);
 
 		statistics_set_range(out, need->value, &need->setting,
 				     (struct range){ positive ? 0 : -1, 1 });

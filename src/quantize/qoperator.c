@@ -38,7 +38,7 @@ static struct node *output_q(const struct conversion *c, const struct node *n, s
 	struct node *user = graph_only_user(&c->g, n->out[k]);
 
 	*act = NULL;
-	if (user && (node_is(user, "Relu") || node_is(user, "Clip"))) {
+	if (user && op_cuts_off(user)) {
 		*act = user;
 		user = graph_only_user(&c->g, user->out[0]);
 	}

@@ -337,7 +337,7 @@ bool rewrite_can_shift(const struct rewrite *w, size_t value)
 	for (i = g->first[out]; i < g->first[out + 1]; i++) {
 		const struct node *n = m->nodes.v[g->uses[i]];
 
-		if (!has_bias(m, n) || node_is(n, "ConvTranspose") || pads(n) ||
+		if (!has_bias(m, n) || op_layout(n) == LAYOUT_DECONV || pads(n) ||
 		    strcmp(n->in[0], relu->out[0]) != 0)
 			return false;
 	}

@@ -86,7 +86,7 @@ static bool in_integers(const struct qplan *p, const struct op_list *ops, const 
 	if (!n)
 		return false;
 	i = (size_t)g->producer[graph_value(g, value)];
-	if ((node_is(n, "Relu") || node_is(n, "Clip")) && fused_activation(g, n->in[0]) == n)
+	if (op_cuts_off(n) && fused_activation(g, n->in[0]) == n)
 		return in_integers(p, ops, g, n->in[0]);
 	if (p->ops[i].mode != OP_STATIC || ops->v[i].rule->kind == OP_TABLE)
 		return false; /* a table's rows are floats again before anyone reads them */
@@ -128,8 +128,7 @@ void qplan_default(struct qplan *p, const struct op_list *ops, const struct grap
 		if (op->rule->kind == OP_TABLE)
 			c->mode = OP_STATIC; /* needs no calibration */
 		else if (d->approach == APPROACH_DYNAMIC || (d->approach == APPROACH_AUTO && !can_static))
-			/* a dynamic convolution quantizes its input anew each time and gains nothing */
-			c->mode = can_dynamic && strcmp(op->rule->type, "Conv") != 0 ? OP_DYNAMIC : OP_FP32;
+			c->mode = can_dynamic && !op->rule->dynamic_slow ? OP_DYNAMIC : OP_FP32;
 		else if (can_static && (op->rule->kind != OP_ELEMENT || element_gains(p, ops, g, op)))
 			c->mode = OP_STATIC;
 		op_choice_reduce(c, op, d);

@@ -191,12 +191,11 @@ static enum fettle_status weight_error(struct lab *l, const struct qplan *q, siz
 	const struct op *op = &l->s->ops.v[node];
 	const struct node *n = l->s->m->nodes.v[node];
 	struct init *w = model_init(l->s->m, n->in[op->rule->weight]);
-	int axis = node_is(n, "Gemm") ? (node_int(n, "transB", 0) ? 0 : 1) : op->rule->axis;
 	enum fettle_status st;
 
 	st = model_weight(l->s->m, w, err);
 	if (!st)
-		st = quantization_error(&w->t, &q->ops[node].weight, axis, out, err);
+		st = quantization_error(&w->t, &q->ops[node].weight, op_weight_axis(n), out, err);
 	return st;
 }
 
