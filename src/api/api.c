@@ -5,6 +5,7 @@
 
 #include "api/own.h"
 #include "base/str.h"
+#include "ops/kind.h"
 
 struct fettle *fettle_new(void)
 {
@@ -88,7 +89,7 @@ enum fettle_status api_subject(struct fettle *f, const char *path, struct subjec
 		if ((*out)->m->notes[i])
 			api_note(f, (*out)->m->notes[i]);
 	for (i = 0; !st && i < (*out)->m->nodes.n; i++)
-		n += op_is_quantized((*out)->m->nodes.v[i]);
+		n += is_quantized((*out)->m->nodes.v[i]);
 	if (n)
 		api_warn(f, "%s is quantized already (%zu of its ops are): begin with the fp32 model", path,
 			 n);

@@ -4,11 +4,27 @@
 
 #include "base/str.h"
 
-static const char *const quantized_types[] = {
-	"QuantizeLinear", "DequantizeLinear",     "QLinearConv",           "QLinearMatMul",
-	"QGemm",          "QAttention",           "DynamicQuantizeLinear", "MatMulInteger",
-	"ConvInteger",    "MatMulIntegerToFloat", "DynamicQuantizeMatMul", "DynamicQuantizeLSTM",
-	"MatMulNBits",    "MatMulBnb4",           "GatherBlockQuantized",
+/* beside QLinear...: ops of quantized models, and whether they compute with integers */
+static const struct {
+	const char *type;
+	bool computes;
+} quantized_types[] = {
+	{ "QuantizeLinear", false },
+	{ "DequantizeLinear", false },
+	{ "QLinearConv", true },
+	{ "QLinearMatMul", true },
+	{ "QGemm", true },
+	{ "QAttention", true },
+	{ "DynamicQuantizeLinear", false },
+	{ "MatMulInteger", true },
+	{ "ConvInteger", true },
+	{ "ConvTransposeInteger", true },
+	{ "MatMulIntegerToFloat", true },
+	{ "DynamicQuantizeMatMul", true },
+	{ "DynamicQuantizeLSTM", true },
+	{ "MatMulNBits", false }, /* unpacks its weights and computes in floats, unless told */
+	{ "MatMulBnb4", false },
+	{ "GatherBlockQuantized", false },
 };
 /* what a quantizer would be after */
 static const char *const compute_types[] = {
@@ -20,9 +36,19 @@ bool is_quantized(const struct node *n)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(quantized_types); i++)
-		if (strcmp(n->op, quantized_types[i]) == 0)
+		if (strcmp(n->op, quantized_types[i].type) == 0)
 			return true;
-	return strncmp(n->op, "QLinear", 7) == 0;
+	return str_starts(n->op, "QLinear");
+}
+
+bool computes_integers(const struct node *n)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(quantized_types); i++)
+		if (strcmp(n->op, quantized_types[i].type) == 0)
+			return quantized_types[i].computes || node_int(n, "accuracy_level", 0) == 4;
+	return str_starts(n->op, "QLinear");
 }
 
 static size_t count_type(const struct model *m, const char *type)
@@ -47,7 +73,7 @@ const char *kind_quantized(const struct model *m, struct arena *a)
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(quantized_types); i++)
-		add_count(&s, count_type(m, quantized_types[i]), quantized_types[i]);
+		add_count(&s, count_type(m, quantized_types[i].type), quantized_types[i].type);
 	if (s.n)
 		text = arena_strfmt(a, "quantized already (%s)", s.s);
 	str_release(&s);

@@ -6,6 +6,8 @@
 
 /* Is it an op of a quantized model? */
 bool is_quantized(const struct node *n);
+/* Does it also compute with integers? */
+bool computes_integers(const struct node *n);
 /* "quantized already (3 QuantizeLinear, 5 DequantizeLinear)"; NULL: it is not */
 const char *kind_quantized(const struct model *m, struct arena *a);
 /* "If 'vad' holds 2 LSTM and 4 MatMul": what only a subgraph computes; NULL: nothing */

@@ -218,19 +218,6 @@ const struct op_rule op_rules[] = {
 };
 const size_t n_op_rules = sizeof(op_rules) / sizeof(op_rules[0]);
 
-bool op_is_quantized(const struct node *n)
-{
-	static const char *const ops[] = { "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear",
-					   "MatMulInteger",  "ConvInteger",      "MatMulNBits",
-					   "QGemm",          "QAttention" };
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(ops); i++)
-		if (strcmp(n->op, ops[i]) == 0)
-			return true;
-	return str_starts(n->op, "QLinear");
-}
-
 const struct op_rule *op_rule_find(const struct node *n)
 {
 	size_t i;

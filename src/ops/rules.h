@@ -77,7 +77,6 @@ int op_channel_axis(const struct node *n, int rank); /* of a value of this rank 
 /* Is it a Relu or Clip, which cuts values off? Then its bounds, as far as they are constants; infinite otherwise. */
 bool op_cuts_off(const struct node *n);
 void op_cut_bounds(struct model *m, const struct node *n, float *lo, float *hi);
-bool op_is_quantized(const struct node *n); /* works on integers that stand for reals, or makes them */
 
 /* Was the model prepared by a runtime that has no integer kernel for the op? */
 bool runtime_lacks(const struct model *m, const struct op_rule *r);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ops/kind.h"
 #include "quantize/internal.h"
 #include "runtime/prepare.h"
 
@@ -15,25 +16,12 @@ static bool is_narrow(enum dtype t)
 	return t == DT_U8 || t == DT_S8;
 }
 
-/* does this node of an optimised graph compute with integers? */
-static bool computes_integers(const struct model *m, const struct node *n)
+/* does this node of an optimised graph compute with integers, or look rows up in a table of them? */
+static bool works_on_integers(const struct model *m, const struct node *n)
 {
-	static const char *const types[] = { "QGemm",       "MatMulInteger",         "MatMulIntegerToFloat",
-					     "ConvInteger", "DynamicQuantizeMatMul", "DynamicQuantizeLSTM",
-					     "QAttention",  "ConvTransposeInteger" };
 	const struct init *table = n->n_in && strcmp(n->op, "Gather") == 0 ? model_init(m, n->in[0]) : NULL;
-	size_t i;
 
-	if (table && is_narrow(table->t.dtype))
-		return true;
-	if (strncmp(n->op, "QLinear", 7) == 0)
-		return true;
-	if (strcmp(n->op, "MatMulNBits") == 0) /* unpacks its weights and computes in floats, unless told */
-		return node_int(n, "accuracy_level", 0) == 4;
-	for (i = 0; i < ARRAY_LEN(types); i++)
-		if (strcmp(n->op, types[i]) == 0)
-			return true;
-	return false;
+	return (table && is_narrow(table->t.dtype)) || computes_integers(n);
 }
 
 /* a copy whose nodes say which op of the base they are */
@@ -100,7 +88,7 @@ static void find_taken(const struct model *m, struct model *optimised, const str
 		if (!next_mark(&at, &op) || seen[op] || !n->n_out || !(ops->v[op].macs > 0))
 			continue;
 		by = taker(&g, &o, n->out[0], FAR);
-		out[op] |= by && computes_integers(optimised, by);
+		out[op] |= by && works_on_integers(optimised, by);
 	}
 	graph_index_release(&g);
 	graph_index_release(&o);
@@ -122,7 +110,7 @@ enum fettle_status integer_ops(const struct model *quantized, struct runtime *rt
 
 		while (next_mark(&at, &op)) {
 			seen[op] = true;
-			out[op] |= computes_integers(optimised, n);
+			out[op] |= works_on_integers(optimised, n);
 		}
 	}
 	if (!st)
