@@ -28,7 +28,7 @@ expect 3 'exit code 7' eval $m --eval-cmd 'exit 7 {model}'
 
 # the baseline is evaluated twice, and its noise is said
 tune 0 '"noise": 0.0' --eval-cmd 'echo 0.9; : {model}' --max-trials 1 --json
-lacks 'note:|warning: the evaluator'
+lacks '(note|warning): the evaluator'
 cat >"$dir/noisy" <<EOF
 #!/bin/sh
 n=\$(cat $dir/noise 2>/dev/null || echo 0)

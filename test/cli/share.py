@@ -1,7 +1,8 @@
 """share.py FP32.onnx OPTIMISED.onnx: the share of multiply-adds in integer ops, from the graph that ONNX Runtime wrote.
 
 Independent of fettle: multiply-adds come from the fp32 model and ONNX's shape inference, and a node of the optimised graph is
-recognised by the size of its weight alone, whatever the runtime calls it and however it lays it out.
+recognised by the size of its weight alone, whatever the runtime calls it and however it lays it out. So the channels of ops
+that stay in fp32 must be multiples of 16, which no CPU's layout pads.
 """
 import sys
 from collections import defaultdict
