@@ -5,7 +5,6 @@
 
 #include "api/own.h"
 #include "base/str.h"
-#include "ops/kind.h"
 
 struct fettle *fettle_new(void)
 {
@@ -81,18 +80,16 @@ void api_note(struct fettle *f, const char *text)
 enum fettle_status api_subject(struct fettle *f, const char *path, struct subject **out)
 {
 	enum fettle_status st = subject_open(out, f->rt, path, &f->err);
-	size_t i, n = 0;
+	size_t i;
 
 	if (!st)
 		(*out)->cpu = f->cpu;
 	for (i = 0; !st && i < ARRAY_LEN((*out)->m->notes); i++)
 		if ((*out)->m->notes[i])
 			api_note(f, (*out)->m->notes[i]);
-	for (i = 0; !st && i < (*out)->m->nodes.n; i++)
-		n += is_quantized((*out)->m->nodes.v[i]);
-	if (n)
-		api_warn(f, "%s is quantized already (%zu of its ops are): begin with the fp32 model", path,
-			 n);
+	if (!st && (*out)->quantized)
+		api_warn(f, "%s is %s: those ops stay as they are; begin with the fp32 model", path,
+			 (*out)->quantized);
 	return st;
 }
 

@@ -8,9 +8,7 @@ void api_note_kind(struct fettle *f, const struct subject *s)
 {
 	char *text = NULL;
 
-	if (s->quantized)
-		text = xstrfmt("the model is %s: those ops stay as they are", s->quantized);
-	else if (s->hidden)
+	if (s->hidden && !s->quantized)
 		text = xstrfmt("%s: only the main graph is quantized, and only its multiply-adds count",
 			       s->hidden);
 	if (text)

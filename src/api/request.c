@@ -348,7 +348,7 @@ enum fettle_status request_begin(struct request *r, struct fettle *f, const stru
 	enum fettle_status st;
 	char number[32];
 
-	*r = (struct request){ .f = f };
+	*r = (struct request){ .f = f, .command = command };
 	st = api_begin(f, in, &r->o);
 	if (!st)
 		st = check_source(r->o.calib_source, r->o.calib, "calibration", &f->err);

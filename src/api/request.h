@@ -13,6 +13,7 @@ struct request {
 	struct fettle *f;
 	struct fettle_options o;
 	struct config *c;
+	enum config_command command;
 	bool is_search;     /* of fettle_auto_search(): plans are settings */
 	bool eval_is_calib; /* there is no evaluation data, so that calibration's serves */
 	int threads;        /* 0: all cores */

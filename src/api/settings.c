@@ -311,7 +311,8 @@ static enum fettle_status apply_config(const struct request *r, const struct sub
 		if (was && p->ops[i].mode == OP_FP32)
 			str_addf(&kept, "%s%s", n++ ? ", " : "", s->ops.v[i].name);
 	}
-	if (n && !r->o.keep_fp32) { /* which the user has listed */
+	/* not what the user has listed; and request_tuning(), which inspect calls too, says it already */
+	if (n && !r->o.keep_fp32 && r->command != CONFIG_INSPECT) {
 		char *text = xstrfmt("by constraint, %zu op%s in fp32: %.400s%s", n,
 				     n == 1 ? " stays" : "s stay", kept.s, kept.n > 400 ? ", …" : "");
 

@@ -106,11 +106,9 @@ static void list_types(const struct fettle_inspection *x)
 	table_print(&t);
 }
 
-static void show(const struct fettle *f, const struct fettle_inspection *x, const char *model, bool all,
-		 bool space)
+static void show(const struct fettle_inspection *x, const char *model, bool all, bool space)
 {
 	char bytes[32], macs[32], raised[32] = "";
-	const char *note;
 	size_t i;
 
 	if (x->opset != x->opset_of_file)
@@ -128,8 +126,6 @@ static void show(const struct fettle *f, const struct fettle_inspection *x, cons
 		       x->outputs[i]->shape);
 	if (x->n_blocks)
 		printf("blocks  %zu transformer blocks\n", x->n_blocks);
-	for (i = 0; (note = fettle_note(f, i)); i++)
-		print_wrapped(stdout, "note    %s", note);
 	printf("cuts    %zu points where all data passes through one value\n\n", x->n_cuts);
 	if (space)
 		list_space(x);
@@ -247,7 +243,7 @@ static int run(int argc, char **argv)
 		if (json)
 			code = print_json(fettle_inspection_json(f, x));
 		else
-			show(f, x, o.model, ops, space);
+			show(x, o.model, ops, space);
 		fettle_inspection_free(x);
 	}
 	fettle_free(f);

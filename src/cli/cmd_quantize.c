@@ -94,7 +94,7 @@ static int report(const struct fettle *f, const struct fettle_quantize_options *
 		return print_json(fettle_quantized_json(f, q));
 	printf("wrote %s: %s, was %s\n", o->output, human_bytes((double)q->size_after, after, sizeof(after)),
 	       human_bytes((double)q->size_before, before, sizeof(before)));
-	printf("%zu ops in int8", q->ops_int8);
+	printf("%zu op%s in int8", q->ops_int8, q->ops_int8 == 1 ? "" : "s");
 	if (q->ops_int16)
 		printf(", %zu in 16 bits", q->ops_int16);
 	if (q->ops_dynamic)

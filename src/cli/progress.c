@@ -57,9 +57,9 @@ static void show_data(struct progress *p)
 	clear_line(p);
 	if (!s.why_metric && !s.why_outputs)
 		lead = "";
-	print_wrapped(stderr, "scoring: %s of output %s%s%s%s%s", s.metric, s.outputs, lead,
-		      s.why_outputs ? s.why_outputs : "", s.why_outputs && s.why_metric ? "; " : "",
-		      s.why_metric ? s.why_metric : "");
+	print_wrapped(stderr, "scoring: %s of output%s %s%s%s%s%s", s.metric,
+		      strchr(s.outputs, ',') ? "s" : "", s.outputs, lead, s.why_outputs ? s.why_outputs : "",
+		      s.why_outputs && s.why_metric ? "; " : "", s.why_metric ? s.why_metric : "");
 }
 
 /* as soon as they are there: a setting without effect is better known before a long run than after it */

@@ -10,6 +10,11 @@ static const char *best_sign(const struct fettle_progress_info *i)
 	return !i->best_early ? "" : i->best_met == i->higher_is_better ? ">=" : "<=";
 }
 
+static bool best_meets(const struct fettle_progress_info *i)
+{
+	return i->best_met && isfinite(i->target);
+}
+
 /* " meets 0.7940"; "" where there is no target */
 static const char *verdict(const struct fettle_progress_info *i, char *buf, size_t n)
 {
@@ -40,7 +45,7 @@ static void keep_trial(struct progress *p, const struct fettle_progress_info *i)
 			 verdict(i, b, sizeof(b)));
 	if (i->best)
 		snprintf(best, sizeof(best), ", best %s%s%s", best_sign(i),
-			 human_score(i->best_accuracy, a, sizeof(a)), i->best_met ? " met" : "");
+			 human_score(i->best_accuracy, a, sizeof(a)), best_meets(i) ? " met" : "");
 	snprintf(p->trial, sizeof(p->trial), "%strial %zu%s: %s%s, %.200s", left, t->number, limit, result,
 		 best, t->stage);
 }
@@ -68,7 +73,7 @@ static void show_trial(void *self, const struct fettle_progress_info *i)
 	if (i->best)
 		snprintf(best, sizeof(best), ", best %s%s (trial %zu%s)", best_sign(i),
 			 human_score(i->best_accuracy, top, sizeof(top)), i->best,
-			 i->best_met ? ", met" : "");
+			 best_meets(i) ? ", met" : "");
 	if (t->failed)
 		progress_show(p, "trial %zu%s, %s: failed: %s", t->number, limit, t->stage, t->why);
 	else if (isnan(t->accuracy))

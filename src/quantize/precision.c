@@ -183,6 +183,8 @@ static struct op_precision precision_of(const struct plan_origin *o, const struc
 		return fp32(FP32_NOT_FUSED, "the runtime has no integer kernel for these settings");
 	if (o->plan->ops[i].mode != OP_FP32)
 		return fp32(FP32_RECIPE, recipe_that_keeps(&effective->recipes, ops, i));
+	if (o->by_default->ops[i].mode == OP_FP32 && op->rule->kind == OP_COMPUTE && !op->rule->on)
+		return fp32(FP32_NO_KERNEL, "the runtime has no integer kernel for it");
 	if (o->by_default->ops[i].mode == OP_FP32)
 		return fp32(FP32_NO_GAIN, no_gain(op));
 	return o->allowed->ops[i].mode == OP_FP32 ? fp32(FP32_USER, "told to stay in fp32")

@@ -159,6 +159,14 @@ expect 0 'quant_level: 0 ' tune --quant-level O0 --print-config
 expect 0 '^9 ops in int8' quantize $m --calib $c --activation-type UINT8 --recipe cle=OFF -o "$dir/q.onnx"
 refuses "unknown strategy 'O2'" tune $m --calib $c --eval $e --strategy O2
 
+# what constraints take away is said once
+printf 'quantization: {op_type_wise: {Gemm: {weight: {dtype: fp32}, activation: {dtype: fp32}}}}' >"$dir/conf/few.yaml"
+for command in inspect "quantize --calib $c -o $dir/q.onnx" "tune --calib $c --eval $e --eval-samples 50 --max-trials 1 --workspace $dir/few"; do
+	# shellcheck disable=SC2086
+	n=$("$fettle" $command $m -c "$dir/conf/few.yaml" 2>&1 | grep -c 'stays\? in fp32:')
+	is "$n == 1" "notes of ${command%% *} that an op stays in fp32: $n"
+done
+
 # how much is said, by the environment
 said() { LOGLEVEL=$1 "$fettle" eval $m --data $e --samples 20 -c "$dir/conf/case.yaml" 2>&1 >/dev/null; }
 is "$(said ERROR | wc -c) == 0" "bytes on stderr with LOGLEVEL=ERROR"

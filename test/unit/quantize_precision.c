@@ -5,7 +5,7 @@
 #include "unit/build.h"
 #include "unit/place.h"
 
-static const char body[] =
+static const char mixed[] =
 	"w0 = 8x3x3x3; a = Conv(x, w0) pads=1,1,1,1; b = Relu(a); w1 = 8x8x1x1; c = Conv(b, w1); "
 	"d = Add(b, c); t = Tanh(d); m = Mul(d, t); g = GlobalAveragePool(m); f = Flatten(g); "
 	"w2 = 8x4; y = Gemm(f, w2)";
@@ -17,7 +17,7 @@ struct bed {
 	bool integer[16];
 };
 
-static void open_bed(struct bed *b)
+static void open_bed(struct bed *b, const char *body)
 {
 	struct err err = ERR_INIT;
 	struct statistics *ranges = statistics_new();
@@ -59,7 +59,7 @@ static void all_of_them_are_found(void **state)
 	struct precisions p;
 
 	(void)state;
-	open_bed(&b);
+	open_bed(&b, mixed);
 	precisions_init(&p, &(struct plan_origin){ &b.plan, &b.plan, &b.plan }, &b.s->ops, b.integer);
 	assert_int_equal(p.v[op_of(&b, "Conv", 0)].is, PRECISION_INT8);
 	assert_int_equal(p.v[op_of(&b, "Conv", 1)].is, PRECISION_INT8);
@@ -83,7 +83,7 @@ static void every_reason(void **state)
 	size_t user, search, recipe, lost;
 
 	(void)state;
-	open_bed(&b);
+	open_bed(&b, mixed);
 	user = op_of(&b, "Add", 0);
 	search = op_of(&b, "Conv", 1);
 	recipe = op_of(&b, "Gemm", 0);
@@ -116,11 +116,30 @@ static void every_reason(void **state)
 	close_bed(&b);
 }
 
+/* ONNX Runtime has none for ConvTranspose, whatever the approach */
+static void a_type_without_a_kernel(void **state)
+{
+	struct bed b = { .plan = QPLAN_INIT };
+	struct precisions p;
+	size_t i;
+
+	(void)state;
+	open_bed(&b, "w0 = 8x3x3x3; a = Conv(x, w0); w1 = 8x4x2x2; y = ConvTranspose(a, w1) strides=2,2");
+	i = op_of(&b, "ConvTranspose", 0);
+	precisions_init(&p, &(struct plan_origin){ &b.plan, &b.plan, &b.plan }, &b.s->ops, b.integer);
+	assert_int_equal(p.v[i].is, PRECISION_FP32);
+	assert_int_equal(p.v[i].reason, FP32_NO_KERNEL);
+	assert_string_equal(p.v[i].why, "the runtime has no integer kernel for it");
+	precisions_release(&p);
+	close_bed(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_of_them_are_found),
 		cmocka_unit_test(every_reason),
+		cmocka_unit_test(a_type_without_a_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, place_open, place_close);
