@@ -25,19 +25,46 @@ bool replay_trial(struct search *s, struct trial *t)
 	return true;
 }
 
+/* What ended early has bounds only: where its value is wanted it runs again, to its end. It stays one trial. */
+static enum fettle_status settle(struct search *s, struct trial *t)
+{
+	struct trial again = *t;
+	bool newly_met;
+	enum fettle_status st;
+
+	if (!t->score.early || !wants_value(s))
+		return FETTLE_OK;
+	again.score = (struct score){ .accuracy = NAN };
+	again.why[0] = '\0';
+	st = s->c.backend->run(s->c.self, &again, &s->err);
+	if (!st)
+		st = measure_trial(s, &again);
+	if (st)
+		return search_backend_ended(s, st);
+	newly_met = again.score.met && !t->score.met;
+	*t = again;
+	if (newly_met)
+		keep_best(s, t);
+	if (!t->score.failed && s->c.backend->settled)
+		s->c.backend->settled(s->c.self, t);
+	return search_after_trial(s);
+}
+
 /* A trial that has run, or is known: it counts from here on. */
 static enum fettle_status finish(struct search *s, struct trial t, bool known, struct score *score)
 {
-	const struct trial *kept;
+	struct trial *kept;
+	enum fettle_status st;
 
 	t.verdict = NULL;
 	s->n_same_in_a_row = 0;
 	kept = search_remember(s, t);
-	*score = kept->score;
 	keep_best(s, kept);
 	if (!known && s->c.backend->record)
 		s->c.backend->record(s->c.self, kept);
-	return search_after_trial(s);
+	st = known ? settle(s, kept) : FETTLE_OK;
+	*score = kept->score;
+	return st ? st : search_after_trial(s);
 }
 
 /* Of the plans, those in a row that nobody has tried, at most `width`. Known ones are not among them. */
@@ -197,9 +224,10 @@ enum fettle_status search_try_all(struct search *s, const struct plan *plans, si
 	if (!st)
 		decide_verdict(s);
 	while (i < n) {
-		const struct trial *before = search_tried(s, &plans[i]);
+		struct trial *before = search_tried(s, &plans[i]);
 
 		if (before) {
+			st = st ? st : settle(s, before);
 			scores[i++] = before->score;
 			continue;
 		}

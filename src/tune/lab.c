@@ -8,6 +8,7 @@
 #include "tune/compare.h"
 #include "tune/examiner.h"
 #include "tune/ledger.h"
+#include "tune/values.h"
 #include "tune/worker.h"
 
 bool lab_stopped(const struct lab *l)
@@ -104,6 +105,20 @@ static void record(void *self, const struct trial *t)
 		l->on_trial(l->on_trial_self, t);
 }
 
+static void settled(void *self, const struct trial *t)
+{
+	struct lab *l = self;
+	enum fettle_status st;
+
+	if (!l->history)
+		return;
+	st = values_write(l->history, t->number, t->values, metric_n_parts(l->metric), &l->history_err);
+	if (!st)
+		st = history_settle_trial(l->history, t->number, t->score.met, t->score.accuracy,
+					  t->score.loss, &l->history_err);
+	l->history_failed |= st != FETTLE_OK;
+}
+
 static bool cancelled(void *self)
 {
 	const struct lab *l = self;
@@ -128,6 +143,7 @@ const struct search_backend lab_backend = {
 	.estimate = lab_estimate,
 	.known = known,
 	.record = record,
+	.settled = settled,
 	.cancelled = cancelled,
 	.now = now,
 };

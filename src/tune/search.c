@@ -77,7 +77,7 @@ struct trial *trial_at(const struct search *s, size_t place)
 	return &s->trials.v[place - 1];
 }
 
-const struct trial *search_tried(const struct search *s, const struct plan *p)
+struct trial *search_tried(const struct search *s, const struct plan *p)
 {
 	char hash[FINGERPRINT_LEN];
 	size_t place;
@@ -95,7 +95,7 @@ void search_keep_place(struct search *s, const struct plan *p, size_t place)
 	map_set(&s->places, arena_strdup(&s->hashes, hash), place);
 }
 
-const struct trial *search_remember(struct search *s, struct trial t)
+struct trial *search_remember(struct search *s, struct trial t)
 {
 	search_keep_place(s, &t.plan, s->trials.n + 1);
 	VEC_PUSH(&s->trials, t);

@@ -78,6 +78,8 @@ struct search_backend {
 	bool (*known)(void *self, const struct plan *p, struct trial *out);
 	void (*record)(void *self,
 		       const struct trial *t); /* every finished trial that was not known, in order */
+	/* A trial that was recorded with bounds has run again, to its end: its accuracy is known now. */
+	void (*settled)(void *self, const struct trial *t);
 	bool (*cancelled)(void *self);
 	double (*now)(void *self); /* seconds; needed when there is a timeout */
 };

@@ -45,9 +45,9 @@ struct search {
 /* ---- search.c ---- */
 
 struct trial *trial_at(const struct search *s, size_t place);
-const struct trial *search_tried(const struct search *s, const struct plan *p); /* NULL: not yet */
+struct trial *search_tried(const struct search *s, const struct plan *p); /* NULL: not yet */
 void search_keep_place(struct search *s, const struct plan *p, size_t place);
-const struct trial *search_remember(struct search *s, struct trial t);
+struct trial *search_remember(struct search *s, struct trial t);
 double search_now(const struct search *s);
 /* Ends the search, unless it has ended already: FETTLE_STOP, or the status that it failed with. */
 enum fettle_status search_stop(struct search *s, enum search_stop why);
@@ -61,7 +61,8 @@ enum fettle_status search_backend_ended(struct search *s, enum fettle_status st)
 bool quantizes_little(const struct search *s, const struct plan *p);
 void judge(const struct search *s,
 	   struct trial *t); /* fills in what follows from its accuracy, or its bounds */
-void keep_best(struct search *s, const struct trial *t); /* the last one remembered may be the best */
+void keep_best(struct search *s, const struct trial *t); /* one of those remembered may be the best now */
+bool wants_value(const struct search *s);                /* of the trials to come, not just a verdict */
 /* What is enough to know of the trials to come, as things stand. */
 void decide_verdict(struct search *s);
 void prepare_trial(struct search *s, struct trial *t, struct verdict *own);

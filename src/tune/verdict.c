@@ -81,6 +81,11 @@ void judge(const struct search *s, struct trial *t)
 	score->slight = score->met && !s->all_slight && quantizes_little(s, &t->plan);
 }
 
+static size_t place_of(const struct search *s, const struct trial *t)
+{
+	return (size_t)(t - s->trials.v) + 1;
+}
+
 /* Less loss; then more in int8. */
 static bool more_accurate(const struct search *s, const struct trial *a, const struct trial *b)
 {
@@ -136,10 +141,9 @@ static bool better(const struct search *s, const struct trial *a, const struct t
 static void keep_most_accurate(const struct search *s, const struct trial *t, size_t *place)
 {
 	if (!*place || more_accurate(s, t, trial_at(s, *place)))
-		*place = s->trials.n;
+		*place = place_of(s, t);
 }
 
-/* of the last one */
 void keep_best(struct search *s, const struct trial *t)
 {
 	size_t i;
@@ -150,7 +154,7 @@ void keep_best(struct search *s, const struct trial *t)
 	if (s->best && merit(t) > merit(trial_at(s, s->best)))
 		s->least = INFINITY;
 	if (!s->best || better(s, t, trial_at(s, s->best)))
-		s->best = s->trials.n;
+		s->best = place_of(s, t);
 	keep_most_accurate(s, t, &s->most_accurate);
 	if (plan_is_whole(&t->plan, s->c.space))
 		keep_most_accurate(s, t, &s->whole);
@@ -189,7 +193,7 @@ void decide_verdict(struct search *s)
 		c->backend->begin_group(c->self);
 }
 
-static bool wants_value(const struct search *s)
+bool wants_value(const struct search *s)
 {
 	return s->c.no_early || s->want == WANT_VALUE;
 }

@@ -524,7 +524,7 @@ enum { SAMPLES = 40 };
 struct early {
 	struct bench b;
 	bool right[N_PLANS][SAMPLES];
-	size_t evaluated, n_skipped;
+	size_t evaluated, n_settled;
 };
 
 static enum fettle_status early_run(void *self, struct trial *t, struct err *err)
@@ -652,6 +652,56 @@ static void early_verdicts_change_nothing(void **state)
 		search_free(e->b.s);
 	}
 	assert_true(saved > 0 && skipped > 0);
+	free(e);
+}
+
+static void early_settled(void *self, const struct trial *t)
+{
+	struct early *e = self;
+
+	assert_false(t->score.early);
+	e->n_settled++;
+}
+
+/* A trial that ended early has bounds; once its value is wanted it has that, and is no second trial. */
+static void a_value_is_exact_when_it_is_wanted_later(void **state)
+{
+	static const struct search_backend settles = {
+		.run = early_run, .objective = bench_measure, .settled = early_settled, .now = bench_now
+	};
+	struct early *e = xcalloc(1, sizeof(*e));
+	struct search_config c = HIGHER(.space = &e->b.space, .backend = &settles, .self = e);
+	struct err err = ERR_INIT;
+	struct score score;
+	size_t i;
+
+	(void)state;
+	bench_init(&e->b);
+	for (i = 0; i < SAMPLES; i++) {
+		e->right[0][i] = i % 2;     /* 20 of 40 */
+		e->right[1][i] = i % 4 > 2; /* 10, and after 20 of them at most 25 */
+	}
+	assert_ok(search_new(&e->b.s, &c, &err), err);
+	search_want(e->b.s, WANT_VERDICT);
+	assert_int_equal(try_digits(&e->b, 0, &score), FETTLE_OK);
+	assert_true(!score.early && score.accuracy == 0.5);
+	assert_int_equal(try_digits(&e->b, 1, &score), FETTLE_OK);
+	assert_true(score.early && score.accuracy > 0.25);
+	assert_int_equal(try_digits(&e->b, 1, &score), FETTLE_OK);
+	assert_true(score.early && e->b.n_runs == 2 && !e->n_settled);
+	search_want(e->b.s, WANT_VALUE);
+	for (i = 0; i < 2; i++) { /* it runs once more, not each time */
+		assert_int_equal(try_digits(&e->b, 1, &score), FETTLE_OK);
+		assert_true(!score.early && score.accuracy == 0.25 && score.low == 0.25 &&
+			    score.high == 0.25);
+		assert_float_equal(score.loss, 0.75, 1e-12);
+		assert_int_equal(e->b.n_runs, 3);
+		assert_int_equal(e->n_settled, 1);
+	}
+	assert_int_equal(search_n_trials(e->b.s), 2);
+	assert_int_equal(search_best_trial(e->b.s)->number, 1);
+	assert_false(search_trial(e->b.s, 2)->score.early);
+	search_free(e->b.s);
 	free(e);
 }
 
@@ -822,6 +872,7 @@ int main(void)
 		cmocka_unit_test(verdicts),
 		cmocka_unit_test(verdicts_by_brute_force),
 		cmocka_unit_test(early_verdicts_change_nothing),
+		cmocka_unit_test(a_value_is_exact_when_it_is_wanted_later),
 		cmocka_unit_test(slow_plans_are_not_evaluated),
 	};
 
