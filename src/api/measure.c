@@ -189,7 +189,7 @@ enum fettle_status api_bench(struct fettle *f, const struct fettle_options *in, 
 	struct session_options so;
 	struct session **s = xcalloc(n, sizeof(struct session *));
 	struct feeding *feeds = xcalloc(n, sizeof(*feeds));
-	struct tensor **inputs = xcalloc(n, sizeof(struct tensor *));
+	struct contender *v = xcalloc(n, sizeof(*v));
 	struct latency *l = xcalloc(n, sizeof(*l));
 	enum fettle_status st;
 	size_t i;
@@ -203,12 +203,14 @@ enum fettle_status api_bench(struct fettle *f, const struct fettle_options *in, 
 			st = open_model(&s[i], f, models[i], &so);
 		if (!st)
 			st = feeding_open(&feeds[i], &r, s[i], &f->err);
-		inputs[i] = feeds[i].inputs;
+		v[i] = (struct contender){ &s[i], 1, feeds[i].inputs };
 	}
 	if (!st)
 		st = api_phase(f, "time");
 	if (!st)
-		st = evaluate_latency(s, inputs, n, (double)n * (r.o.seconds > 0 ? r.o.seconds : 1),
+		st = evaluate_latency(v, n,
+				      &(struct latency_limits){
+					      .seconds = (double)n * (r.o.seconds > 0 ? r.o.seconds : 1) },
 				      api_progress, f, l, &f->err);
 	for (i = 0; i < n && !st; i++) {
 		out[i] = (struct fettle_timing){ .latency_ms = 1e3 * l[i].median,
@@ -228,7 +230,7 @@ enum fettle_status api_bench(struct fettle *f, const struct fettle_options *in, 
 	}
 	free(s);
 	free(feeds);
-	free(inputs);
+	free(v);
 	free(l);
 	request_release(&r);
 	return st;

@@ -50,7 +50,7 @@ static enum fettle_status open_data(struct run *u, bool need_eval)
 		st = request_source(&u->one, &u->r, eval, "timing", u->shape, &f1, &u->f->err);
 	u->lab.calib = u->calib.feed;
 	u->lab.eval = u->eval.feed;
-	u->lab.one = u->one.feed;
+	u->lab.one = u->lab.timed[0] = u->one.feed;
 	return st;
 }
 
@@ -118,19 +118,22 @@ enum fettle_status run_open(struct run *u, bool need_eval)
 	enum fettle_status st;
 	char note[96];
 
-	u->lab = (struct lab){ .rt = u->f->rt,
-			       .o = { .model = o->model,
-				      .threads = u->r.threads,
-				      .level = graph_level(u->r.c->recipes.graph_optimization_level),
-				      .eval_cmd = u->command = run_from(u->f, u->r.c->evaluation.command),
-				      .eval_server = u->server = run_from(u->f, u->r.c->evaluation.server),
-				      .evaluate = o->evaluate,
-				      .evaluate_self = o->evaluate_self,
-				      .workspace = u->workspace,
-				      .helper = o->helper },
-			       .deadline = INFINITY,
-			       .progress = api_progress,
-			       .progress_self = u->f };
+	u->lab = (struct lab){
+		.rt = u->f->rt,
+		.o = { .model = o->model,
+		       .threads = u->r.threads,
+		       .deployed = { .threads = u->r.threads, .batches = { 1 }, .n_batches = 1 },
+		       .level = graph_level(u->r.c->recipes.graph_optimization_level),
+		       .eval_cmd = u->command = run_from(u->f, u->r.c->evaluation.command),
+		       .eval_server = u->server = run_from(u->f, u->r.c->evaluation.server),
+		       .evaluate = o->evaluate,
+		       .evaluate_self = o->evaluate_self,
+		       .workspace = u->workspace,
+		       .helper = o->helper },
+		.deadline = INFINITY,
+		.progress = api_progress,
+		.progress_self = u->f
+	};
 	u->busy = runtime_busy(u->f->rt);
 	st = effort_read(u);
 	st = st ? st : api_phase(u->f, "prepare");

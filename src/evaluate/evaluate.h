@@ -4,7 +4,7 @@
 
 #include "calibrate/calibrate.h"
 #include "evaluate/metric.h"
-#include "evaluate/race.h"
+#include "evaluate/turns.h"
 
 struct paired; /* evaluate/paired.h */
 
@@ -48,21 +48,18 @@ struct evaluation {
 
 enum fettle_status evaluate_accuracy(const struct evaluation *e, struct accuracy *out, struct err *err);
 
-struct latency {
-	double median, p90; /* seconds for one run */
-	size_t runs;
-	struct race_ratio
-		speedup; /* against the first, with the interval that holds it with LATENCY_CONFIDENCE */
+/* What is timed: so many sessions of one model at once, each in its own thread, on the same inputs. */
+struct contender {
+	struct session *const *s;
+	size_t n;
+	struct tensor *inputs;
 };
-#define LATENCY_CONFIDENCE 0.99
-
-/*
- * Times sessions against each other: in turns, so that whatever disturbs the machine disturbs all alike.
- * Each has its own inputs. Runs until `seconds` have passed and each has at least 5 runs.
- */
-enum fettle_status evaluate_latency(struct session *const *s, struct tensor *const *inputs, size_t n,
-				    double seconds, progress_fn progress, void *self, struct latency *out,
-				    struct err *err);
+struct latency_limits {
+	double seconds, equal, width; /* as in struct turns */
+};
+/* Times models against each other: see evaluate/turns.h. */
+enum fettle_status evaluate_latency(const struct contender *v, size_t n, const struct latency_limits *limits,
+				    progress_fn progress, void *self, struct latency *out, struct err *err);
 
 /* Peak resident memory, in bytes, of a fresh process that loads the model and runs it once: `helper` is the
  * fettle command. */

@@ -1,80 +1,137 @@
-#include "evaluate/evaluate.h"
-
+/* Sessions as contenders: one or several at once, each in its own thread. */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <time.h>
 
 #include "base/file.h"
+#include "evaluate/evaluate.h"
 
-enum { WARM_UP = 3, RUNS_MIN = 5, RUNS_MAX = 100000 };
-
-struct series {
-	VEC(double) v;
-	double last;
-	struct race race; /* against the first */
-	struct tensor *out;
+struct timing {
+	const struct contender *v;
+	double seconds;
+	progress_fn progress;
+	void *self;
 };
 
-static int by_value(const void *a, const void *b)
+static double thread_cpu(void)
 {
-	double x = *(const double *)a, y = *(const double *)b;
+	struct timespec t;
 
-	return (x > y) - (x < y);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static struct latency summarise(struct series *s)
+static long times_waited(void)
 {
-	size_t n = s->v.n;
+	struct rusage u;
 
-	qsort(s->v.v, n, sizeof(*s->v.v), by_value);
-	return (struct latency){
-		.median = n % 2 ? s->v.v[n / 2] : (s->v.v[n / 2 - 1] + s->v.v[n / 2]) / 2,
-		.p90 = s->v.v[(n * 9 + 9) / 10 - 1],
-		.runs = n,
-		.speedup = race_ratio(&s->race),
-	};
+	getrusage(RUSAGE_THREAD, &u);
+	return u.ru_nvcsw;
 }
 
-enum fettle_status evaluate_latency(struct session *const *s, struct tensor *const *inputs, size_t n,
-				    double seconds, progress_fn progress, void *self, struct latency *out,
-				    struct err *err)
+static enum fettle_status run_once(struct session *s, const struct tensor *inputs, struct run_time *out,
+				   struct err *err)
 {
-	struct series *series = xcalloc(n, sizeof(*series));
-	double start = clock_now(), elapsed = 0;
-	enum fettle_status st = FETTLE_OK;
-	size_t i, k, round;
+	struct tensor *outputs = xcalloc(session_n_outputs(s), sizeof(*outputs));
+	long waited = times_waited();
+	double cpu = thread_cpu(), start = clock_now();
+	enum fettle_status st = session_run(s, inputs, outputs, err);
 
-	for (i = 0; i < n; i++) {
-		race_init(&series[i].race, LATENCY_CONFIDENCE);
-		series[i].out = xcalloc(session_n_outputs(s[i]), sizeof(*series[i].out));
-	}
-	for (round = 0; (elapsed < seconds || round < WARM_UP + RUNS_MIN) && round < RUNS_MAX; round++) {
-		for (k = 0; k < n && !st; k++) {
-			double t;
-
-			i = (k + round) % n; /* none always runs after the same neighbour */
-			t = clock_now();
-			st = session_run(s[i], inputs[i], series[i].out, err);
-			series[i].last = clock_now() - t;
-			if (round >= WARM_UP)
-				VEC_PUSH(&series[i].v, series[i].last);
-		}
-		if (st)
-			break;
-		for (i = 0; i < n && round >= WARM_UP; i++)
-			race_add(&series[i].race, series[0].last, series[i].last);
-		elapsed = clock_now() - start;
-		if (progress && !progress(self, (size_t)(1000 * (elapsed < seconds ? elapsed : seconds)),
-					  (size_t)(1000 * seconds))) {
-			st = fail(err, FETTLE_STOP, "timing was stopped");
-			break;
-		}
-	}
-	for (i = 0; i < n; i++) {
-		if (!st)
-			out[i] = summarise(&series[i]);
-		VEC_RELEASE(&series[i].v);
-		race_release(&series[i].race);
-		free(series[i].out);
-	}
-	free(series);
+	*out = (struct run_time){ .elapsed = clock_now() - start,
+				  .cpu = thread_cpu() - cpu,
+				  .waited = times_waited() > waited };
+	free(outputs);
 	return st;
+}
+
+struct instance {
+	struct session *s;
+	const struct tensor *inputs;
+	const atomic_bool *go;
+	struct run_time time;
+	enum fettle_status st;
+	struct err err;
+};
+
+static void *run_instance(void *arg)
+{
+	struct instance *i = arg;
+
+	while (!atomic_load(i->go))
+		sched_yield();
+	i->st = run_once(i->s, i->inputs, &i->time, &i->err);
+	return NULL;
+}
+
+/* All at once; what counts is the mean of what each took, with what they took from each other. */
+static enum fettle_status run_instances(const struct contender *c, struct run_time *out, struct err *err)
+{
+	struct instance *v = xcalloc(c->n, sizeof(*v));
+	pthread_t *threads = xcalloc(c->n, sizeof(*threads));
+	enum fettle_status st = FETTLE_OK;
+	atomic_bool go = false;
+	size_t i, n;
+
+	*out = (struct run_time){ .waited = true };
+	for (n = 0; n < c->n; n++) {
+		v[n] = (struct instance){ .s = c->s[n], .inputs = c->inputs, .go = &go };
+		if (pthread_create(&threads[n], NULL, run_instance, &v[n])) {
+			st = fail(err, FETTLE_SYSTEM, "cannot start thread %zu of %zu to time sessions in",
+				  n + 1, c->n);
+			break;
+		}
+	}
+	atomic_store(&go, true);
+	for (i = 0; i < n; i++) {
+		pthread_join(threads[i], NULL);
+		out->elapsed += v[i].time.elapsed / (double)c->n;
+		if (v[i].st && !st) {
+			st = v[i].st;
+			*err = v[i].err;
+		}
+	}
+	free(threads);
+	free(v);
+	return st;
+}
+
+static enum fettle_status run(void *self, size_t which, struct run_time *out, struct err *err)
+{
+	const struct contender *c = &((const struct timing *)self)->v[which];
+
+	return c->n > 1 ? run_instances(c, out, err) : run_once(c->s[0], c->inputs, out, err);
+}
+
+static double now(void *self)
+{
+	(void)self;
+	return clock_now();
+}
+
+static bool go_on(void *self, double seconds)
+{
+	const struct timing *t = self;
+
+	return !t->progress ||
+	       t->progress(t->self, (size_t)(1000 * (seconds < t->seconds ? seconds : t->seconds)),
+			   (size_t)(1000 * t->seconds));
+}
+
+enum fettle_status evaluate_latency(const struct contender *v, size_t n, const struct latency_limits *limits,
+				    progress_fn progress, void *self, struct latency *out, struct err *err)
+{
+	struct timing t = { .v = v, .seconds = limits->seconds, .progress = progress, .self = self };
+
+	return turns_take(&(struct turns){ .n = n,
+					   .run = run,
+					   .now = now,
+					   .go_on = go_on,
+					   .self = &t,
+					   .seconds = limits->seconds,
+					   .equal = limits->equal,
+					   .width = limits->width },
+			  out, err);
 }

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { FIRST_LOOK = 12 };
+enum { FIRST_LOOK = 9 }; /* the least that can decide: all one way by chance once in 256 */
 #define LOOK_GROWTH 1.5
 
 void race_init(struct race *r, double confidence)
@@ -85,9 +85,11 @@ struct race_ratio race_ratio(const struct race *r)
 	size_t n = r->v.n;
 
 	middle = !n ? NAN : n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
-	bounds(r, v, r->look + 1, &low, &high);
+	bounds(r, v, r->look + 1, &low, &high); /* one more look; what the last one saw holds as well */
 	free(v);
-	return (struct race_ratio){ exp(middle), exp(low), exp(high) };
+	low = fmax(low, r->low);
+	high = fmin(high, r->high);
+	return (struct race_ratio){ exp(fmin(fmax(middle, low), high)), exp(low), exp(high) };
 }
 
 bool race_decided(const struct race *r, double equal)
@@ -95,4 +97,9 @@ bool race_decided(const struct race *r, double equal)
 	double most = log(1 + equal);
 
 	return r->low > 0 || r->high < 0 || (r->low >= -most && r->high <= most);
+}
+
+bool race_is_within(const struct race *r, double width)
+{
+	return !(width > 0) || r->high - r->low <= log(1 + width);
 }

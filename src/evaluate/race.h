@@ -1,7 +1,7 @@
 /*
  * How much faster one of two is than the other, from timings taken in pairs, one right after the other. Whatever disturbs
  * the machine disturbs both of a pair, or makes an outlier: the interval is one of the median ratio and follows from the
- * ranks of the ratios alone, so outliers do not count. It is looked at after 12, 18, 27, … pairs, and each look spends a
+ * ranks of the ratios alone, so outliers do not count. It is looked at after 9, 14, 21, … pairs, and each look spends a
  * part of the allowed error, so stopping at any look is as good as having planned to.
  */
 #ifndef EVALUATE_RACE_H
@@ -30,5 +30,7 @@ struct race_ratio race_ratio(const struct race *r);
 
 /* Is it certain that one is faster, or that they differ by less than `equal` (0.01: 1 %)? */
 bool race_decided(const struct race *r, double equal);
+/* Is the interval, by the last look, at most so wide (0.02: from 1.49 to 1.51)? Of 0, any is. */
+bool race_is_within(const struct race *r, double width);
 
 #endif

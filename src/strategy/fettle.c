@@ -16,11 +16,8 @@
 #define ERROR_FIRST 0.02
 /* What a plan that failed teaches: this share of its error may pass. */
 #define ERROR_STEP 0.4
-/*
- * Times vary from run to run, plans should not: a plan is faster only if it is so beyond that, and what lies within it is decided
- * by what is known without measuring, which is that int8 is faster.
- */
-#define FASTER 0.9
+/* A plan with less in int8 is tried if its latency is at most this share of the other's: what is nearer counts as equal. */
+#define FASTER 0.98
 /* Ops that are slower in int8 go back to fp32 if that saves this share of the ops' time, each of them this much. */
 #define SLOW_SHARE 0.2
 #define SLOW_OP 0.05

@@ -62,6 +62,8 @@ static enum fettle_status finish(struct search *s, struct trial t, bool known, s
 	keep_best(s, kept);
 	if (!known && s->c.backend->record)
 		s->c.backend->record(s->c.self, kept);
+	if (s->best == s->trials.n && kept->score.met && s->c.backend->prefer)
+		s->c.backend->prefer(s->c.self, &kept->plan);
 	st = known ? settle(s, kept) : FETTLE_OK;
 	*score = kept->score;
 	return st ? st : search_after_trial(s);

@@ -251,14 +251,14 @@ static enum fettle_status adopt_known(struct job *j, struct err *err)
 	return st;
 }
 
-/* Two measurements of one model differ by so much on a busy machine. Sizes and accuracies are exact, so several objectives are as
- * noisy as the share of those that are not. */
-static double objective_noise(const double *weights)
+/* Of latency, what the timing itself takes for equal; of memory, what two measurements of one model differ by. Sizes and
+ * accuracies are exact, so of several objectives it is as much as the share of those that are not. */
+static double objective_equal(const double *weights)
 {
 	double sum =
 		weights[LAB_LATENCY] + weights[LAB_SIZE] + weights[LAB_FOOTPRINT] + weights[LAB_ACCURACY];
 
-	return sum > 0 ? (0.1 * weights[LAB_LATENCY] + 0.03 * weights[LAB_FOOTPRINT]) / sum : 0;
+	return sum > 0 ? (LATENCY_EQUAL * weights[LAB_LATENCY] + 0.03 * weights[LAB_FOOTPRINT]) / sum : 0;
 }
 
 enum fettle_status job_search(struct job *j, struct err *err)
@@ -266,13 +266,16 @@ enum fettle_status job_search(struct job *j, struct err *err)
 	struct lab *l = j->o.lab;
 	struct search_config c = j->o.search;
 	enum fettle_status st;
+	size_t i;
 
 	c.space = &l->t->space;
 	c.baseline = j->baseline.value;
 	c.tolerance = j->o.performance_only ? INFINITY : c.tolerance;
 	if (j->o.time_limit > 0)
 		c.timeout = fmax(j->o.time_limit - (clock_now() - j->o.start), 1e-9);
-	c.objective_noise = objective_noise(l->o.weights);
+	c.objective_equal = objective_equal(l->o.weights);
+	for (c.fp32_objective = i = 0; i < LAB_OBJECTIVES; i++)
+		c.fp32_objective += i == LAB_ACCURACY ? c.accuracy_weight : l->o.weights[i];
 	c.no_early = l->o.no_early;
 	c.width = l->o.jobs;
 	c.backend = &lab_backend;

@@ -80,6 +80,14 @@ struct job_measure {
 	size_t n_values;
 };
 
+/* The best model against fp32, on batches of one size. */
+struct job_speed {
+	size_t batch;          /* samples in a run */
+	size_t asked;          /* for: the model or the data may have no other number */
+	double baseline, best; /* seconds of one run */
+	struct race_ratio speedup;
+};
+
 struct job_result {
 	bool met;
 	enum search_stop stop;
@@ -90,6 +98,9 @@ struct job_result {
 	size_t best_trial; /* 0: no trial came to its end */
 	double best_accuracy;
 	struct job_measure baseline, best;
+	struct job_speed
+		speeds[DEPLOYED_BATCHES]; /* as many as deployed.batches; the first is that of `best` */
+	size_t n_speeds;
 	struct qplan plan;            /* of the best */
 	struct precisions precisions; /* of its model */
 	const char *plan_path;

@@ -139,6 +139,7 @@ const struct search_backend lab_backend = {
 	.identify = lab_identify,
 	.share = share,
 	.objective = lab_objective,
+	.prefer = lab_prefer,
 	.rank = lab_rank,
 	.estimate = lab_estimate,
 	.known = known,
@@ -155,6 +156,8 @@ void lab_release(struct lab *l)
 	examiner_free(l->examiner);
 	l->examiner = NULL;
 	reference_release(&l->scored);
+	timing_free(l->timing);
+	l->timing = NULL;
 	session_free(l->fp32);
 	meter_free(l->meter);
 	l->meter = NULL;

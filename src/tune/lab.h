@@ -13,9 +13,18 @@
 
 enum lab_objective { LAB_LATENCY, LAB_SIZE, LAB_FOOTPRINT, LAB_ACCURACY, LAB_OBJECTIVES };
 
+/* How the model will be deployed: latency is measured so. */
+enum { DEPLOYED_BATCHES = 8 };
+struct deployed {
+	int threads;      /* of each session; 0: the runtime's choice (all cores) */
+	size_t instances; /* sessions that run at once; 0: 1 */
+	size_t batches[DEPLOYED_BATCHES], n_batches; /* samples per run; plans are compared by the first */
+};
+
 struct lab_options {
 	const char *model; /* path of the fp32 model */
 	int threads;
+	struct deployed deployed;
 	enum opt_level level; /* of the sessions; OPT_DEFAULT: as users deploy */
 	const char *eval_cmd,
 		*eval_server; /* evaluator program, instead of data and metric; or a function: */
@@ -62,13 +71,15 @@ struct reference {
 	}
 
 struct meter;
+struct timing;
 
 struct lab {
 	struct runtime *rt;
 	struct subject *s;
 	struct tuning *t;
 	struct feed *calib, *eval; /* calib may be NULL for dynamic plans, eval with an evaluator */
-	struct feed *one;          /* single samples, to time on */
+	struct feed *one;          /* to time on and to profile; it is timed[0] */
+	struct feed *timed[DEPLOYED_BATCHES]; /* by batch; NULL: inputs are made up */
 	struct metric *metric;
 	struct lab_options o;
 	struct history *history; /* may be NULL */
@@ -89,6 +100,7 @@ struct lab {
 	struct workers *workers;   /* NULL until the first trial */
 	struct examiner *examiner; /* NULL before the baseline, and with an evaluator */
 	struct meter *meter;       /* NULL until something is measured */
+	struct timing *timing;     /* NULL until something is timed */
 	struct reference
 		scored;      /* what the fp32 model puts out for the samples that plans are estimated on */
 	double pass_seconds; /* of one fp32 evaluation */
@@ -120,9 +132,6 @@ enum fettle_status lab_session(struct lab *l, const struct plan *p, enum lab_wei
 			       struct session **out, struct err *err);
 /* The exact accuracy of a plan whose trial may have ended early: what is missing is evaluated now. */
 enum fettle_status lab_finish(struct lab *l, const struct plan *p, struct accuracy *out, struct err *err);
-/* Latency of the plan's model, timed in turns with the fp32 model; gives both. */
-enum fettle_status lab_latency(struct lab *l, const struct plan *p, double seconds, struct latency times[2],
-			       struct err *err);
 enum fettle_status lab_rank(void *lab, const struct plan *p, enum rank by, int batches, struct op_order *out,
 			    struct err *err);
 enum fettle_status lab_estimate(void *lab, const struct plan *p, int batches, double *error, struct err *err);
@@ -148,8 +157,12 @@ bool lab_trial_may_continue(void *lab, size_t done, size_t total); /* a progress
 struct qplan_summary lab_summary(const struct lab *l, const struct plan *p);
 enum fettle_status lab_size(struct model *m, size_t *bytes, struct err *err);
 /* meter.c: what struct search_backend asks; once for all plans that run the same kernels */
-enum fettle_status lab_objective(void *lab, struct trial *t, double *value, struct err *err);
+enum fettle_status lab_objective(void *lab, struct trial *t, const struct trial *against, double *value,
+				 struct err *err);
 void meter_free(struct meter *m);
+/* timing.c, likewise */
+void lab_prefer(void *lab, const struct plan *p);
+void timing_free(struct timing *t);
 
 /* What is known for a plan of the base; see learn(). */
 enum fettle_status lab_learn_plan(struct lab *l, int64_t samples, const struct qplan *plan,

@@ -6,17 +6,16 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "quantize/precision.h"
-#include "runtime/probe.h"
-#include "tune/lab.h"
+#include "tune/timing.h"
 
 /* Plans that run the same kernels are measured once. */
 struct meter {
 	struct map objectives; /* kernels_hash() of a plan -> index into measured */
-	VEC(double) measured;  /* objective, latency and memory of each */
+	VEC(double) measured;  /* objective, latency (in units of fp32) and memory of each */
 	struct map shares;     /* kernels_hash() of a plan -> index into int8_shares */
 	VEC(double) int8_shares;
 	struct arena names;
-	double baseline_latency;
+	double baseline_latency; /* seconds */
 	size_t baseline_footprint;
 };
 
@@ -37,54 +36,6 @@ void meter_free(struct meter *m)
 	VEC_RELEASE(&m->int8_shares);
 	arena_release(&m->names);
 	free(m);
-}
-
-/* a sample, or what looks like one where there is no data */
-static enum fettle_status timing_inputs(struct lab *l, struct feed_batch *b, struct tensor **made_up,
-					struct err *err)
-{
-	if (l->one)
-		return feed_read(l->one, 0, b, err);
-	*made_up = xcalloc(session_n_inputs(l->fp32), sizeof(**made_up));
-	return fake_inputs(l->fp32, 1, 1, true, *made_up, err);
-}
-
-enum fettle_status lab_latency(struct lab *l, const struct plan *p, double seconds, struct latency times[2],
-			       struct err *err)
-{
-	struct feed_batch b = FEED_BATCH_INIT;
-	struct session_options so = { .threads = l->o.threads, .level = l->o.level };
-	struct session *pair[2] = { l->fp32, NULL }, *own = NULL;
-	struct model *m;
-	struct tensor *inputs[2], *made_up = NULL;
-	size_t i;
-	double start;
-	enum fettle_status st;
-
-	if (lab_threads(l) == l->o.threads) {
-		st = lab_session(l, p, WEIGHTS_AS_PLANNED, &pair[1], err);
-	} else { /* on as many threads as the user will have */
-		st = lab_model(l, p, WEIGHTS_AS_PLANNED, &m, err);
-		if (!st)
-			st = session_new(&own, l->rt, m, &so, err);
-		pair[1] = own;
-	}
-	start = clock_now();
-	if (!st)
-		st = timing_inputs(l, &b, &made_up, err);
-	if (!st) {
-		inputs[0] = inputs[1] = made_up ? made_up : b.inputs;
-		st = evaluate_latency(pair, inputs, 2, seconds, lab_go_on_uncounted, l, times, err);
-	}
-	for (i = 0; i < 2 && !st; i++)
-		times[i].median /= (double)(b.n ? b.n : 1);
-	for (i = 0; made_up && i < session_n_inputs(l->fp32); i++)
-		tensor_free(&made_up[i]);
-	free(made_up);
-	feed_batch_release(&b);
-	session_free(own);
-	l->times.latency += clock_now() - start;
-	return st;
 }
 
 enum fettle_status lab_size(struct model *m, size_t *bytes, struct err *err)
@@ -119,10 +70,17 @@ static enum fettle_status model_footprint(struct lab *l, const struct plan *p, s
 	return st;
 }
 
-/* a twentieth of an evaluation: enough to be worth something, too little to be felt */
-static double latency_budget(const struct lab *l)
+/*
+ * What one comparison may take at most: a tenth of an evaluation, and less when comparisons have taken a third of one. Most
+ * are decided long before. On a network whose evaluation takes next to no time, 0.03 s: the nine rounds that are the least
+ * to decide anything.
+ */
+static struct latency_limits compare_limits(const struct lab *l)
 {
-	return fmin(fmax(0.05 * l->pass_seconds, 0.03), 0.5);
+	double share = l->times.latency < 0.33 * l->pass_seconds ? 0.1 : 0.02;
+
+	return (struct latency_limits){ .seconds = fmin(fmax(share * l->pass_seconds, 0.03), 2),
+					.equal = LATENCY_EQUAL };
 }
 
 /* What a plan's speed and size are known by: it shares them with plans that run the same kernels. */
@@ -169,27 +127,68 @@ static double judged(const struct lab *l, enum lab_objective which, double value
 	return l->o.weights[which] * (l->o.higher[which] ? fp32 / value : value / fp32);
 }
 
-static enum fettle_status measure(struct lab *l, struct trial *t, double *value, struct err *err)
+static bool only_latency(const struct lab *l)
+{
+	const double *w = l->o.weights;
+
+	return !(w[LAB_SIZE] > 0) && !(w[LAB_FOOTPRINT] > 0) && !(w[LAB_ACCURACY] > 0);
+}
+
+/* The latency of a plan that was timed, in units of fp32; NaN: not known. */
+static double known_latency(struct lab *l, const struct trial *t)
+{
+	const struct meter *m = meter_of(l);
+	char key[FINGERPRINT_LEN];
+	size_t known;
+
+	kernels_hash(l, &t->plan, key);
+	known = map_get(&m->objectives, key);
+	if (known != MAP_NONE)
+		return m->measured.v[known + 1];
+	return only_latency(l) ? t->score.objective : NAN; /* as a history has it */
+}
+
+/* in units of the fp32 model's */
+static enum fettle_status measure_latency(struct lab *l, const struct plan *p, const struct trial *against,
+					  double *value, struct err *err)
+{
+	const struct latency_limits limits = compare_limits(l);
+	double other = against ? known_latency(l, against) : 1;
+	struct meter *m = meter_of(l);
+	struct latency times[2];
+	enum fettle_status st;
+
+	if (!isfinite(other)) {
+		against = NULL;
+		other = 1;
+	}
+	st = lab_time(l, p, against ? &against->plan : NULL, 0, &limits, times, err);
+	if (st)
+		return st;
+	if (!m->baseline_latency)
+		m->baseline_latency = times[0].median / other;
+	*value = other / times[1].speedup.value;
+	return FETTLE_OK;
+}
+
+static enum fettle_status measure(struct lab *l, struct trial *t, const struct trial *against, double *value,
+				  double *latency, struct err *err)
 {
 	struct meter *m = meter_of(l);
 	const struct plan *p = &t->plan;
 	const double *w = l->o.weights;
-	bool only_latency = !w[LAB_SIZE] && !w[LAB_FOOTPRINT] && !w[LAB_ACCURACY];
-	double plan, sum = 0;
-	struct latency times[2];
+	double sum = 0;
 	size_t bytes = 0;
 	struct model *q;
 	enum fettle_status st = FETTLE_OK;
 
-	if (only_latency || w[LAB_LATENCY] > 0) {
-		st = lab_latency(l, p, latency_budget(l), times, err);
+	*latency = NAN;
+	if (only_latency(l) || w[LAB_LATENCY] > 0) {
+		st = measure_latency(l, p, against, latency, err);
 		if (st)
 			return st;
-		if (!m->baseline_latency)
-			m->baseline_latency = times[0].median;
-		plan = 1 / times[1].speedup.value; /* in units of fp32 */
-		sum += w[LAB_LATENCY] > 0 ? judged(l, LAB_LATENCY, plan, 1) : plan;
-		t->latency = plan * m->baseline_latency;
+		sum += w[LAB_LATENCY] > 0 ? judged(l, LAB_LATENCY, *latency, 1) : *latency;
+		t->latency = *latency * m->baseline_latency;
 	}
 	if (w[LAB_SIZE] > 0) {
 		st = lab_model(l, p, WEIGHTS_AS_PLANNED, &q, err);
@@ -212,13 +211,14 @@ static enum fettle_status measure(struct lab *l, struct trial *t, double *value,
 }
 
 /* Once for all plans that run the same kernels. */
-enum fettle_status lab_objective(void *self, struct trial *t, double *value, struct err *err)
+enum fettle_status lab_objective(void *self, struct trial *t, const struct trial *against, double *value,
+				 struct err *err)
 {
 	struct lab *l = self;
 	struct meter *m = meter_of(l);
 	char key[FINGERPRINT_LEN];
 	size_t known;
-	double start = clock_now();
+	double start = clock_now(), latency;
 	enum fettle_status st = FETTLE_OK;
 
 	kernels_hash(l, &t->plan, key);
@@ -226,14 +226,14 @@ enum fettle_status lab_objective(void *self, struct trial *t, double *value, str
 	if (known != MAP_NONE) {
 		*value = m->measured.v[known];
 		if (m->baseline_latency)
-			t->latency = m->measured.v[known + 1];
+			t->latency = m->measured.v[known + 1] * m->baseline_latency;
 		t->footprint_bytes = (size_t)m->measured.v[known + 2];
 	} else {
-		st = measure(l, t, value, err);
+		st = measure(l, t, against, value, &latency, err);
 		if (!st) {
 			map_set(&m->objectives, arena_strdup(&m->names, key), m->measured.n);
 			VEC_PUSH(&m->measured, *value);
-			VEC_PUSH(&m->measured, t->latency);
+			VEC_PUSH(&m->measured, latency);
 			VEC_PUSH(&m->measured, (double)t->footprint_bytes);
 		}
 	}

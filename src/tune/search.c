@@ -63,6 +63,7 @@ void search_free(struct search *s)
 	for (i = 0; i < s->trials.n; i++)
 		plan_release(&s->trials.v[i].plan);
 	VEC_RELEASE(&s->trials);
+	plan_release(&s->asked.plan);
 	map_release(&s->places);
 	arena_release(&s->hashes);
 	str_release(&s->untried);
@@ -331,6 +332,7 @@ enum fettle_status search_estimate(struct search *s, const struct plan *p, doubl
 
 enum fettle_status search_objective(struct search *s, const struct plan *p, double *value)
 {
+	const struct trial *best = s->best ? trial_at(s, s->best) : NULL;
 	struct trial t = { .latency = NAN };
 	enum fettle_status st = search_may_continue(s);
 
@@ -338,7 +340,14 @@ enum fettle_status search_objective(struct search *s, const struct plan *p, doub
 	if (st)
 		return st;
 	plan_copy(&t.plan, p);
-	st = s->c.backend->objective(s->c.self, &t, value, &s->err);
+	if (s->asked.plan.choice) /* strategies ask for alternatives to what they have */
+		best = &s->asked;
+	st = s->c.backend->objective(s->c.self, &t, best && isfinite(best->score.objective) ? best : NULL,
+				     value, &s->err);
+	if (!st && !(s->asked.plan.choice && s->asked.score.objective <= *value)) {
+		plan_copy(&s->asked.plan, p);
+		s->asked.score.objective = *value;
+	}
 	plan_release(&t.plan);
 	if (st == FETTLE_UNSUPPORTED || st == FETTLE_BACKEND) { /* this plan cannot be had */
 		*value = INFINITY;

@@ -64,8 +64,15 @@ struct search_backend {
 	void (*identify)(void *self, struct trial *t);
 	/* The share of the model's multiply-adds that a plan has in low precision. NULL: none quantizes too little. */
 	double (*share)(void *self, const struct plan *p);
-	/* Latency or the like, lower is better; only asked of plans that meet the criterion or may come to be the best. */
-	enum fettle_status (*objective)(void *self, struct trial *t, double *value, struct err *err);
+	/*
+	 * Latency or the like, lower is better; only asked of plans that meet the criterion or may come to be the best. What is
+	 * measured is measured against `against`, a plan whose objective is known, so that the two can be compared; NULL:
+	 * against the fp32 model.
+	 */
+	enum fettle_status (*objective)(void *self, struct trial *t, const struct trial *against,
+					double *value, struct err *err);
+	/* This plan is the best so far: others will be measured against it. May be NULL. */
+	void (*prefer)(void *self, const struct plan *p);
 	/* Before trials that do not depend on each other: what was learnt from earlier ones may be used from here on. */
 	void (*begin_group)(void *self);
 	/* Any order; the search sorts. */
@@ -92,7 +99,8 @@ struct search_config {
 	bool relative;          /* loss in shares of |baseline|; otherwise as a difference */
 	double tolerance;       /* the loss that is allowed */
 	double accuracy_weight; /* of what was lost, as a share of the baseline, beside the objective; 0: none */
-	double objective_noise; /* objectives within this share of the least count as equal: then more int8 wins */
+	double fp32_objective; /* a plan with a higher one is no gain over the fp32 model; 0: unknown */
+	double objective_equal; /* objectives within this share of the least count as equal: then more int8 wins */
 	size_t max_trials;      /* 0: no limit */
 	size_t recorded;        /* trials that a history has, numbered from 1; `known` finds them */
 	size_t enough; /* so many that meet the criterion end it; 0: one, but none where there is a timeout */

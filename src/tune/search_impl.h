@@ -25,6 +25,7 @@ struct search {
 	size_t whole;               /* the most accurate of those in which nothing has fallen back */
 	size_t last;                /* the highest number of a trial */
 	size_t fresh;               /* trials that were not known */
+	struct trial asked;         /* the plan with the least objective that a strategy asked for */
 	double least;               /* objective of those that count as much as the best */
 	size_t held;
 	size_t n_met;    /* plans that have met the criterion, and not by quantizing next to nothing */

@@ -40,8 +40,8 @@ static void forget_model(struct worker *d)
 	plan_release(&d->plan);
 }
 
-static enum fettle_status make_model(struct lab *l, struct worker *d, const struct plan *p,
-				     enum lab_weights weights, double *seconds, struct err *err)
+enum fettle_status worker_model(struct lab *l, struct worker *d, const struct plan *p,
+				enum lab_weights weights, double *seconds, struct err *err)
 {
 	struct knowledge k;
 	struct qplan q = QPLAN_INIT;
@@ -88,7 +88,7 @@ enum fettle_status lab_model(struct lab *l, const struct plan *p, enum lab_weigh
 			     struct model **out, struct err *err)
 {
 	struct worker *d = workers_for(workers_of(l), p);
-	enum fettle_status st = make_model(l, d, p, weights, &l->times.quantize, err);
+	enum fettle_status st = worker_model(l, d, p, weights, &l->times.quantize, err);
 
 	*out = d->model;
 	return st;
@@ -100,7 +100,7 @@ enum fettle_status lab_session(struct lab *l, const struct plan *p, enum lab_wei
 	struct worker *d = workers_for(workers_of(l), p);
 	enum fettle_status st;
 
-	st = make_model(l, d, p, weights, &l->times.quantize, err);
+	st = worker_model(l, d, p, weights, &l->times.quantize, err);
 	if (!st)
 		st = worker_session(l, d, &l->times.session, err);
 	*out = d->session;
@@ -201,7 +201,7 @@ void lab_identify(void *lab, struct trial *t)
 
 	begin(l);
 	if (quantizes_nothing(l, &t->plan) ||
-	    make_model(l, d, &t->plan, WEIGHTS_AS_PLANNED, &t->quantize_s, &why))
+	    worker_model(l, d, &t->plan, WEIGHTS_AS_PLANNED, &t->quantize_s, &why))
 		return; /* a failure is the trial's to report */
 	graph_index_init(&g, d->model);
 	prints = xcalloc(g.n, sizeof(*prints));
@@ -224,7 +224,7 @@ static enum fettle_status run_on(struct lab *l, struct worker *d, struct trial *
 		snprintf(t->why, sizeof(t->why), "its recipes leave nothing quantized");
 		return FETTLE_OK;
 	}
-	st = make_model(l, d, &t->plan, WEIGHTS_AS_PLANNED, &t->quantize_s, &why);
+	st = worker_model(l, d, &t->plan, WEIGHTS_AS_PLANNED, &t->quantize_s, &why);
 	if (!st)
 		st = lab_size(d->model, &t->size_bytes, &why);
 	start = clock_now();
@@ -349,7 +349,7 @@ enum fettle_status lab_finish(struct lab *l, const struct plan *p, struct accura
 
 	begin(l);
 	workers_stop(l->workers, false); /* short, and not to be broken off */
-	st = make_model(l, d, p, WEIGHTS_AS_PLANNED, &l->times.quantize, err);
+	st = worker_model(l, d, p, WEIGHTS_AS_PLANNED, &l->times.quantize, err);
 	if (!st)
 		st = worker_session(l, d, &l->times.session, err);
 	if (st)

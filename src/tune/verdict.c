@@ -106,15 +106,15 @@ static double plan_gain(const struct search *s, const struct plan *p)
 	return sum;
 }
 
-/* Both meet the criterion. Objectives that differ by less than their noise say nothing: then more in int8 wins. */
+/* Both meet the criterion. Of those that are as good as equal, the one with more in int8 wins. */
 static bool more_useful(const struct search *s, const struct trial *a, const struct trial *b)
 {
-	double limit = s->least * (1 + s->c.objective_noise), x = a->score.objective, y = b->score.objective,
+	double limit = s->least * (1 + s->c.objective_equal), x = a->score.objective, y = b->score.objective,
 	       gain;
 
 	if (isnan(x) || isnan(y))
 		return !isnan(x) || (isnan(y) && a->score.loss < b->score.loss);
-	if (x > limit || y > limit || s->c.objective_noise <= 0) {
+	if (x > limit || y > limit || s->c.objective_equal <= 0) {
 		if (x != y)
 			return x < y;
 		return a->score.loss < b->score.loss;
@@ -125,16 +125,22 @@ static bool more_useful(const struct search *s, const struct trial *a, const str
 	return a->score.loss != b->score.loss ? a->score.loss < b->score.loss : x < y;
 }
 
-/* What meets the criterion by quantizing next to nothing wins only if nothing else meets it. */
-static int merit(const struct trial *t)
+/* slower than the fp32 model, or larger, or whatever the objective is */
+static bool gains_nothing(const struct search *s, double objective)
 {
-	return !t->score.met ? 0 : t->score.slight ? 1 : 2;
+	return s->c.fp32_objective > 0 && objective > s->c.fp32_objective * (1 + s->c.objective_equal);
+}
+
+/* What meets the criterion by quantizing next to nothing, or gains nothing, wins only if nothing else meets it. */
+static int merit(const struct search *s, const struct trial *t)
+{
+	return !t->score.met ? 0 : t->score.slight || gains_nothing(s, t->score.objective) ? 1 : 2;
 }
 
 static bool better(const struct search *s, const struct trial *a, const struct trial *b)
 {
-	if (merit(a) != merit(b))
-		return merit(a) > merit(b);
+	if (merit(s, a) != merit(s, b))
+		return merit(s, a) > merit(s, b);
 	return a->score.met ? more_useful(s, a, b) : more_accurate(s, a, b);
 }
 
@@ -148,23 +154,23 @@ void keep_best(struct search *s, const struct trial *t)
 {
 	size_t i;
 
-	s->n_met += merit(t) == 2;
+	s->n_met += t->score.met && !t->score.slight;
 	if (t->score.failed || !plan_n_quantized(&t->plan, s->c.space))
 		return;
-	if (s->best && merit(t) > merit(trial_at(s, s->best)))
+	if (s->best && merit(s, t) > merit(s, trial_at(s, s->best)))
 		s->least = INFINITY;
 	if (!s->best || better(s, t, trial_at(s, s->best)))
 		s->best = place_of(s, t);
 	keep_most_accurate(s, t, &s->most_accurate);
 	if (plan_is_whole(&t->plan, s->c.space))
 		keep_most_accurate(s, t, &s->whole);
-	if (!t->score.met || merit(t) < merit(trial_at(s, s->best)) || !(t->score.objective < s->least))
+	if (!t->score.met || merit(s, t) < merit(s, trial_at(s, s->best)) || !(t->score.objective < s->least))
 		return;
 	s->least = t->score.objective; /* the band has moved: who is in it now? */
 	for (i = 1; i <= s->trials.n; i++) {
 		const struct trial *x = trial_at(s, i);
 
-		if (merit(x) == merit(t) && more_useful(s, x, trial_at(s, s->best)))
+		if (merit(s, x) == merit(s, t) && more_useful(s, x, trial_at(s, s->best)))
 			s->best = i;
 	}
 }
@@ -199,29 +205,31 @@ bool wants_value(const struct search *s)
 }
 
 /*
- * With a plan in hand that meets the criterion, another is of use only if it is faster, or as fast (within the noise)
- * and quantizes no less. That is measured in less time than its accuracy.
+ * With a plan in hand that meets the criterion, another is of use only if it is faster, or as good as equal and quantizes
+ * no less. That is measured in less time than its accuracy.
  */
 enum fettle_status too_slow(struct search *s, struct trial *t, struct verdict *v, bool *too_slow)
 {
 	const struct trial *best = s->best_before ? trial_at(s, s->best_before) : NULL;
-	double noise = fmax(s->c.objective_noise, 0), x = NAN, y, limit;
+	double equal = fmax(s->c.objective_equal, 0), x = NAN, y, limit;
 	enum fettle_status st;
 
 	*too_slow = false;
-	if (wants_value(s) || s->c.accuracy_weight > 0 || !best || merit(best) < 2 ||
+	if (wants_value(s) || s->c.accuracy_weight > 0 || !best || !best->score.met ||
 	    isnan(best->score.objective) || (s->held && s->want != WANT_FASTER))
 		return FETTLE_OK;
-	st = s->c.backend->objective(s->c.self, t, &x, &s->err);
+	st = s->c.backend->objective(s->c.self, t, best, &x, &s->err);
 	if (st) /* a failure is the evaluation's to report */
 		return st == FETTLE_STOP ? st : FETTLE_OK;
 	y = best->score.objective;
+	if (best->score.slight && !gains_nothing(s, x)) /* anything else that gains something is better */
+		return FETTLE_OK;
 	limit = plan_gain(s, &t->plan) < plan_gain(s, &best->plan) - GAIN_EQUAL
-			? y / (1 + noise)
-			: fmax(s->least_before * (1 + noise), y);
-	if (x * (1 + noise) < y) /* then it is the best if it meets the criterion, no matter by how much */
+			? y / (1 + equal)
+			: fmax(s->least_before * (1 + equal), y);
+	if (x * (1 + equal) < y) /* then it is the best if it meets the criterion, no matter by how much */
 		v->tie = NAN;
-	if (x < limit || (x == y && noise <= 0))
+	if (x < limit || (x == y && equal <= 0))
 		return FETTLE_OK;
 	*too_slow = true;
 	t->score.early = true;
@@ -264,13 +272,15 @@ static double accuracy_term(const struct search_config *c, double accuracy)
 /* Measures what is needed. */
 enum fettle_status measure_trial(struct search *s, struct trial *t)
 {
+	const struct trial *best = s->best ? trial_at(s, s->best) : NULL;
 	enum fettle_status st;
 
 	judge(s, t);
 	t->score.objective = NAN;
 	if (!t->score.met)
 		return FETTLE_OK;
-	st = s->c.backend->objective(s->c.self, t, &t->score.objective, &s->err);
+	st = s->c.backend->objective(s->c.self, t, best && isfinite(best->score.objective) ? best : NULL,
+				     &t->score.objective, &s->err);
 	if (s->c.accuracy_weight > 0)
 		t->score.objective += accuracy_term(&s->c, t->score.accuracy);
 	return st;

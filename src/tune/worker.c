@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 struct workers {
-	struct worker *v;
+	struct worker *v; /* n, and the keeper: see workers_keep() */
 	size_t n;
 	const struct space *space;
 	pthread_mutex_t lock;
@@ -17,7 +17,7 @@ struct workers *workers_new(size_t n, const struct space *space)
 {
 	struct workers *w = xcalloc(1, sizeof(*w));
 
-	w->v = xcalloc(n, sizeof(*w->v));
+	w->v = xcalloc(n + 1, sizeof(*w->v));
 	w->n = n;
 	w->space = space;
 	w->main = pthread_self();
@@ -31,7 +31,7 @@ void workers_free(struct workers *w)
 
 	if (!w)
 		return;
-	for (i = 0; i < w->n; i++) {
+	for (i = 0; i <= w->n; i++) {
 		struct worker *d = &w->v[i];
 
 		session_free(d->session);
@@ -61,7 +61,7 @@ struct worker *workers_with(const struct workers *w, const struct plan *p)
 {
 	size_t i;
 
-	for (i = 0; w && i < w->n; i++)
+	for (i = 0; w && i <= w->n; i++)
 		if (w->v[i].model && plan_equal(&w->v[i].plan, p, w->space))
 			return &w->v[i];
 	return NULL;
@@ -72,6 +72,24 @@ struct worker *workers_for(struct workers *w, const struct plan *p)
 	struct worker *d = workers_with(w, p);
 
 	return d ? d : &w->v[0];
+}
+
+void workers_keep(struct workers *w, const struct plan *p)
+{
+	struct worker *d = workers_with(w, p), *keeper, old;
+
+	if (!d || d == &w->v[w->n])
+		return;
+	keeper = &w->v[w->n];
+	old = *keeper;
+	keeper->plan = d->plan;
+	keeper->weights = d->weights;
+	keeper->model = d->model;
+	keeper->session = d->session;
+	d->plan = old.plan;
+	d->weights = old.weights;
+	d->model = old.model;
+	d->session = old.session;
 }
 
 void workers_lock(struct workers *w)

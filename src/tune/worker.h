@@ -27,6 +27,8 @@ size_t workers_index(const struct workers *w, const struct worker *d);
 struct worker *workers_with(const struct workers *w, const struct plan *p);
 /* The worker that already holds this plan's model; otherwise worker 0. */
 struct worker *workers_for(struct workers *w, const struct plan *p);
+/* A plan's model and session, if some worker has them, go to one that carries out no trials: they stay until another's do. */
+void workers_keep(struct workers *w, const struct plan *p);
 
 /* Only one at a time may use what all share: the learner, the quantizers. */
 void workers_lock(struct workers *w);
@@ -38,7 +40,9 @@ bool workers_is_main(const struct workers *w);
 void workers_stop(struct workers *w, bool stop);
 bool workers_stopped(const struct workers *w);
 
-/* trial.c: its session, for the model it has */
+/* trial.c: the plan's model, unless it has it already; and its session, for the model it has. Both add the seconds. */
+enum fettle_status worker_model(struct lab *l, struct worker *d, const struct plan *p,
+				enum lab_weights weights, double *seconds, struct err *err);
 enum fettle_status worker_session(struct lab *l, struct worker *d, double *seconds, struct err *err);
 
 #endif

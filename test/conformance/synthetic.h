@@ -264,11 +264,13 @@ static inline void world_run_all(void *self, struct trial *t, size_t n, enum fet
 		st[n] = world_run(self, &t[n], err);
 }
 
-static inline enum fettle_status world_measure(void *self, struct trial *t, double *value, struct err *err)
+static inline enum fettle_status world_measure(void *self, struct trial *t, const struct trial *against,
+					       double *value, struct err *err)
 {
 	struct world *w = self;
 	const struct plan *p = &t->plan;
 
+	(void)against;
 	(void)err;
 	w->n_measured++;
 	w->clock += 0.125;

@@ -110,17 +110,18 @@ static void bounds_are_those_of_the_sign_test(void **state)
 	(void)state;
 	race_init(&race, 0.99);
 	assert_false(race_decided(&race, 0.01));
-	for (i = 0; i < 11; i++)
+	for (i = 0; i < 8; i++)
 		race_add(&race, 2, 1);
 	assert_false(race_decided(&race, 0.01)); /* too early to look */
 	race_add(&race, 0.5, 1);
-	/* 12 pairs, one the other way: the first look allows 0.00608, and 2 * (1 + 12) / 4096 is 0.00635 */
+	/* 9 pairs, one the other way: the first look allows 0.00608, and 2 * (1 + 9) / 512 is 0.039 */
 	assert_false(race_decided(&race, 0.01));
 	race_release(&race);
 	race_init(&race, 0.99);
-	for (i = 0; i < 12; i++)
+	for (i = 0; i < 9; i++)
 		race_add(&race, 2, 1);
-	assert_true(race_decided(&race, 0.01)); /* 2 / 4096 */
+	assert_true(race_decided(&race, 0.01)); /* 2 / 512 */
+	assert_true(race_is_within(&race, 0.01) && race_is_within(&race, 0));
 	assert_true(fabs(race_ratio(&race).value - 2) < 1e-12);
 	race_release(&race);
 }

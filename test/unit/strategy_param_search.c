@@ -82,10 +82,12 @@ static enum fettle_status fake_run(void *self, struct trial *t, struct err *err)
 	return FETTLE_OK;
 }
 
-static enum fettle_status fake_objective(void *self, struct trial *t, double *value, struct err *err)
+static enum fettle_status fake_objective(void *self, struct trial *t, const struct trial *against,
+					 double *value, struct err *err)
 {
 	(void)self;
 	(void)t;
+	(void)against;
 	(void)err;
 	*value = 0;
 	return FETTLE_OK;

@@ -17,6 +17,7 @@ struct bench {
 	double accuracy[N_PLANS], objective[N_PLANS];
 	double clock;
 	size_t n_runs, n_measured;
+	size_t against; /* the number of the trial that the last plan was measured against; 0: fp32 */
 	size_t recorded[N_PLANS], n_recorded;
 	size_t history[N_PLANS]; /* the number that a plan's trial had in an earlier session; 0: none */
 	struct search *s;
@@ -38,11 +39,13 @@ static enum fettle_status bench_run(void *self, struct trial *out, struct err *e
 	return FETTLE_OK;
 }
 
-static enum fettle_status bench_measure(void *self, struct trial *t, double *value, struct err *err)
+static enum fettle_status bench_measure(void *self, struct trial *t, const struct trial *against,
+					double *value, struct err *err)
 {
 	struct bench *b = self;
 
 	(void)err;
+	b->against = against ? against->number : 0;
 	b->n_measured++;
 	*value = b->objective[digits(&t->plan)];
 	return FETTLE_OK;
@@ -591,8 +594,8 @@ static void early_verdicts_change_nothing(void **state)
 	for (round = 0; round < 3000; round++) {
 		struct search_config c = HIGHER(.timeout = rng_below(&r, 2) ? 1000 : 0,
 						.max_trials = rng_below(&r, 2) ? 20 : 0,
-						.objective_noise = rng_below(&r, 2) ? 0.05 : 0);
-		bool hold = rng_below(&r, 2), by_noise = c.objective_noise > 0;
+						.objective_equal = rng_below(&r, 2) ? 0.05 : 0);
+		bool hold = rng_below(&r, 2), by_noise = c.objective_equal > 0;
 		struct search *exact;
 		const struct trial *a, *b;
 		size_t evaluated;
@@ -741,7 +744,7 @@ static void slow_plans_are_not_evaluated(void **state)
 		b.objective[0] = 1;
 		b.objective[2] = rows[i].objective;
 		assert_ok(bench_start(&b,
-				      HIGHER(.timeout = 100, .objective_noise = rows[i].noise,
+				      HIGHER(.timeout = 100, .objective_equal = rows[i].noise,
 					     .no_early = rows[i].no_early),
 				      &err),
 			  err);
@@ -757,6 +760,59 @@ static void slow_plans_are_not_evaluated(void **state)
 			assert_non_null(strstr(search_trial(b.s, 2)->why, "no faster than trial 1"));
 			assert_int_equal(search_best_trial(b.s)->number, 1);
 		}
+		search_free(b.s);
+	}
+}
+
+static double bench_share(void *self, const struct plan *p)
+{
+	(void)self;
+	return p->choice[2] == 2 ? SLIGHT_SHARE / 2 : 1; /* those with the last op in fp32 */
+}
+
+/* Plans that meet the target: which is the best, and what each was measured against. */
+static void what_gains_nothing_wins_last(void **state)
+{
+	static const struct {
+		const char *why;
+		double objective[3]; /* of two plans, and of one that quantizes next to nothing */
+		size_t best, against;
+	} rows[] = {
+		{ "the faster", { 0.8, 0.7, 0.6 }, 2, 2 },
+		{ "not by less than 1 %: then the more accurate", { 0.8, 0.795, 0.6 }, 1, 1 },
+		{ "slower than fp32, and nothing else is there", { 1.3, 1.4, 1.5 }, 1, 1 },
+		{ "next to nothing rather than slower than fp32", { 1.3, 1.4, 1 }, 3, 1 },
+		{ "as fast as fp32 rather than next to nothing", { 1.005, 1.4, 0.9 }, 1, 1 },
+	};
+	static const struct search_backend with_shares = {
+		.run = bench_run, .objective = bench_measure, .share = bench_share, .now = bench_now
+	};
+	size_t i, k;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct search_config c = HIGHER(.timeout = 100, .objective_equal = 0.01, .fp32_objective = 1);
+		struct err err = ERR_INIT;
+		struct score score;
+		struct bench b;
+
+		bench_init(&b);
+		c.space = &b.space;
+		c.backend = &with_shares;
+		c.self = &b;
+		assert_ok(search_new(&b.s, &c, &err), err);
+		for (k = 0; k < 3; k++) {
+			b.accuracy[k] = 1 - 0.001 * (double)k;
+			b.objective[k] = rows[i].objective[k];
+			assert_int_equal(try_digits(&b, k, &score), FETTLE_OK);
+			assert_true(score.met);
+			assert_true(score.slight == (k == 2));
+			if (k < 2)
+				assert_int_equal(b.against, k); /* the first against fp32 */
+		}
+		if (search_best_trial(b.s)->number != rows[i].best || b.against != rows[i].against)
+			fail_msg("%s: the best is trial %zu, the last was measured against %zu", rows[i].why,
+				 search_best_trial(b.s)->number, b.against);
 		search_free(b.s);
 	}
 }
@@ -874,6 +930,7 @@ int main(void)
 		cmocka_unit_test(early_verdicts_change_nothing),
 		cmocka_unit_test(a_value_is_exact_when_it_is_wanted_later),
 		cmocka_unit_test(slow_plans_are_not_evaluated),
+		cmocka_unit_test(what_gains_nothing_wins_last),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

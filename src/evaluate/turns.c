@@ -1,0 +1,137 @@
+#include "evaluate/turns.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { WARM_UP = 3, ROUNDS_MIN = 3, ROUNDS_MAX = 100000, TURN_RUNS_MAX = 8 };
+/* Seconds: warming up takes no more runs than fit; turns have as many runs as fit, but two below, and one above. */
+#define WARM_UP_ENOUGH 0.02
+#define TURN_ENOUGH 0.003
+#define LONG_RUN 0.01
+
+struct contender_times {
+	VEC(double) own, elapsed; /* of every run */
+	double turn;              /* the last one's */
+	size_t runs;              /* in a turn */
+	struct race race;         /* against the first */
+};
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static double own_time(const struct run_time *t)
+{
+	return t->waited || !(t->cpu > 0) ? t->elapsed : fmin(t->cpu, t->elapsed);
+}
+
+static struct latency summarise(struct contender_times *c)
+{
+	size_t n = c->own.n;
+
+	qsort(c->own.v, n, sizeof(*c->own.v), by_value);
+	qsort(c->elapsed.v, n, sizeof(*c->elapsed.v), by_value);
+	return (struct latency){
+		.median = n % 2 ? c->own.v[n / 2] : (c->own.v[n / 2 - 1] + c->own.v[n / 2]) / 2,
+		.p90 = c->elapsed.v[(n * 9 + 9) / 10 - 1],
+		.runs = n,
+		.speedup = race_ratio(&c->race),
+	};
+}
+
+static enum fettle_status warm_up(const struct turns *t, size_t which, struct contender_times *c,
+				  struct err *err)
+{
+	double spent = 0, fits;
+	struct run_time time = { .elapsed = 0 };
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	for (i = 0; i < WARM_UP && !st && (!i || spent < WARM_UP_ENOUGH); i++) {
+		st = t->run(t->self, which, &time, err);
+		spent += time.elapsed;
+	}
+	if (st)
+		return st;
+	fits = TURN_ENOUGH / own_time(&time);
+	c->runs = own_time(&time) > LONG_RUN ? 1
+		  : fits < 2                 ? 2
+		  : fits < TURN_RUNS_MAX     ? (size_t)fits
+					     : TURN_RUNS_MAX;
+	return FETTLE_OK;
+}
+
+static enum fettle_status take_turn(const struct turns *t, size_t which, struct contender_times *c,
+				    struct err *err)
+{
+	struct run_time time;
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	c->turn = INFINITY;
+	for (i = 0; i < c->runs && !st; i++) {
+		st = t->run(t->self, which, &time, err);
+		if (st)
+			break;
+		VEC_PUSH(&c->own, own_time(&time));
+		VEC_PUSH(&c->elapsed, time.elapsed);
+		c->turn = fmin(c->turn, own_time(&time));
+	}
+	return st;
+}
+
+static bool all_decided(const struct turns *t, const struct contender_times *c)
+{
+	size_t i;
+
+	for (i = 1; i < t->n; i++)
+		if (!race_decided(&c[i].race, t->equal) || !race_is_within(&c[i].race, t->width))
+			return false;
+	return t->equal > 0;
+}
+
+static enum fettle_status take_round(const struct turns *t, size_t round, struct contender_times *c,
+				     struct err *err)
+{
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	for (i = 0; i < t->n && !st; i++) /* none always comes after the same neighbour */
+		st = take_turn(t, (i + round) % t->n, &c[(i + round) % t->n], err);
+	for (i = 0; i < t->n && !st; i++)
+		race_add(&c[i].race, c[0].turn, c[i].turn);
+	return st;
+}
+
+enum fettle_status turns_take(const struct turns *t, struct latency *out, struct err *err)
+{
+	struct contender_times *c = xcalloc(t->n, sizeof(*c));
+	double start = t->now(t->self), elapsed = 0;
+	enum fettle_status st = FETTLE_OK;
+	size_t i, round;
+
+	for (i = 0; i < t->n; i++)
+		race_init(&c[i].race, LATENCY_CONFIDENCE);
+	for (i = 0; i < t->n && !st; i++)
+		st = warm_up(t, i, &c[i], err);
+	for (round = 0; !st && round < ROUNDS_MAX && (elapsed < t->seconds || round < ROUNDS_MIN); round++) {
+		st = take_round(t, round, c, err);
+		elapsed = t->now(t->self) - start;
+		if (!st && t->go_on && !t->go_on(t->self, elapsed))
+			st = fail(err, FETTLE_STOP, "timing was stopped");
+		if (all_decided(t, c))
+			break;
+	}
+	for (i = 0; i < t->n; i++) {
+		if (!st)
+			out[i] = summarise(&c[i]);
+		VEC_RELEASE(&c[i].own);
+		VEC_RELEASE(&c[i].elapsed);
+		race_release(&c[i].race);
+	}
+	free(c);
+	return st;
+}

@@ -1,0 +1,200 @@
+/* Timing models as they will be deployed: on so many threads, so many at once, on batches of so many samples. */
+#include "tune/timing.h"
+
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "runtime/probe.h"
+#include "tune/worker.h"
+
+/* The sessions of one model. */
+struct entrant {
+	struct session **s;
+	size_t n;
+	bool borrowed;
+};
+
+struct timing {
+	struct entrant fp32; /* kept from one timing to the next */
+};
+
+static void entrant_release(struct entrant *e)
+{
+	size_t i;
+
+	for (i = 0; i < e->n && !e->borrowed; i++)
+		session_free(e->s[i]);
+	free(e->s);
+	*e = (struct entrant){ .n = 0 };
+}
+
+void timing_free(struct timing *t)
+{
+	if (!t)
+		return;
+	entrant_release(&t->fp32);
+	free(t);
+}
+
+static size_t n_instances(const struct lab *l)
+{
+	return l->o.deployed.instances ? l->o.deployed.instances : 1;
+}
+
+/* Does a session on so many threads run as one that is deployed? */
+static bool runs_as_deployed(const struct lab *l, int threads)
+{
+	return n_instances(l) == 1 && threads == l->o.deployed.threads;
+}
+
+static void lend(struct entrant *e, struct session *s)
+{
+	*e = (struct entrant){ .s = xcalloc(1, sizeof(struct session *)), .n = 1, .borrowed = true };
+	e->s[0] = s;
+}
+
+/* of the model in memory, or of the file when m is NULL */
+static enum fettle_status open_sessions(struct lab *l, struct model *m, struct entrant *e, struct err *err)
+{
+	struct session_options so = { .threads = l->o.deployed.threads, .level = l->o.level };
+	enum fettle_status st = FETTLE_OK;
+	double start = clock_now();
+
+	*e = (struct entrant){ .s = xcalloc(n_instances(l), sizeof(struct session *)) };
+	while (e->n < n_instances(l) && !st) {
+		st = m ? session_new(&e->s[e->n], l->rt, m, &so, err)
+		       : session_open(&e->s[e->n], l->rt, l->o.model, &so, err);
+		e->n += !st;
+	}
+	l->times.session += clock_now() - start;
+	return st;
+}
+
+static enum fettle_status enter_fp32(struct lab *l, struct entrant **out, struct err *err)
+{
+	enum fettle_status st = FETTLE_OK;
+
+	if (!l->timing)
+		l->timing = xcalloc(1, sizeof(*l->timing));
+	*out = &l->timing->fp32;
+	if (!(*out)->n && runs_as_deployed(l, l->o.threads))
+		lend(*out, l->fp32);
+	else if (!(*out)->n)
+		st = open_sessions(l, NULL, *out, err);
+	return st;
+}
+
+static enum fettle_status enter_plan(struct lab *l, const struct plan *p, struct entrant *e, struct err *err)
+{
+	struct session *s;
+	struct model *m;
+	enum fettle_status st;
+
+	if (runs_as_deployed(l, lab_threads(l))) {
+		st = lab_session(l, p, WEIGHTS_AS_PLANNED, &s, err);
+		if (!st)
+			lend(e, s);
+		return st;
+	}
+	st = lab_model(l, p, WEIGHTS_AS_PLANNED, &m, err);
+	return st ? st : open_sessions(l, m, e, err);
+}
+
+/* samples, or what looks like some where there is no data */
+struct timed_on {
+	struct feed_batch b;
+	struct tensor *made_up, *inputs;
+	size_t n;
+};
+
+static enum fettle_status read_inputs(struct lab *l, size_t which, struct timed_on *in, struct err *err)
+{
+	const struct deployed *d = &l->o.deployed;
+	const size_t batch = d->n_batches ? d->batches[which] : 1;
+	enum fettle_status st;
+
+	if (l->timed[which]) {
+		st = feed_read(l->timed[which], 0, &in->b, err);
+		in->inputs = in->b.inputs;
+		return st;
+	}
+	in->n = session_n_inputs(l->fp32);
+	in->inputs = in->made_up = xcalloc(in->n, sizeof(*in->made_up));
+	return fake_inputs(l->fp32, batch, 1, true, in->made_up, err);
+}
+
+static void timed_on_release(struct timed_on *in)
+{
+	size_t i;
+
+	for (i = 0; in->made_up && i < in->n; i++)
+		tensor_free(&in->made_up[i]);
+	free(in->made_up);
+	feed_batch_release(&in->b);
+}
+
+/* The plan that others are measured against is at hand again, should it have given way to another. */
+static enum fettle_status keep_at_hand(struct lab *l, const struct plan *against, struct err *err)
+{
+	struct session *s;
+	struct model *m;
+	enum fettle_status st;
+
+	if (!l->workers || !workers_with(l->workers, against)) {
+		st = runs_as_deployed(l, lab_threads(l))
+			     ? lab_session(l, against, WEIGHTS_AS_PLANNED, &s, err)
+			     : lab_model(l, against, WEIGHTS_AS_PLANNED, &m, err);
+		if (st)
+			return st;
+	}
+	workers_keep(l->workers, against);
+	return FETTLE_OK;
+}
+
+enum fettle_status lab_time(struct lab *l, const struct plan *p, const struct plan *against, size_t which,
+			    const struct latency_limits *limits, struct latency times[2], struct err *err)
+{
+	struct entrant own = { .n = 0 }, other = { .n = 0 }, *first = &other;
+	struct timed_on in = { .b = FEED_BATCH_INIT };
+	struct contender v[2];
+	enum fettle_status st = FETTLE_OK;
+	double start;
+
+	if (against)
+		st = keep_at_hand(l, against, err);
+	if (!st)
+		st = against ? enter_plan(l, against, &other, err) : enter_fp32(l, &first, err);
+	if (!st)
+		st = enter_plan(l, p, &own, err);
+	start = clock_now();
+	if (!st)
+		st = read_inputs(l, which, &in, err);
+	if (!st) {
+		v[0] = (struct contender){ first->s, first->n, in.inputs };
+		v[1] = (struct contender){ own.s, own.n, in.inputs };
+		st = evaluate_latency(v, 2, limits, lab_go_on_uncounted, l, times, err);
+	}
+	l->times.latency += clock_now() - start;
+	timed_on_release(&in);
+	entrant_release(&own);
+	entrant_release(&other);
+	return st;
+}
+
+size_t lab_timed_rows(struct lab *l, size_t which, struct err *err)
+{
+	struct timed_on in = { .b = FEED_BATCH_INIT };
+	enum fettle_status st = read_inputs(l, which, &in, err);
+	size_t rows = st || !in.inputs || !in.inputs[0].rank ? 1 : (size_t)in.inputs[0].dims[0];
+
+	timed_on_release(&in);
+	return rows;
+}
+
+void lab_prefer(void *lab, const struct plan *p)
+{
+	struct lab *l = lab;
+
+	if (l->o.weights[LAB_LATENCY] > 0 && l->workers)
+		workers_keep(l->workers, p);
+}

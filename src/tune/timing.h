@@ -1,0 +1,16 @@
+/* Timing the models of plans under the conditions they will be deployed in. */
+#ifndef TUNE_TIMING_H
+#define TUNE_TIMING_H
+
+#include "tune/lab.h"
+
+/*
+ * Times a plan's model against another plan's (NULL: the fp32 model), on the batches of that place in l->timed. Of the
+ * other plan, model and session are kept until another takes its place.
+ */
+enum fettle_status lab_time(struct lab *l, const struct plan *p, const struct plan *against, size_t which,
+			    const struct latency_limits *limits, struct latency times[2], struct err *err);
+/* Samples in these batches: the model or the data may have no other number than the one that was asked for. */
+size_t lab_timed_rows(struct lab *l, size_t which, struct err *err);
+
+#endif

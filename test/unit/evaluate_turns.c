@@ -1,0 +1,231 @@
+/*
+ * Timing on machines that are simulated, clock and all: what is declared, and what is chosen by it, under noise as
+ * machines have it. The noise is a fixed sequence of random numbers, so the counts are the same everywhere.
+ */
+#include "unit/unit.h"
+
+#include "base/rng.h"
+#include "evaluate/turns.h"
+
+enum { TIMES = 300 };
+
+enum noise {
+	QUIET = 0,
+	HEAVY = 1, /* every tenth run is disturbed on the CPU itself: by up to many times, with a heavy tail */
+	DRIFT = 2, /* the machine becomes half as fast on the way */
+	BUSY = 4, /* another process wants the same core: every 4 ms of running it takes a few, with a heavy tail */
+	COLD = 8,  /* the first run after another contender's takes longer */
+	WAITS = 16 /* the thread waits for others: its CPU time says nothing */
+};
+
+struct machine {
+	struct rng r;
+	int noise;
+	double seconds[2]; /* of an undisturbed run of each */
+	double clock, slice;
+	size_t last, runs;
+};
+
+/* Pareto: 1 and more; the mean is infinite */
+static double heavy_tail(struct rng *r)
+{
+	return 1 / (1 - rng_unit(r));
+}
+
+static enum fettle_status run(void *self, size_t which, struct run_time *out, struct err *err)
+{
+	struct machine *m = self;
+	double cpu = m->seconds[which] * exp(0.01 * rng_normal(&m->r)), elapsed;
+
+	(void)err;
+	if (m->noise & HEAVY && rng_unit(&m->r) < 0.1)
+		cpu *= fmin(1 + 0.05 * heavy_tail(&m->r), 100);
+	if (m->noise & DRIFT)
+		cpu *= 1 + fmin(m->clock / 2, 1);
+	if (m->noise & COLD && m->last != which)
+		cpu *= which ? 1.1 : 1.8;
+	elapsed = cpu;
+	for (m->slice -= cpu; m->noise & BUSY && m->slice < 0; m->slice += 0.004)
+		elapsed += fmin(0.002 * heavy_tail(&m->r), 0.5);
+	m->clock += elapsed;
+	m->last = which;
+	m->runs++;
+	*out = (struct run_time){ .elapsed = elapsed,
+				  .cpu = m->noise & WAITS ? 0.1 * cpu * rng_unit(&m->r) : cpu,
+				  .waited = m->noise & WAITS };
+	return FETTLE_OK;
+}
+
+static double now(void *self)
+{
+	return ((struct machine *)self)->clock;
+}
+
+static struct race_ratio time_both(struct machine *m, double seconds)
+{
+	struct err err = ERR_INIT;
+	struct latency out[2];
+
+	m->clock = m->slice = 0;
+	m->runs = 0;
+	assert_ok(turns_take(&(struct turns){ .n = 2,
+					      .run = run,
+					      .now = now,
+					      .self = m,
+					      .seconds = seconds,
+					      .equal = LATENCY_EQUAL },
+			     out, &err),
+		  err);
+	assert_int_equal(out[0].speedup.value, 1);
+	return out[1].speedup;
+}
+
+static const struct {
+	const char *name;
+	int noise;
+	double unit; /* seconds of a run */
+} machines[] = {
+	{ "quiet", QUIET, 2e-4 },
+	{ "heavy tails", HEAVY, 2e-4 },
+	{ "drift", DRIFT, 2e-4 },
+	{ "one core busy", BUSY, 2e-4 },
+	{ "one core busy, long runs", BUSY | HEAVY, 0.015 },
+	{ "cold caches", COLD, 2e-4 },
+	{ "all of it", HEAVY | DRIFT | BUSY | COLD, 1e-3 },
+	{ "threads that wait for others", HEAVY | DRIFT | WAITS, 2e-4 },
+};
+
+/* Identical ones are declared different in at most 2 %; found equal, or not decided, in the rest. */
+static void identical_ones_are_not_declared_different(void **state)
+{
+	struct machine m = { .noise = 0 };
+	size_t i, n, different;
+
+	(void)state;
+	rng_seed(&m.r, 1);
+	for (i = 0; i < ARRAY_LEN(machines); i++) {
+		m.noise = machines[i].noise & ~COLD; /* which treats the two differently */
+		m.seconds[0] = m.seconds[1] = machines[i].unit;
+		for (n = different = 0; n < TIMES; n++) {
+			struct race_ratio r = time_both(&m, 2000 * machines[i].unit);
+
+			different += r.low > 1 || r.high < 1;
+		}
+		if (different > TIMES * 2 / 100)
+			fail_msg("%s: %zu of %d declared different", machines[i].name, different, TIMES);
+	}
+}
+
+/* 3 % is found, whichever of the two is faster; the ratio is right within 2 % in nearly all. */
+static void three_percent_are_found(void **state)
+{
+	struct machine m = { .noise = 0 };
+	size_t i, n, k, found, wrong, off;
+
+	(void)state;
+	rng_seed(&m.r, 2);
+	for (i = 0; i < ARRAY_LEN(machines); i++) {
+		m.noise = machines[i].noise;
+		for (n = found = wrong = off = 0; n < TIMES; n++) {
+			struct race_ratio r;
+
+			k = n % 2;
+			m.seconds[k] = machines[i].unit;
+			m.seconds[!k] = machines[i].unit * 1.03;
+			r = time_both(&m, 2000 * machines[i].unit);
+			found += k ? r.low > 1 : r.high < 1;
+			wrong += k ? r.high < 1 : r.low > 1;
+			off += fabs(log(r.value) - (k ? 1 : -1) * log(1.03)) > 0.02;
+		}
+		if (found < TIMES * 95 / 100 || wrong > TIMES / 100 || off > TIMES / 100)
+			fail_msg("%s: %zu of %d found, %zu the wrong way, %zu off by more than 2 %%",
+				 machines[i].name, found, TIMES, wrong, off);
+	}
+}
+
+/* What is clear is decided after few rounds, what is equal before the time is up. */
+static void it_ends_when_it_is_certain(void **state)
+{
+	struct machine m = { .seconds = { 2e-4, 1e-4 } };
+	size_t n, ended = 0;
+
+	(void)state;
+	rng_seed(&m.r, 3);
+	for (n = 0; n < TIMES; n++) {
+		m.noise = n % 2 ? HEAVY | BUSY : QUIET;
+		assert_true(time_both(&m, 10).low > 1);
+		assert_true(m.runs <= 2 * (3 + 8 * 21));
+	}
+	m.seconds[1] = 2e-4;
+	m.noise = HEAVY;
+	for (n = 0; n < TIMES; n++) {
+		time_both(&m, 1);
+		ended += m.clock < 1;
+	}
+	assert_true(ended > TIMES * 9 / 10);
+}
+
+/* Long runs are not repeated: with little time, it is a few rounds in all. */
+static void the_time_is_bounded(void **state)
+{
+	struct machine m = { .seconds = { 1, 1 } };
+
+	(void)state;
+	rng_seed(&m.r, 4);
+	time_both(&m, 0);
+	assert_true(m.runs <= 2 * (1 + 3));
+	time_both(&m, 20);
+	assert_true(m.clock < 24);
+}
+
+/* As a search compares: each plan with the best so far. Twice; what is chosen is equal within 2 %. */
+static size_t choose(struct machine *m, const double *plans, size_t n)
+{
+	size_t best = 0, i;
+
+	for (i = 1; i < n; i++) {
+		m->seconds[0] = plans[best];
+		m->seconds[1] = plans[i];
+		if (time_both(m, 1000 * plans[0]).value > 1 + LATENCY_EQUAL)
+			best = i;
+	}
+	return best;
+}
+
+static void two_runs_choose_alike(void **state)
+{
+	static const double relative[] = { 1, 1.05, 0.99, 1.2, 0.97, 0.985, 0.96, 0.965, 2 };
+	struct machine m = { .noise = 0 };
+	double plans[ARRAY_LEN(relative)];
+	size_t i, k, n, apart;
+
+	(void)state;
+	rng_seed(&m.r, 5);
+	for (i = 0; i < ARRAY_LEN(machines); i++) {
+		m.noise = machines[i].noise & ~COLD;
+		for (k = 0; k < ARRAY_LEN(relative); k++)
+			plans[k] = machines[i].unit * relative[k];
+		for (n = apart = 0; n < TIMES / 3; n++) {
+			double a = plans[choose(&m, plans, ARRAY_LEN(plans))],
+			       b = plans[choose(&m, plans, ARRAY_LEN(plans))];
+
+			apart += fabs(log(a / b)) > 0.02;
+		}
+		if (apart > TIMES / 3 * 2 / 100)
+			fail_msg("%s: %zu of %d pairs of runs chose plans that are more than 2 %% apart",
+				 machines[i].name, apart, TIMES / 3);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(identical_ones_are_not_declared_different),
+		cmocka_unit_test(three_percent_are_found),
+		cmocka_unit_test(it_ends_when_it_is_certain),
+		cmocka_unit_test(the_time_is_bounded),
+		cmocka_unit_test(two_runs_choose_alike),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
