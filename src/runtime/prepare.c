@@ -10,6 +10,8 @@
 #include "ops/rules.h"
 #include "runtime/probe.h"
 
+enum { REWRITE_ROUNDS = 4 };
+
 /* maps the external data and lets go of the names on disk */
 static enum fettle_status take(struct model **out, const char *path, struct err *err)
 {
@@ -153,6 +155,39 @@ static enum fettle_status raise_opset(struct model **m, struct runtime *rt, cons
 	return FETTLE_OK;
 }
 
+/* Another round of the runtime's optimisations, on what was rewritten: it folds and fuses what it can see now. */
+static enum fettle_status reoptimise(struct model **m, struct runtime *rt, const struct session_options *so,
+				     struct err *err)
+{
+	struct model *again = NULL;
+	enum fettle_status st;
+
+	st = optimised_graph(&again, rt, *m, so, err);
+	if (!st)
+		st = infer_types(again, rt, err);
+	if (st) {
+		model_free(again);
+		return st;
+	}
+	copy_notes(again, *m);
+	model_free(*m);
+	*m = again;
+	return FETTLE_OK;
+}
+
+/* Shapes that became constants tell more about the shapes after them: a few rounds. */
+static enum fettle_status rewrite_graph(struct model **m, struct runtime *rt,
+					const struct session_options *so, struct simplified *did,
+					struct err *err)
+{
+	enum fettle_status st = FETTLE_OK;
+	int round;
+
+	for (round = 0; round < REWRITE_ROUNDS && !st && simplify(*m, did); round++)
+		st = reoptimise(m, rt, so, err);
+	return st;
+}
+
 static size_t count_halves(const struct model *m)
 {
 	size_t i, n = 0;
@@ -187,7 +222,8 @@ static enum fettle_status widen_halves(struct model **m, const struct model *raw
 	return FETTLE_OK;
 }
 
-enum fettle_status prepare(struct model **out, struct runtime *rt, const char *path, struct err *err)
+static enum fettle_status prepare_model(struct model **out, struct runtime *rt, const char *path,
+					struct simplified *did, struct err *err)
 {
 	struct session_options so = { .threads = 1, .level = OPT_BASIC };
 	struct model *raw = NULL, *m = NULL;
@@ -197,6 +233,7 @@ enum fettle_status prepare(struct model **out, struct runtime *rt, const char *p
 	st = model_load(&raw, path, err); /* for our own, better errors first */
 	if (!st) {
 		fixed = model_fix_constants(raw);
+		model_sweep(raw); /* the runtime drops what nothing reads, and then refuses to be handed it */
 		st = optimised_graph(&m, rt, raw, &so, err);
 	}
 	if (!st)
@@ -206,12 +243,26 @@ enum fettle_status prepare(struct model **out, struct runtime *rt, const char *p
 	if (!st && fixed)
 		m->notes[1] =
 			arena_strfmt(&m->arena, "%zu inputs with a default value become constants", fixed);
+	model_free(raw);
+	if (!st && did)
+		st = rewrite_graph(&m, rt, &so, did, err);
 	if (!st)
 		st = raise_opset(&m, rt, &so, err);
-	model_free(raw);
 	if (st)
 		model_free(m);
 	else
 		*out = m;
 	return st;
+}
+
+enum fettle_status prepare(struct model **out, struct runtime *rt, const char *path, struct err *err)
+{
+	return prepare_model(out, rt, path, NULL, err);
+}
+
+enum fettle_status prepare_rewritten(struct model **out, struct runtime *rt, const char *path,
+				     struct simplified *did, struct err *err)
+{
+	*did = (struct simplified){ { 0 } };
+	return prepare_model(out, rt, path, did, err);
 }

@@ -5,8 +5,12 @@
 #define RUNTIME_PREPARE_H
 
 #include "runtime/session.h"
+#include "simplify/simplify.h"
 
 enum fettle_status prepare(struct model **out, struct runtime *rt, const char *path, struct err *err);
+/* The same, and the graph is rewritten too where that gains (see simplify/simplify.h); *did says what was done. */
+enum fettle_status prepare_rewritten(struct model **out, struct runtime *rt, const char *path,
+				     struct simplified *did, struct err *err);
 
 /* The graph that a session with these options would run, for tests and for `inspect`. */
 enum fettle_status optimised_graph(struct model **out, struct runtime *rt, struct model *m,

@@ -34,7 +34,7 @@ static const char *const outcomes[] = {
 struct walk {
 	struct runtime *rt;
 	char *saved, *split, *data; /* ours, in one file; ours, with the weights beside it */
-	size_t models, saves, count[N_OUTCOMES], raised, unraised;
+	size_t models, saves, count[N_OUTCOMES], raised, unraised, rewritten;
 };
 
 struct tensors {
@@ -172,13 +172,15 @@ static void check_prepared(struct walk *w, const char *path, const struct tensor
 			   const struct tensors *want)
 {
 	struct tensors got = { .n = 0 };
+	struct simplified did;
 	struct err err = ERR_INIT;
 	struct model *m = NULL;
 
-	assert_ok(prepare(&m, w->rt, path, &err), err);
+	assert_ok(prepare_rewritten(&m, w->rt, path, &did, &err), err);
 	assert_ok(run_model(w, m, in, &got, &err), err);
 	if (!close_to(&got, want))
 		fail_msg("%s: prepare() changed what it computes", path);
+	w->rewritten += simplified_total(&did);
 	tensors_release(&got);
 	model_free(m);
 }
@@ -379,6 +381,7 @@ static void published_models_survive(void **state)
 		print_message("%6zu  %s\n", w.count[i], outcomes[i]);
 	print_message("%6zu  times raised to a later opset, bit for bit the same; %zu models cannot be\n",
 		      w.raised, w.unraised);
+	print_message("%6zu  rewritings of their graphs\n", w.rewritten);
 	assert_int_equal(w.saves + w.count[TOO_OLD], w.models);
 	assert_true(w.models < MODELS || w.count[MATCHES] >= MATCHED_MIN);
 }
