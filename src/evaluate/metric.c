@@ -143,6 +143,7 @@ void metric_free(struct metric *m)
 		metric_free(m->joint->part[i]);
 	free(m->joint);
 	free(m->state);
+	free(m->whole);
 	free(m);
 }
 
@@ -359,6 +360,12 @@ enum fettle_status metric_value(struct metric *m, double *value, struct err *err
 	return FETTLE_OK;
 }
 
+static void set_whole(struct metric *m, const void *state)
+{
+	m->whole = xrealloc(m->whole, 1, m->type->state_size);
+	memcpy(m->whole, state, m->type->state_size);
+}
+
 struct metric *metric_twin(const struct metric *m)
 {
 	struct metric *twin;
@@ -369,7 +376,19 @@ struct metric *metric_twin(const struct metric *m)
 	twin->param = m->param;
 	memcpy(twin->name, m->name, sizeof(twin->name));
 	metric_select(twin, m->selected.v, m->selected.n);
+	if (m->whole)
+		set_whole(twin, m->whole);
 	return twin;
+}
+
+void metric_keep_whole(struct metric *m)
+{
+	size_t i;
+
+	for (i = 0; i < metric_n_parts(m); i++)
+		metric_keep_whole(m->joint->part[i]);
+	if (m->type->has_whole)
+		set_whole(m, m->state);
 }
 
 /* A NaN may still come unless the type is bounded: then only failure can be certain. */

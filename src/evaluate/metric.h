@@ -94,6 +94,7 @@ struct metric_type {
 	enum fettle_status (*add)(struct metric *m, const struct metric_batch *b, struct err *err);
 	enum fettle_status (*value)(struct metric *m, double *value, struct err *err);
 	void (*release)(void *state);
+	bool has_whole; /* bounds() looks at m->whole */
 	/* May be NULL: bounds of the value when `rest` more samples come, for types that are no mean. */
 	void (*bounds)(const struct metric *m, size_t rest, double *low, double *high);
 	/* May be NULL: what guessing would score on such outputs; NaN: not known. */
@@ -173,6 +174,12 @@ struct metric *metric_twin(const struct metric *m);
 /* What the value can be once `rest` more samples are added: certain, not likely. Infinite where nothing is known;
  * both NaN when the value will be. Sums in another order may differ by some 1e-12 of their size. */
 void metric_bounds(const struct metric *m, size_t rest, double *low, double *high);
+
+/*
+ * All samples were added: what outputs are compared with (labels, or the fp32 model's outputs) is known from now on to this metric
+ * and to twins made of it, and bounds are the tighter for it.
+ */
+void metric_keep_whole(struct metric *m);
 
 /* Does the value (but for the rounding of sums) not depend on the order of the samples? */
 bool metric_any_order(const struct metric *m);

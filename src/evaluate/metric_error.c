@@ -213,22 +213,49 @@ static enum fettle_status sums_value(struct metric *m, double (*of)(const struct
 }
 
 /*
- * Errors only add up, so a mean of them ends no lower than if the rest had none. Samples are of one size when they come
- * several in a batch.
+ * What the value would be if the samples to come had no error: the best that it can be. What outputs are compared with is
+ * known once all of it was seen (metric_keep_whole()); otherwise samples are of one size when they come several in a batch,
+ * which is enough for means of errors.
  */
+static double without_more(const struct metric *m, size_t rest, double (*of)(const struct sums *))
+{
+	const struct sums *whole = m->whole;
+	struct sums s = *(const struct sums *)m->state;
+
+	if (whole) {
+		s.b = whole->b;
+		s.bb = whole->bb;
+		s.b_min = whole->b_min;
+		s.b_max = whole->b_max;
+		s.count = whole->count;
+	} else {
+		s.count = s.count / m->n * (m->n + rest);
+	}
+	return of(&s);
+}
+
+/* The fp32 model's outputs, computed again in other batches, may differ in their last bits. */
+#define REFERENCE_SLACK 1e-6
+
+/* Errors only add up, so a mean of them ends no lower, and what falls with it no higher. */
 static void error_bounds(const struct metric *m, size_t rest, double (*of)(const struct sums *), double *low,
 			 double *high)
 {
-	struct sums s = *(const struct sums *)m->state;
+	const struct sums *s = m->state;
+	const bool up = m->type->higher_is_better;
+	double best;
 
 	*high = INFINITY;
-	*low = 0;
-	if (s.batch < 2 || !s.count)
+	*low = up ? -INFINITY : 0;
+	if (!s->count || (!m->whole && (up || s->batch < 2)))
 		return;
-	s.count = s.count / m->n * (m->n + rest);
-	*low = of(&s);
-	if (isnan(*low))
-		*high = *low;
+	best = without_more(m, rest, of);
+	if (isnan(best))
+		*low = *high = best;
+	else if (up)
+		*high = isinf(best) ? best : best + REFERENCE_SLACK * fmax(1, fabs(best));
+	else
+		*low = isinf(best) || !m->whole ? best : best * (1 - REFERENCE_SLACK);
 }
 
 #define MEAN_OF_SCORES(id, better_high, min, max, about)                                                     \
@@ -262,6 +289,7 @@ static void error_bounds(const struct metric *m, size_t rest, double (*of)(const
 		.state_size = sizeof(struct sums),                                                           \
 		.add = sums_add,                                                                             \
 		.value = id##_value,                                                                         \
+		.has_whole = true,                                                                           \
 		.bounds = bounds_of,                                                                         \
 	};
 
@@ -276,10 +304,14 @@ MEAN_OF_SCORES(cosine, true, -1, 1, "mean over samples of the cosine similarity"
 ERROR_BOUNDS(mse)
 ERROR_BOUNDS(mae)
 ERROR_BOUNDS(rmse)
+ERROR_BOUNDS(r2)
+ERROR_BOUNDS(sqnr)
+ERROR_BOUNDS(psnr)
 OVER_EVERYTHING(mse, false, 0, mse_bounds, "mean squared error")
 OVER_EVERYTHING(mae, false, 0, mae_bounds, "mean absolute error")
 OVER_EVERYTHING(rmse, false, 0, rmse_bounds, "root of the mean squared error")
-OVER_EVERYTHING(r2, true, 0, NULL, "coefficient of determination: 1 less the error's share of the variance")
+OVER_EVERYTHING(r2, true, 0, r2_bounds,
+		"coefficient of determination: 1 less the error's share of the variance")
 OVER_EVERYTHING(pearson, true, 0, NULL, "linear correlation")
-OVER_EVERYTHING(sqnr, true, DB_MAX, NULL, "signal to quantization noise ratio in dB")
-OVER_EVERYTHING(psnr, true, DB_MAX, NULL, "peak signal to noise ratio in dB")
+OVER_EVERYTHING(sqnr, true, DB_MAX, sqnr_bounds, "signal to quantization noise ratio in dB")
+OVER_EVERYTHING(psnr, true, DB_MAX, psnr_bounds, "peak signal to noise ratio in dB")

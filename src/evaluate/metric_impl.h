@@ -36,6 +36,7 @@ struct metric {
 	VEC(double) scores;       /* of one batch */
 	VEC(size_t) selected;     /* outputs to look at; none: all */
 	void *state;
+	void *whole;                /* the state after metric_keep_whole(); NULL: not known */
 	struct metric_joint *joint; /* NULL: it is one metric */
 };
 

@@ -256,6 +256,8 @@ enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err 
 			e.scores[i] = NAN;
 		st = evaluate_accuracy(&e, out, err);
 		l->samples_evaluated += out->samples;
+		if (!st)
+			metric_keep_whole(l->metric);
 		if (!st && metric_n_parts(l->metric))
 			st = set_base(l, out, err);
 	}

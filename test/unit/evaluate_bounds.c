@@ -194,11 +194,58 @@ static void bounds_hold(void **state)
 				informed += at + step < s->n && (low > 0 || isfinite(high));
 			}
 		}
-		if ((k->certain_end || metric_type(m)->bounds) &&
+		if ((k->certain_end || (metric_type(m)->bounds && !metric_higher_is_better(m))) &&
 		    !informed) /* bounds that say nothing hold always */
 			fail_msg("%s: never knows anything before the end", k->metric);
 		metric_free(m);
 		metric_free(all);
+	}
+	free(s);
+}
+
+/*
+ * Once all that outputs are compared with is known: bounds hold all the same, end at the value, and what has erred enough is
+ * known to fail before the end.
+ */
+static void whole_is_known(void **state)
+{
+	static const char *const names[] = { "mse", "mae", "rmse", "r2", "sqnr", "psnr" };
+	struct sheet *s = xcalloc(1, sizeof(*s));
+	size_t index[N_MAX], i, round, at, early;
+	struct err err = ERR_INIT;
+	struct rng r;
+
+	(void)state;
+	rng_seed(&r, 2);
+	for (i = 0; i < ARRAY_LEN(names); i++) {
+		const struct kind k = { names[i], i % 2 ? NUMBERS : NO_LABELS, false };
+
+		for (round = 0, early = 0; round < ROUNDS; round++) {
+			struct metric *all = make(k.metric), *m;
+			double value, low, high, tight;
+
+			fill(s, &k, &r);
+			in_order(index, s->n);
+			add(all, s, index, s->n);
+			assert_ok(metric_value(all, &value, &err), err);
+			metric_keep_whole(all);
+			m = metric_twin(all);
+			for (at = 0; at < s->n; at++) {
+				add(m, s, index + at, 1);
+				check(&k, m, s->n - at - 1, value);
+				metric_bounds(m, s->n - at - 1, &low, &high);
+				tight = metric_higher_is_better(m) ? high : low;
+				if (at + 1 == s->n && isfinite(value))
+					assert_true(fabs(tight - value) <= 1e-5 * fmax(1, fabs(value)));
+				/* a limit that the whole misses by far: was that certain after two thirds? */
+				if (at == 2 * s->n / 3 && isfinite(value))
+					early += metric_higher_is_better(m) ? high < value + 6
+									    : low > value / 4;
+			}
+			metric_free(m);
+			metric_free(all);
+		}
+		assert_true(early > ROUNDS / 4);
 	}
 	free(s);
 }
@@ -510,6 +557,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bounds_hold),
+		cmocka_unit_test(whole_is_known),
 		cmocka_unit_test(none_is_left_out),
 		cmocka_unit_test(twins),
 		cmocka_unit_test(margins_tell_right_from_wrong),

@@ -80,6 +80,21 @@ static void what_trials_teach(void **state)
 	hard_free(h);
 }
 
+/* Where scores are degrees, as a cosine is, how much worse counts. */
+static void degrees_count(void **state)
+{
+	static const double fp32[N] = { 1, 1, 1, 1, 1, 1 }, trial[N] = { 0.99, 0.9, 0.999, 0.5, 0.95, 1 };
+	static const size_t want[N] = { 3, 1, 4, 0, 2, 5 };
+	struct hard *h = hard_new(N, fp32, NULL, true);
+
+	(void)state;
+	hard_learn(h, trial);
+	hard_learn(h, trial);
+	hard_learn(h, trial);
+	assert_order(h, want, "by how much they lost");
+	hard_free(h);
+}
+
 /* hundreds of trials: counts that are full stay as they are, and the order is still a permutation */
 static void counts_do_not_overflow(void **state)
 {
@@ -99,8 +114,8 @@ static void counts_do_not_overflow(void **state)
 	for (i = 0; i < N; i++)
 		assert_true(seen[i]);
 	text = hard_save(h);
-	assert_memory_equal(text + 4 * 2, "ffff", 4);
-	assert_memory_equal(text + 4 * 1, "ff00", 4);
+	assert_memory_equal(text + 6 * 2, "fffe01", 6); /* 255 trials, 255 * 255 steps */
+	assert_memory_equal(text + 6 * 1, "ff0000", 6);
 	free(text);
 	hard_free(h);
 }
@@ -147,6 +162,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_fp32_says),
 		cmocka_unit_test(what_trials_teach),
+		cmocka_unit_test(degrees_count),
 		cmocka_unit_test(counts_do_not_overflow),
 		cmocka_unit_test(comes_back_from_a_history),
 	};
