@@ -51,7 +51,7 @@ enum fettle_status rank_gain(struct lab *l, const struct plan *p, struct op_orde
 	if (!st)
 		st = profile_model(l->rt, l->s->m, NULL, &o, add_time, &fp32, err);
 	if (!st)
-		st = lab_model(l, p, WEIGHTS_NEAREST, &m, err);
+		st = lab_model(l, p, WEIGHTS_ANY, &m, err);
 	if (!st)
 		st = profile_model(l->rt, m, NULL, &o, add_time, &plan, err);
 	for (i = 0; i < space->n_ops && !st; i++)

@@ -60,7 +60,7 @@ static enum fettle_status model_footprint(struct lab *l, const struct plan *p, s
 	struct model *m;
 	enum fettle_status st;
 
-	st = lab_model(l, p, WEIGHTS_AS_PLANNED, &m, err);
+	st = lab_model(l, p, WEIGHTS_ANY, &m, err);
 	if (!st)
 		st = model_save(m, path, err);
 	if (!st)
@@ -105,7 +105,7 @@ enum fettle_status lab_share(struct lab *l, const struct plan *p, double *share,
 	kernels_hash(l, p, key);
 	known = map_get(&m->shares, key);
 	if (known == MAP_NONE) {
-		st = lab_model(l, p, WEIGHTS_AS_PLANNED, &q, err);
+		st = lab_model(l, p, WEIGHTS_ANY, &q, err);
 		if (!st)
 			st = integer_ops(q, l->rt, &l->s->ops, integer, err);
 		for (*share = i = 0; !st && i < l->s->ops.n; i++)
@@ -191,7 +191,7 @@ static enum fettle_status measure(struct lab *l, struct trial *t, const struct t
 		t->latency = *latency * m->baseline_latency;
 	}
 	if (w[LAB_SIZE] > 0) {
-		st = lab_model(l, p, WEIGHTS_AS_PLANNED, &q, err);
+		st = lab_model(l, p, WEIGHTS_ANY, &q, err);
 		if (!st)
 			st = lab_size(q, &bytes, err);
 		sum += judged(l, LAB_SIZE, (double)bytes, (double)(l->baseline_size ? l->baseline_size : 1));

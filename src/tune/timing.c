@@ -91,12 +91,12 @@ static enum fettle_status enter_plan(struct lab *l, const struct plan *p, struct
 	enum fettle_status st;
 
 	if (runs_as_deployed(l, lab_threads(l))) {
-		st = lab_session(l, p, WEIGHTS_AS_PLANNED, &s, err);
+		st = lab_session(l, p, WEIGHTS_ANY, &s, err);
 		if (!st)
 			lend(e, s);
 		return st;
 	}
-	st = lab_model(l, p, WEIGHTS_AS_PLANNED, &m, err);
+	st = lab_model(l, p, WEIGHTS_ANY, &m, err);
 	return st ? st : open_sessions(l, m, e, err);
 }
 
@@ -141,9 +141,8 @@ static enum fettle_status keep_at_hand(struct lab *l, const struct plan *against
 	enum fettle_status st;
 
 	if (!l->workers || !workers_with(l->workers, against)) {
-		st = runs_as_deployed(l, lab_threads(l))
-			     ? lab_session(l, against, WEIGHTS_AS_PLANNED, &s, err)
-			     : lab_model(l, against, WEIGHTS_AS_PLANNED, &m, err);
+		st = runs_as_deployed(l, lab_threads(l)) ? lab_session(l, against, WEIGHTS_ANY, &s, err)
+							 : lab_model(l, against, WEIGHTS_ANY, &m, err);
 		if (st)
 			return st;
 	}

@@ -48,14 +48,17 @@ enum fettle_status worker_model(struct lab *l, struct worker *d, const struct pl
 	enum fettle_status st;
 	double start, calibrating;
 
-	if (l->t->base.recipes.finetune.algorithm == FINETUNE_OFF)
+	if (weights == WEIGHTS_NEAREST && l->t->base.recipes.finetune.algorithm == FINETUNE_OFF)
 		weights = WEIGHTS_AS_PLANNED; /* which then are the nearest too, or the plan's own recipe's */
-	if (d->model && plan_equal(&d->plan, p, &l->t->space) && d->weights == weights)
+	if (d->model && plan_equal(&d->plan, p, &l->t->space) &&
+	    (d->weights == weights || weights == WEIGHTS_ANY))
 		return FETTLE_OK;
 	forget_model(d);
 	workers_lock(l->workers);
 	tuning_qplan(l->t, p, &q);
-	if (weights == WEIGHTS_NEAREST)
+	if (q.recipes.finetune.algorithm == FINETUNE_OFF)
+		weights = WEIGHTS_AS_PLANNED;
+	if (weights != WEIGHTS_AS_PLANNED)
 		q.recipes.finetune.algorithm = FINETUNE_OFF;
 	start = clock_now();
 	calibrating = l->times.calibrate;
