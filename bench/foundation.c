@@ -8,18 +8,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/request.h"
+#include "tune/source.h"
 #include "base/file.h"
 #include "base/rng.h"
 #include "quantize/weights.h"
 #include "tune/learn.h"
 
-static struct err err;
+static struct context cx;
 
 static void must(enum fettle_status st)
 {
 	if (st) {
-		fprintf(stderr, "bench: %s\n", err.msg);
+		fprintf(stderr, "bench: %s\n", cx.err.msg);
 		exit(3);
 	}
 }
@@ -27,10 +27,10 @@ static void must(enum fettle_status st)
 static void open_source(struct source *s, const char *path, struct session *session, size_t batch,
 			size_t limit)
 {
-	struct config_dataloader d = { .dataset = { .root = path } };
+	struct data_ref d = { .what = "bench", .root = path };
 	struct feed_options o = { .batch = batch, .limit = limit };
 
-	must(request_source(s, &(struct request){ .threads = 1 }, &d, "bench", session, &o, &err));
+	must(source_open(s, &cx, &d, session, &o));
 }
 
 static double least(double a, double b)
@@ -47,8 +47,8 @@ static double pass(struct session *s, struct feed *feed)
 	enum fettle_status st;
 
 	feed_rewind(feed);
-	while (!(st = feed_next(feed, &b, &err)))
-		must(session_run(s, b.inputs, out, &err));
+	while (!(st = feed_next(feed, &b, &cx.err)))
+		must(session_run(s, b.inputs, out, &cx.err));
 	if (st != FETTLE_STOP)
 		must(st);
 	feed_batch_release(&b);
@@ -61,9 +61,9 @@ static double top1(struct session *s, struct feed *feed)
 	struct metric *m = NULL;
 	struct accuracy a;
 
-	must(metric_new(&m, "top1", &err));
+	must(metric_new(&m, "top1", &cx.err));
 	must(evaluate_accuracy(&(struct evaluation){ .net = network_of(s), .feed = feed, .metric = m }, &a,
-			       &err));
+			       &cx.err));
 	metric_free(m);
 	return a.value;
 }
@@ -94,7 +94,7 @@ static void weight_speed(struct runtime *rt)
 			for (round = 0; round < 3; round++) {
 				double start = clock_now();
 
-				must(quantize_tensor(&t, &settings[k], (int)i, q, &err));
+				must(quantize_tensor(&t, &settings[k], (int)i, q, &cx.err));
 				best = least(best, clock_now() - start);
 			}
 			printf("  weights, %s, channels along axis %zu: %.0f MB/s\n",
@@ -123,15 +123,15 @@ int main(int argc, char **argv)
 	       acc8;
 	size_t n, i, k;
 
-	must(runtime_new(&rt, &err));
+	must(runtime_new(&rt, &cx.err));
 	if (argc == 2 && strcmp(argv[1], "--weights") == 0) {
 		weight_speed(rt);
 		return 0;
 	}
 	if (argc < 5)
 		return fprintf(stderr, "usage: foundation MODEL CALIB EVAL SAMPLES | --weights\n"), 2;
-	must(subject_open(&s, rt, argv[1], &err));
-	must(session_new(&fp32, rt, s->m, &so, &err));
+	must(subject_open(&s, rt, argv[1], &cx.err));
+	must(session_new(&fp32, rt, s->m, &so, &cx.err));
 	open_source(&calib, argv[2], fp32, CALIB_BATCH, strtoull(argv[4], NULL, 10));
 	open_source(&eval, argv[3], fp32, DEFAULT_BATCH, 1000);
 	n = quantizer_values(&s->g, &s->ops, NULL, &values);
@@ -143,23 +143,23 @@ int main(int argc, char **argv)
 		c = NULL;
 		start = clock_now();
 		must(calibrate(&c, rt, s->m, values, n, calib.feed,
-			       &(struct calibrate_options){ .threads = 1 }, &err));
+			       &(struct calibrate_options){ .threads = 1 }, &cx.err));
 		for (k = 0; k < n; k++)
 			for (ro.algorithm = 0; ro.algorithm < RANGE_ALGORITHMS; ro.algorithm++) {
 				struct range r;
 
-				must(range_compute(calibration_find(c, values[k]), &ro, &r, &err));
+				must(range_compute(calibration_find(c, values[k]), &ro, &r, &cx.err));
 			}
 		observed = least(observed, clock_now() - start);
 	}
 	d = qplan_defaults(&s->cpu);
 	qplan_default(&plan, &s->ops, &s->g, &d);
 	learner = learner_new(&(struct learn_source){ .rt = rt, .s = s, .calib = calib.feed, .threads = 1 });
-	must(learn(learner, 0, &plan, &known, &err));
+	must(learn(learner, 0, &plan, &known, &cx.err));
 	start = clock_now();
-	must(quantize(s->z, &known, &plan, &q, &err));
+	must(quantize(s->z, &known, &plan, &q, &cx.err));
 	quantizing = clock_now() - start;
-	must(session_new(&int8, rt, q, &so, &err));
+	must(session_new(&int8, rt, q, &so, &cx.err));
 	acc32 = top1(fp32, eval.feed);
 	acc8 = top1(int8, eval.feed);
 	for (i = 0; i < 5; i++) {

@@ -12,29 +12,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "api/request.h"
+#include "tune/source.h"
 #include "base/file.h"
 #include "finetune/finetune.h"
 #include "finetune/layer.h"
 #include "finetune/part.h"
 #include "tune/learn.h"
 
-static struct err err;
+static struct context cx;
 
 static void must(enum fettle_status st)
 {
 	if (st) {
-		fprintf(stderr, "bench: %s\n", err.msg);
+		fprintf(stderr, "bench: %s\n", cx.err.msg);
 		exit(3);
 	}
 }
 
 static void open_source(struct source *s, const char *path, struct session *session, size_t limit)
 {
-	struct config_dataloader d = { .dataset = { .root = path } };
+	struct data_ref d = { .what = "bench", .root = path };
 	struct feed_options o = { .batch = CALIB_BATCH, .limit = limit };
 
-	must(request_source(s, &(struct request){ .threads = 1 }, &d, "bench", session, &o, &err));
+	must(source_open(s, &cx, &d, session, &o));
 }
 
 /* What there is to be compared. */
@@ -64,10 +64,10 @@ static struct finetune_op tune(struct bench *b, size_t node, enum finetune_algor
 	b->plan.recipes.finetune = finetune_defaults(a);
 	b->plan.recipes.finetune.iterations = iterations;
 	b->plan.recipes.finetune.selective_update = false;
-	must(finetune(&b->plan, &src, &r, &report, &err));
+	must(finetune(&b->plan, &src, &r, &report, &cx.err));
 	op = report.ops.v[0];
 	src.feed = b->eval.feed;
-	must(finetune_error(&b->plan, &src, r, node, error, &err));
+	must(finetune_error(&b->plan, &src, r, node, error, &cx.err));
 	VEC_RELEASE(&report.ops);
 	rounding_free(r);
 	return op;
@@ -97,7 +97,7 @@ static void compare(struct bench *b, size_t layers, size_t iterations)
 		seen++;
 		if (layers && (seen - 1) * layers / possible == seen * layers / possible)
 			continue;
-		must(finetune_error(&b->plan, &src, nothing, i, &e[0], &err));
+		must(finetune_error(&b->plan, &src, nothing, i, &e[0], &cx.err));
 		b->only[i] = true;
 		g = tune(b, i, FINETUNE_GRAM, iterations, &e[1]);
 		a = tune(b, i, FINETUNE_ADAROUND, iterations, &e[2]);
@@ -128,9 +128,9 @@ static double error_of(struct bench *b, const struct rounding *r)
 	struct part p;
 	double e;
 
-	must(quantize_rounded(&src, &b->plan, r, NULL, &m, &err));
-	must(part_open(&p, &src, &b->plan.recipes.finetune, true, 0, b->s->ops.n, m, &err));
-	must(part_error(&p, m, &e, &err));
+	must(quantize_rounded(&src, &b->plan, r, NULL, &m, &cx.err));
+	must(part_open(&p, &src, &b->plan.recipes.finetune, true, 0, b->s->ops.n, m, &cx.err));
+	must(part_error(&p, m, &e, &cx.err));
 	part_close(&p);
 	model_free(m);
 	return e;
@@ -160,7 +160,7 @@ static void compare_blocks(struct bench *b, enum finetune_algorithm a, size_t it
 
 		b->plan.recipes.finetune.granularity = (enum finetune_granularity)g;
 		seconds[g] = clock_now();
-		must(finetune(&b->plan, &src, &r, &report, &err));
+		must(finetune(&b->plan, &src, &r, &report, &cx.err));
 		seconds[g] = clock_now() - seconds[g];
 		for (i = 0; i < report.blocks.n; i++)
 			print_block(&report.blocks.v[i]);
@@ -194,16 +194,16 @@ int main(int argc, char **argv)
 
 	if (argc < 4)
 		return fprintf(stderr, "usage: rounding MODEL CALIB EVAL [LAYERS [ITERATIONS]]\n"), 2;
-	must(runtime_new(&b.rt, &err));
-	must(subject_open(&b.s, b.rt, argv[1], &err));
-	must(session_new(&fp32, b.rt, b.s->m, &(struct session_options){ .threads = 1 }, &err));
+	must(runtime_new(&b.rt, &cx.err));
+	must(subject_open(&b.s, b.rt, argv[1], &cx.err));
+	must(session_new(&fp32, b.rt, b.s->m, &(struct session_options){ .threads = 1 }, &cx.err));
 	open_source(&b.calib, argv[2], fp32, 512);
 	open_source(&b.eval, argv[3], fp32, 1000);
 	d = qplan_defaults(&b.s->cpu);
 	qplan_default(&b.plan, &b.s->ops, &b.s->g, &d);
 	learner = learner_new(
 		&(struct learn_source){ .rt = b.rt, .s = b.s, .calib = b.calib.feed, .threads = 1 });
-	must(learn(learner, 0, &b.plan, &b.known, &err));
+	must(learn(learner, 0, &b.plan, &b.known, &cx.err));
 	b.only = xcalloc(b.s->ops.n, sizeof(*b.only));
 	if (argc > 4 && strcmp(argv[4], "blocks") == 0) {
 		n = argc > 6 ? strtoull(argv[6], NULL, 10) : 1000;

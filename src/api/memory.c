@@ -5,13 +5,13 @@
 #include "api/internal.h"
 #include "base/file.h"
 
-enum fettle_status memory_begin(struct fettle *f, struct fettle_options *o, struct scratch *s)
+enum fettle_status memory_begin(struct fettle *f, struct call_options *o, struct scratch *s)
 {
 	enum fettle_status st;
 
 	if (o->output)
 		return FETTLE_OK;
-	st = scratch_new(s, &f->err);
+	st = scratch_new(s, &f->cx.err);
 	if (!st)
 		o->output = scratch_path(s, "model.onnx");
 	return st;
@@ -20,16 +20,16 @@ enum fettle_status memory_begin(struct fettle *f, struct fettle_options *o, stru
 enum fettle_status memory_keep(struct fettle *f, const char *path)
 {
 	struct bytes b = BYTES_INIT;
-	enum fettle_status st = file_map(path, &b, &f->err);
+	enum fettle_status st = file_map(path, &b, &f->cx.err);
 
 	if (!st && model_file_size(path) != b.n)
-		st = fail(&f->err, FETTLE_UNSUPPORTED,
+		st = fail(&f->cx.err, FETTLE_UNSUPPORTED,
 			  "cannot give %s in memory: its weights are in a file beside it, for one ONNX "
 			  "message is too "
 			  "small; call without to_memory",
 			  path);
 	if (!st)
-		st = mem_try(&f->model, b.n, 1, "the model", &f->err);
+		st = mem_try(&f->model, b.n, 1, "the model", &f->cx.err);
 	if (!st) {
 		memcpy(f->model, b.p, b.n);
 		f->model_size = b.n;
@@ -38,15 +38,9 @@ enum fettle_status memory_keep(struct fettle *f, const char *path)
 	return st;
 }
 
-void memory_release(struct fettle_options *o, struct scratch *s)
+void memory_release(struct call_options *o, struct scratch *s)
 {
 	if (s->dir)
 		free((char *)(uintptr_t)o->output);
 	scratch_release(s);
-}
-
-const void *fettle_model_bytes(const struct fettle *f, size_t *size)
-{
-	*size = f->model_size;
-	return f->model;
 }

@@ -47,6 +47,14 @@ enum fettle_status config_fail(const struct config_origin *at, enum fettle_statu
 	return fail(err, st, "%s:%d:%d: %s", at->source, at->line, at->column, msg);
 }
 
+const char *config_where(const struct config_origin *at, struct arena *a)
+{
+	if (!at || !at->source)
+		return "";
+	return at->line ? arena_strfmt(a, "%s:%d:%d: ", at->source, at->line, at->column)
+			: arena_strfmt(a, "%s: ", at->source);
+}
+
 const struct config_origin *config_origin(const struct config *c, const void *field)
 {
 	size_t offset = (size_t)((const char *)field - (const char *)c), i;

@@ -266,6 +266,8 @@ enum fettle_status config_set(struct config *c, const char *key, const char *val
 			      struct err *err);
 
 /* Where the setting at `field`, a member of *c, came from; NULL: it is the default. */
+/* What begins a message about a setting: "conf.yaml:3:5: "; "" if it was not set. */
+const char *config_where(const struct config_origin *at, struct arena *a);
 const struct config_origin *config_origin(const struct config *c, const void *field);
 /* Whether the user gave it: not the default, and not implied by another setting. */
 bool config_is_set(const struct config *c, const void *field);

@@ -122,3 +122,25 @@ void recipes_leave_output(struct recipes *r, const char *type)
 	if (i < n_op_rules && k == r->n_no_output && k < NO_OUTPUT_MAX)
 		r->no_output[r->n_no_output++] = op_rules[i].type;
 }
+
+bool recipe_describe(size_t i, struct fettle_recipe *out)
+{
+	/* what a search does, not what a plan has; listed after those */
+	static const struct fettle_recipe auto_mp = {
+		.name = "auto_mp",
+		.summary = "ops go to 16 bits, then to fp32, until the target holds (include_auto_mp)",
+		.by_default = "off",
+		.values = "on, off; in tune and search",
+	};
+	const struct recipe *r = i < RECIPES ? recipe_list[i] : NULL;
+
+	if (i > RECIPES)
+		return false;
+	*out = r ? (struct fettle_recipe){ .name = r->name,
+					   .summary = r->summary,
+					   .by_default = r->usual ? "on" : "off",
+					   .values = r->values ? r->values : "on, off",
+					   .tuned = r->tuned }
+		 : auto_mp;
+	return true;
+}

@@ -130,6 +130,8 @@ void recipe_copy(struct recipes *to, const struct recipes *from, const struct re
 void recipe_copy_key(struct recipes *to, const struct recipes *from, const struct recipe_key *k);
 /* Those that are not as by default, as the command takes them: "cle, smooth_quant=auto, finetune=gram". */
 void recipes_text(const struct recipes *r, struct str *out);
+/* What there is, for the user; auto_mp, which no plan has, comes last. False past the end. */
+bool recipe_describe(size_t i, struct fettle_recipe *out);
 /* Adds a type to no_output, once, if any op of it can be quantized. */
 void recipes_leave_output(struct recipes *r, const char *type);
 

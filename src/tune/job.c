@@ -43,7 +43,7 @@ void job_note(struct job *j, const char *fmt, ...)
 	va_start(ap, fmt);
 	text = format(fmt, ap);
 	va_end(ap);
-	j->o.listener.note(j->o.listener.self, text);
+	context_note(j->o.cx, text);
 	free(text);
 }
 
@@ -55,7 +55,7 @@ void job_warn(struct job *j, const char *fmt, ...)
 	va_start(ap, fmt);
 	text = format(fmt, ap);
 	va_end(ap);
-	j->o.listener.warn(j->o.listener.self, text);
+	context_warn(j->o.cx, "%s", text);
 	free(text);
 }
 
@@ -81,7 +81,7 @@ static void on_trial(void *self, const struct trial *t)
 	}
 	if (j->o.kind->tried)
 		j->o.kind->tried(j, t, text);
-	j->o.listener.trial(j->o.listener.self, &p);
+	j->o.trial(j->o.trial_self, &p);
 	free(text);
 }
 
@@ -200,7 +200,7 @@ enum fettle_status job_baseline(struct job *j, struct err *err)
 	bool found = false;
 	enum fettle_status st;
 
-	st = j->o.listener.phase(j->o.listener.self, "baseline");
+	st = context_phase(j->o.cx, "baseline");
 	if (!st)
 		st = history_baseline(j->history, &b, &found, err);
 	/* measured again on resuming too: it opens the session, and its time is the unit of account */
@@ -284,7 +284,7 @@ enum fettle_status job_search(struct job *j, struct err *err)
 	if (st)
 		return st;
 	l->deadline = c.timeout > 0 ? clock_now() + c.timeout : INFINITY;
-	j->o.listener.phase(j->o.listener.self, "first trial"); /* the search itself asks whether to stop */
+	context_phase(j->o.cx, "first trial"); /* the search itself asks whether to stop */
 	st = search_new(&j->search, &c, err);
 	if (!st)
 		st = search_run(j->search, j->o.strategy, err);

@@ -12,6 +12,7 @@
 #define TUNE_JOB_H
 
 #include "quantize/precision.h"
+#include "tune/context.h"
 #include "tune/lab.h"
 
 struct job;
@@ -40,15 +41,6 @@ struct job_progress {
 	double seconds_used, seconds_left; /* left: INFINITY when unknown */
 };
 
-/* What a job tells its caller as it goes; all are needed. */
-struct job_listener {
-	enum fettle_status (*phase)(void *self, const char *name); /* FETTLE_STOP ends the job */
-	void (*note)(void *self, const char *text);
-	void (*warn)(void *self, const char *text);
-	void (*trial)(void *self, const struct job_progress *p);
-	void *self;
-};
-
 /* All pointers must outlive the job. */
 struct job_options {
 	const struct job_kind *kind;
@@ -68,7 +60,9 @@ struct job_options {
 	size_t model_size;
 	struct feed *holdout; /* samples that the search does not see; NULL: none */
 	double start, busy;   /* when the call began, and what the runtime had done by then */
-	struct job_listener listener;
+	struct context *cx;   /* for notes, warnings and phases */
+	void (*trial)(void *self, const struct job_progress *p); /* told after each trial */
+	void *trial_self;
 };
 
 /* A model as measured. */

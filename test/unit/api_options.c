@@ -116,12 +116,12 @@ static void results_are_as_large_as_the_caller_knows(void **state)
 	(void)state;
 	memset(&out, 0xee, sizeof(out));
 	out.size = offsetof(struct fettle_timing, p90_ms);
-	api_give(&out, &ours, sizeof(ours));
+	sized_give(&out, &ours, sizeof(ours));
 	assert_int_equal(out.size, offsetof(struct fettle_timing, p90_ms));
 	assert_true(out.latency_ms == 1);
 	assert_int_equal(*(unsigned char *)&out.p90_ms, 0xee);
 	out.size = 4 * sizeof(out); /* of a later version than the library */
-	api_give(&out, &ours, sizeof(ours));
+	sized_give(&out, &ours, sizeof(ours));
 	assert_int_equal(out.runs, 3);
 }
 

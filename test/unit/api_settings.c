@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/fingerprint.h"
 #include "base/str.h"
+#include "config/commands.h"
 #include "config/schema.h"
 
 enum what { TUNE = 1, SEARCH, QUANTIZE, EVAL, NOTED, NOTED_BY_TUNE };
@@ -327,7 +328,7 @@ static void add_names(const char *folder)
 		closedir(d);
 }
 
-static enum fettle_status carry_out(enum what what, const struct fettle_options *o)
+static enum fettle_status carry_out(enum what what, const struct call_options *o)
 {
 	struct fettle_quantized q = FETTLE_QUANTIZED_INIT;
 	struct fettle_score score = FETTLE_SCORE_INIT;
@@ -335,19 +336,19 @@ static enum fettle_status carry_out(enum what what, const struct fettle_options 
 	enum fettle_status st;
 
 	if (what == EVAL) {
-		st = api_eval(f, o, &score);
+		st = request_eval(&f->cx, o, &score);
 		if (!st)
 			str_addf(&found, "%s %.12g on %zu\n", score.metric, score.value, score.samples);
 		return st;
 	}
 	if (what == TUNE || what == SEARCH) {
-		st = (what == TUNE ? api_tune : api_search)(f, o, &t);
+		st = api_run_job(f, o, what == SEARCH, false, &t);
 		if (!st)
 			add_run(t);
 		fettle_tuned_free(t);
 		return st;
 	}
-	st = api_quantize(f, o, &q);
+	st = request_quantize(&f->cx, o, &q);
 	if (!st) {
 		str_addf(&found, "%zu int8, %zu fp32, %zu samples\n", q.ops_int8, q.ops_fp32,
 			 q.calib_samples);
@@ -389,7 +390,7 @@ static char *outcome(const struct row *row, bool with)
 		"tuning.strategy.name=exhaustive|tuning.objective=modelsize|tuning.accuracy_criterion."
 		"tolerable_loss=0";
 	struct fettle_setting settings[32];
-	struct fettle_options o = FETTLE_OPTIONS_INIT;
+	struct call_options o = { .model = NULL };
 	const char *metric = row->what == EVAL || row->how & SCORED ? "|evaluation.accuracy.metric=top1"
 			     : row->what == TUNE                    ? "|evaluation.accuracy.metric=cosine"
 								    : "";

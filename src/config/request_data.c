@@ -1,0 +1,114 @@
+/* Which data a request uses, and how it is read. */
+#include "config/request.h"
+
+#include <stdlib.h>
+
+#include "data/arrays.h"
+
+/* the caller's own data, over what the configuration says; NULL: none */
+static const struct fettle_data_source *source_of(const struct request *r, const struct config_dataloader *d)
+{
+	return d == &r->c->calibration.dataloader  ? r->o.calib_source
+	       : d == &r->c->evaluation.dataloader ? r->o.eval_source
+						   : NULL;
+}
+
+static const struct fettle_dataset *registered_kind(const struct request *r,
+						    const struct config_dataloader *d)
+{
+	return d->dataset.kind ? registered_dataset_find(&r->cx->members, d->dataset.kind) : NULL;
+}
+
+bool request_data_is_own(const struct request *r, const struct config_dataloader *d)
+{
+	const struct fettle_data_source *source = source_of(r, d);
+
+	return (source && !source_is_arrays(source)) || registered_kind(r, d);
+}
+
+bool request_has_data(const struct request *r, const struct config_dataloader *d)
+{
+	return source_of(r, d) || d->dataset.root != NULL || registered_kind(r, d);
+}
+
+/* samples to evaluate: all, unless the options or the configuration say how many */
+struct feed_options request_eval_options(const struct request *r)
+{
+	const struct config_dataloader *d = &r->c->evaluation.dataloader;
+	size_t batch = r->o.batch                            ? r->o.batch
+		       : config_is_set(r->c, &d->batch_size) ? (size_t)d->batch_size
+							     : DEFAULT_BATCH;
+	size_t iterations = r->c->evaluation.iterations > 0 ? (size_t)r->c->evaluation.iterations : 0;
+
+	return (struct feed_options){ .batch = batch,
+				      .limit = r->o.eval_samples ? r->o.eval_samples : iterations * batch,
+				      .whole = d->last_batch == LAST_BATCH_DISCARD ? batch : 0,
+				      .shuffle = d->shuffle,
+				      .seed = (uint64_t)r->c->tuning.random_seed };
+}
+
+struct feed_options request_calib_options(const struct request *r, size_t batch, size_t limit)
+{
+	const struct config_dataloader *d = &r->c->calibration.dataloader;
+
+	return (struct feed_options){ .batch = batch,
+				      .limit = limit,
+				      .whole =
+					      d->last_batch == LAST_BATCH_DISCARD ? (size_t)d->batch_size : 0,
+				      .shuffle = r->o.seed || d->shuffle,
+				      .seed = r->o.seed ? r->o.seed : (uint64_t)r->c->tuning.random_seed };
+}
+
+static enum fettle_status check_kind(const struct config_dataset *d, const char *what, struct err *err)
+{
+	const char *near;
+	enum fettle_status st;
+	char *known;
+	size_t i;
+
+	if (!d->kind)
+		return FETTLE_OK;
+	for (i = 0; i < d->params.n && dataset_is_kind(d->kind); i++) {
+		if (dataset_takes(d->kind, d->params.v[i].key, &known))
+			continue;
+		st = config_fail(&d->params.v[i].at, FETTLE_INVALID, err,
+				 "unknown key '%s' of dataset %s, need %s", d->params.v[i].key, d->kind,
+				 known);
+		free(known);
+		return st;
+	}
+	if (dataset_is_kind(d->kind))
+		return FETTLE_OK;
+	known = dataset_kinds_text(d->kind, &near);
+	st = fail(err, FETTLE_UNSUPPORTED, "cannot read the %s data: dataset '%s', need %s%s%s%s", what,
+		  d->kind, known, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
+	free(known);
+	return st;
+}
+
+enum fettle_status request_data(struct request *r, const struct config_dataloader *d, const char *what,
+				struct data_ref *out)
+{
+	const struct config_params *params = &d->dataset.params;
+	struct fettle_setting *v = arena_alloc(&r->arena, (params->n + 1) * sizeof(*v));
+	size_t i;
+
+	for (i = 0; i < params->n; i++)
+		v[i] = (struct fettle_setting){ params->v[i].key, params->v[i].value,
+						params->v[i].at.source };
+	*out = (struct data_ref){
+		.what = what,
+		.source = source_of(r, d),
+		.registered = registered_kind(r, d),
+		.kind = d->dataset.kind,
+		.root = d->dataset.root,
+		.params = v,
+		.n_params = params->n,
+		.transforms = d->transforms.v,
+		.n_transforms = d->transforms.n,
+		.inputs = r->c->model.inputs.v,
+		.n_inputs = r->c->model.inputs.n,
+		.inputs_where = config_where(config_origin(r->c, &r->c->model.inputs), &r->arena),
+	};
+	return out->source || out->registered ? FETTLE_OK : check_kind(&d->dataset, what, &r->cx->err);
+}

@@ -1,0 +1,183 @@
+#include "config/run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "config/effort.h"
+#include "config/resume.h"
+#include "base/file.h"
+
+static size_t most_samples(const struct config *c)
+{
+	int64_t most = 0;
+	size_t i;
+
+	for (i = 0; i < c->calibration.sampling_size.n; i++)
+		if (c->calibration.sampling_size.v[i] > most)
+			most = c->calibration.sampling_size.v[i];
+	return (size_t)most;
+}
+
+static enum fettle_status open_one(struct run *u, struct source *s, const struct config_dataloader *d,
+				   const char *what, const struct feed_options *o)
+{
+	struct data_ref ref;
+	enum fettle_status st = request_data(&u->r, d, what, &ref);
+
+	return st ? st : source_open(s, u->cx, &ref, u->shape, o);
+}
+
+static enum fettle_status open_data(struct run *u, bool need_eval)
+{
+	struct session_options so = { .threads = 1, .level = OPT_NONE };
+	const struct config *c = u->r.c;
+	const struct config_dataloader *calib = &c->calibration.dataloader, *eval = &c->evaluation.dataloader;
+	struct feed_options fc = request_calib_options(&u->r, CALIB_BATCH, most_samples(c));
+	struct feed_options fe = request_eval_options(&u->r), f1 = { .batch = 1, .limit = 1 };
+	enum fettle_status st;
+
+	if (!request_has_data(&u->r, calib) && c->quantization.approach != APPROACH_DYNAMIC)
+		return fail(&u->cx->err, FETTLE_INVALID,
+			    "cannot tune %s: static quantization needs calibration data (--calib), or choose "
+			    "--approach dynamic",
+			    u->r.o.model);
+	if (need_eval && !request_has_data(&u->r, eval) && !request_evaluator(&u->r))
+		return fail(&u->cx->err, FETTLE_INVALID,
+			    "cannot tune %s: need data to evaluate on (--eval), or an evaluator (--eval-cmd, "
+			    "--eval-server)",
+			    u->r.o.model);
+	st = session_new(&u->shape, u->cx->rt, u->lab.s->m, &so, &u->cx->err);
+	if (!st && request_has_data(&u->r, calib))
+		st = open_one(u, &u->calib, calib, "calibration", &fc);
+	if (!st && request_has_data(&u->r, eval))
+		st = open_one(u, &u->eval, eval, "evaluation", &fe);
+	/* to time on: what is open already is not read twice */
+	u->one.data = u->eval.data ? u->eval.data : u->calib.data;
+	if (!st && u->one.data)
+		st = open_one(u, &u->one, eval, "timing", &f1);
+	u->lab.calib = u->calib.feed;
+	u->lab.eval = u->eval.feed;
+	u->lab.one = u->lab.timed[0] = u->one.feed;
+	return st;
+}
+
+static enum fettle_status tell_data(struct run *u)
+{
+	const bool judges = !u->r.eval_is_calib && !request_evaluator(&u->r);
+	enum fettle_status st = fed_tell(u->cx, "calibration", &u->calib, NULL);
+
+	if (!st)
+		st = fed_tell(u->cx, "evaluation", &u->eval, &u->looked);
+	return st || !judges ? st : fed_compare(u->cx, "evaluation", &u->eval, "calibration", &u->calib);
+}
+
+static enum fettle_status open_metric(struct run *u)
+{
+	const struct config *c = u->r.c;
+	bool given = config_is_set(c, &c->tuning.higher_is_better);
+	struct scores_asked asked = request_scores(&u->r);
+	enum fettle_status st;
+	size_t i;
+
+	u->higher_is_better = c->tuning.higher_is_better;
+	for (i = 0; i < c->tuning.higher_is_better_each.n && !given; i++)
+		if (c->tuning.objectives.v[i] == OBJECTIVE_ACCURACY) {
+			u->higher_is_better = config_higher_is_better(c, i);
+			given = true;
+		}
+	if (request_evaluator(&u->r)) {
+		snprintf(u->metric, sizeof(u->metric), "%s", request_evaluator(&u->r));
+		return FETTLE_OK;
+	}
+	if (!u->eval.feed)
+		return FETTLE_OK;
+	st = scores_open(&u->scores, u->cx, &asked, u->shape, &u->eval, &u->looked);
+	if (st)
+		return st;
+	u->lab.metric = u->scores.metric;
+	/* the metric knows which way is up, unless the user says otherwise */
+	if (!given)
+		u->higher_is_better = metric_higher_is_better(u->lab.metric);
+	u->lab.o.has_reference = true;
+	snprintf(u->metric, sizeof(u->metric), "%s", metric_name(u->lab.metric));
+	return FETTLE_OK;
+}
+
+static enum opt_level graph_level(int level)
+{
+	static const enum opt_level levels[] = { [GRAPH_DEFAULT] = OPT_DEFAULT,
+						 [GRAPH_DISABLE_ALL] = OPT_NONE,
+						 [GRAPH_BASIC] = OPT_BASIC,
+						 [GRAPH_EXTENDED] = OPT_EXTENDED,
+						 [GRAPH_ALL] = OPT_ALL };
+
+	return levels[level];
+}
+
+/* A program runs where the run was begun: it may name files there. */
+static char *run_from(const struct request *r, const char *command)
+{
+	return !command ? NULL : r->o.resumed ? resume_command(r->o.resumed, command) : xstrdup(command);
+}
+
+enum fettle_status run_open(struct run *u, bool need_eval)
+{
+	const struct call_options *o = &u->r.o;
+	enum fettle_status st;
+	char note[96];
+
+	u->lab = (struct lab){
+		.rt = u->cx->rt,
+		.o = { .model = o->model,
+		       .threads = u->r.threads,
+		       .deployed = { .threads = u->r.threads, .batches = { 1 }, .n_batches = 1 },
+		       .level = graph_level(u->r.c->recipes.graph_optimization_level),
+		       .eval_cmd = u->command = run_from(&u->r, u->r.c->evaluation.command),
+		       .eval_server = u->server = run_from(&u->r, u->r.c->evaluation.server),
+		       .evaluate = o->evaluate,
+		       .evaluate_self = o->evaluate_self,
+		       .workspace = u->workspace,
+		       .helper = o->helper },
+		.deadline = INFINITY,
+		.progress = context_progress,
+		.progress_self = u->cx
+	};
+	u->busy = runtime_busy(u->cx->rt);
+	st = effort_read(u);
+	st = st ? st : context_phase(u->cx, "prepare");
+	st = st ? st : context_subject(u->cx, o->model, &u->lab.s);
+	u->lab.times.prepare = clock_now() - u->start;
+	st = st ? st : request_tuning(&u->r, u->lab.s, &u->lab.t, &u->cx->err);
+	if (!st && !u->lab.t->space.n_ops)
+		st = context_nothing(u->cx, u->lab.s, "tune", o->model);
+	if (!st)
+		context_note_kind(u->cx, u->lab.s);
+	st = st ? st : open_data(u, need_eval);
+	if (!st && u->lab.calib && tuning_limit_samples(u->lab.t, feed_samples(u->lab.calib))) {
+		snprintf(note, sizeof(note), "sampling sizes above the %zu samples there are count as one",
+			 feed_samples(u->lab.calib));
+		context_note(u->cx, note);
+	}
+	st = st ? st : tell_data(u);
+	st = st ? st : open_metric(u);
+	if (!st)
+		effort_restrict(u);
+	return st;
+}
+
+void run_release(struct run *u)
+{
+	lab_release(&u->lab);
+	tuning_free(u->lab.t);
+	metric_free(u->lab.metric);
+	feed_free(u->one.feed); /* its data are the others' */
+	source_release(&u->calib);
+	source_release(&u->eval);
+	session_free(u->shape);
+	subject_free(u->lab.s);
+	free(u->workspace);
+	free(u->command);
+	free(u->server);
+	request_release(&u->r);
+}

@@ -1,0 +1,47 @@
+/* Samples for a model: from a file, a folder, a registered kind of data or the program itself. */
+#ifndef TUNE_SOURCE_H
+#define TUNE_SOURCE_H
+
+#include "data/feed.h"
+#include "runtime/session.h"
+#include "tune/context.h"
+
+/* Which data, as a configuration or a program describes it. All zero: none. */
+struct data_ref {
+	const char *what;                        /* in messages: "calibration" */
+	const struct fettle_data_source *source; /* of the program; over all else */
+	const struct fettle_dataset *registered;
+	const char *kind, *root;             /* kind NULL: by what is there */
+	const struct fettle_setting *params; /* beside the root */
+	size_t n_params;
+	const struct transform *transforms;
+	size_t n_transforms;
+	/* names that the model's inputs must have, and what begins a message about them ("conf.yaml:3:5: ") */
+	const char *const *inputs;
+	size_t n_inputs;
+	const char *inputs_where;
+};
+
+/* Which data that is, for a history to compare; "" when there is none. */
+enum fettle_status data_fingerprint(struct context *cx, const struct data_ref *d, char out[FINGERPRINT_LEN]);
+
+/* The data, bound to a session's inputs. */
+struct source {
+	struct dataset *data;
+	struct feed *feed;
+};
+#define SOURCE_INIT                                                                                          \
+	{                                                                                                    \
+		NULL, NULL                                                                                   \
+	}
+/* A dataset that the source has already is taken as it is. */
+enum fettle_status source_open(struct source *s, struct context *cx, const struct data_ref *d,
+			       const struct session *session, const struct feed_options *o);
+void source_release(struct source *s);
+
+enum {
+	DEFAULT_BATCH = 32,
+	CALIB_BATCH = 8, /* all activations at once: small enough to stay in the cache */
+};
+
+#endif
