@@ -186,10 +186,12 @@ static void test_methods(void **state)
 		struct finetune o = options(all[i]);
 		struct rounding *r = tune(&b, &o, &report), *again = tune(&b, &o, NULL), *layered;
 		size_t k, changed = 0;
+		double gain;
 
 		assert_int_equal(report.blocks.n, 4);
 		assert_int_equal(report.ops.n, 7);
-		assert_true(check_blocks(&report) < 0.999);
+		gain = check_blocks(&report);
+		assert_true(gain < 0.999 || all[i] == FINETUNE_GRAM); /* for which see test_gram_gains() */
 		assert_int_equal(differences(r, again), 0);
 		o.granularity = GRANULARITY_LAYER;
 		layered = tune(&b, &o, NULL);
@@ -197,7 +199,7 @@ static void test_methods(void **state)
 			changed += !r->v[k] != !layered->v[k] ||
 				   (r->v[k] && memcmp(r->v[k]->w.q.data, layered->v[k]->w.q.data,
 						      tensor_bytes(&r->v[k]->w.q)) != 0);
-		assert_true(changed > 0);
+		assert_true(changed > 0 || gain == 1);
 		rounding_free(again);
 		rounding_free(layered);
 		if (all[i] == FINETUNE_GRAM) { /* which sees all samples whatever the cache */
@@ -212,6 +214,36 @@ static void test_methods(void **state)
 		VEC_RELEASE(&report.ops);
 		VEC_RELEASE(&report.blocks);
 	}
+	bed_close(&b);
+}
+
+/*
+ * Gram does not learn: blocks only choose between what ops have to offer, and in some plans op by op is best already. Not in
+ * all of these, which are the same on every CPU.
+ */
+static void test_gram_gains(void **state)
+{
+	enum { PLANS = 4 };
+	const struct finetune o = options(FINETUNE_GRAM);
+	double gain = 0;
+	struct bed b;
+	size_t i, k;
+
+	(void)state;
+	bed_open(&b, SAMPLES, 8, residual);
+	for (k = 0; k < PLANS; k++) {
+		struct finetune_report report = { .ops = { NULL, 0, 0 } };
+
+		for (i = 0; i < b.plan.n; i++) {
+			b.plan.ops[i].weight.narrow = k % 2;
+			b.plan.ops[i].weight.per_channel = k / 2;
+		}
+		rounding_free(tune(&b, &o, &report));
+		gain += log(check_blocks(&report)) / PLANS;
+		VEC_RELEASE(&report.ops);
+		VEC_RELEASE(&report.blocks);
+	}
+	assert_true(exp(gain) < 0.999);
 	bed_close(&b);
 }
 
@@ -439,10 +471,11 @@ static void test_shared(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_list),    cmocka_unit_test(test_judged_is_emitted),
-		cmocka_unit_test(test_methods), cmocka_unit_test(test_selective),
-		cmocka_unit_test(test_shared),  cmocka_unit_test(test_joint),
-		cmocka_unit_test(test_stopped), cmocka_unit_test(test_conditions),
+		cmocka_unit_test(test_list),       cmocka_unit_test(test_judged_is_emitted),
+		cmocka_unit_test(test_methods),    cmocka_unit_test(test_gram_gains),
+		cmocka_unit_test(test_selective),  cmocka_unit_test(test_shared),
+		cmocka_unit_test(test_joint),      cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_conditions),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);
