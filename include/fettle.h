@@ -111,6 +111,10 @@ enum fettle_status {
 
 struct fettle;
 
+/*
+ * ONNX Runtime's own builds report usage to their maker and leave files in TMPDIR. fettle switches the reports off once the
+ * runtime has started; set ORT_DISABLE_TELEMETRY=1 in the environment before, as the command does, and it reports nothing.
+ */
 FETTLE_API struct fettle *fettle_new(void);
 FETTLE_API void fettle_free(struct fettle *f);
 /* Why the last call failed; "" if it did not. Valid until the next call. */

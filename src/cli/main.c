@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -72,6 +73,8 @@ int main(int argc, char **argv)
 {
 	char *ask[] = { argv[0], (char[]){ "--help" }, NULL };
 
+	/* unless the user wants it: ONNX Runtime's own builds report to their maker, and leave files in TMPDIR */
+	setenv("ORT_DISABLE_TELEMETRY", "1", 0);
 	if (argc < 2) {
 		help(stderr);
 		return EXIT_USAGE;

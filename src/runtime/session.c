@@ -161,6 +161,7 @@ enum fettle_status runtime_new(struct runtime **out, struct err *err)
 	}
 	rt->api = api;
 	TRY(api->CreateEnv(ORT_LOGGING_LEVEL_FATAL, "fettle", &rt->env));
+	TRY(api->DisableTelemetryEvents(rt->env));
 	load_schemas(api, rt->env);
 	TRY(api->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &rt->cpu));
 	*out = rt;

@@ -17,6 +17,11 @@ done
 "$fettle" inspect $ex/fashion.onnx 2>"$dir/stderr" >/dev/null
 [ ! -s "$dir/stderr" ] && ok || bad "inspect writes to stderr: $(head -c 300 "$dir/stderr")"
 
+# nor files to what we write: some of its builds log what they report to their maker
+mkdir "$dir/tmp"
+env -u ORT_DISABLE_TELEMETRY TMPDIR="$dir/tmp" "$fettle" inspect $ex/fashion.onnx >/dev/null
+[ -z "$(ls -A "$dir/tmp")" ] && ok || bad "left in TMPDIR: $(ls -A "$dir/tmp")"
+
 # quantize, in every form, then evaluate
 expect 0 'wrote' quantize $ex/fashion_plain.onnx --calib $ex/fashion_calib.npz -o "$dir/plain.onnx"
 for form in "" "--format qoperator" "--algorithm kl" "--algorithm percentile:99.99" "--algorithm mse" "--activation-type int8" \
