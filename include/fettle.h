@@ -99,7 +99,7 @@ extern "C" {
 #define FETTLE_API
 #endif
 
-/* What a call came to. Zero is success; fettle_message() has the reason for the others. */
+/* How a call ended. Zero is success; fettle_message() has the reason for the others. */
 enum fettle_status {
 	FETTLE_OK = 0,
 	FETTLE_STOP,        /* told to stop: the budget is spent, the goal is reached, or cancelled */
@@ -342,7 +342,7 @@ struct fettle_eval_options {
 	size_t samples; /* 0: all */
 	size_t batch;   /* samples per run of the model; 0: 32 */
 	const char *metric, *scores;
-	const char *reference; /* model whose outputs stand in for labels */
+	const char *reference; /* model whose outputs are used as labels */
 	const char *eval_cmd, *eval_server;
 	int threads;
 	const struct fettle_setting *settings;
@@ -513,7 +513,7 @@ struct fettle_saved {
 	size_t size;
 	double early;    /* verdicts that were certain early */
 	double cuts;     /* plans that begin as another did */
-	double repeated; /* plans that came to a model that was tried */
+	double repeated; /* plans that gave a model that was tried */
 	double beside;   /* trials side by side */
 };
 /* One of the settings that fettle_auto_search() found. */
@@ -823,7 +823,7 @@ FETTLE_API void fettle_inspection_free(struct fettle_inspection *i);
 FETTLE_API char *fettle_capability(void);
 
 /*
- * A strategy of one's own. traverse() has full control: it tries plans and looks at their scores, until it has
+ * Your own strategy. traverse() has full control: it tries plans and looks at their scores, until it has
  * nothing more to try (FETTLE_OK) or a function returns something else, which it passes up. FETTLE_STOP says that
  * the budget is spent, the goal reached, or the user wants to stop. Or next() writes the plan to try next into
  * `plan`, which holds the defaults; FETTLE_STOP: no more. Set one of the two.
@@ -894,7 +894,7 @@ enum fettle_rank {
 	FETTLE_RANK_IMPACT_BACK,  /* for ops in fp32: error that comes when it is quantized again */
 	FETTLE_RANK_HESSIAN,      /* average trace of the Hessian times squared weight error (HAWQ-V2) */
 };
-/* The ops that the rank speaks of under this plan, highest first. `ops` has room for all ops, as has `scores`
+/* The ops that the rank covers under this plan, highest first. `ops` has room for all ops, as has `scores`
  * unless NULL. Costs no trial. */
 FETTLE_API enum fettle_status fettle_search_rank_ops(struct fettle_search *s, const unsigned char *plan,
 						     enum fettle_rank by, size_t *ops, double *scores,
@@ -904,7 +904,7 @@ FETTLE_API enum fettle_status fettle_search_fail(struct fettle_search *s, enum f
 						 const char *message);
 
 /*
- * A metric of one's own: the mean of sample() over all samples. It gets one sample's outputs and its label (int64
+ * Your own metric: the mean of sample() over all samples. It gets one sample's outputs and its label (int64
  * if stored as integers, else float64; NULL: the data has none). NaN makes the mean NaN, which fails the trial.
  */
 struct fettle_tensor {
@@ -925,7 +925,7 @@ struct fettle_metric {
 FETTLE_API enum fettle_status fettle_register_metric(struct fettle *f, const struct fettle_metric *metric);
 
 /*
- * A loss of one's own for strategy hawq_v2 (hawq_v2_loss: NAME): the sum of sample() over samples, whose curvature in the
+ * Your own loss for strategy hawq_v2 (hawq_v2_loss: NAME): the sum of sample() over samples, whose curvature in the
  * weights orders the ops. It gets one sample's outputs, those of the fp32 model (data NULL unless they are float32), and
  * its label as a metric does.
  */
@@ -941,7 +941,7 @@ struct fettle_loss {
 FETTLE_API enum fettle_status fettle_register_loss(struct fettle *f, const struct fettle_loss *loss);
 
 /*
- * A kind of data of one's own, beside .npz and folders: "NAME:ROOT" wherever DATA is asked for, or in a configuration
+ * Your own kind of data, beside .npz and folders: "NAME:ROOT" wherever DATA is asked for, or in a configuration
  * `dataset: {NAME: {root: ROOT, key: value, …}}`. open() fills `out` with a source whose texts and arrays are valid
  * until close(), which may be NULL; it returns NULL, or why it failed. `root` may be NULL. A source that cannot be read
  * by several threads at once is fine: then trials run one at a time.
@@ -983,7 +983,7 @@ FETTLE_API enum fettle_status fettle_load_plugin(struct fettle *f, const char *p
  * "sensitivity", "history", "recover", "strategies", "recipes", "cpus". `json_in` is an object with the names of the
  * command's options in this header, but for functions and pointers: {"model": "m.onnx", "tolerance": 0.01, "recipes":
  * ["cle"], "settings": {"tuning.objective": "modelsize"}}; NULL: none. "history" takes workspace and pareto. An unknown name
- * is an error. *json_out is what the command prints with --json; free() it. Progress and trials are told as ever.
+ * is an error. *json_out is what the command prints with --json; free() it. Progress and trials are reported as usual.
  */
 FETTLE_API enum fettle_status fettle_call_json(struct fettle *f, const char *command, const char *json_in,
 					       char **json_out);

@@ -1,4 +1,4 @@
-/* What a job came to, and its trials, as the caller gets them. */
+/* A job's result and its trials, as the caller gets them. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

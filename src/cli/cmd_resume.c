@@ -47,7 +47,7 @@ static int run(int argc, char **argv)
 		{ "--timeout", "tuning.exit_policy.timeout", NULL },
 	};
 	const struct cli_option options[] = {
-		{ "max-trials", "N", "at most so many trials in all, 0: no limit (as before)",
+		{ "max-trials", "N", "at most N trials in all, 0: no limit (as before)",
 		  .text = &flags[0].value },
 		{ "timeout", "S", "seconds in all, those of the trials so far included (as before)",
 		  .text = &flags[1].value },

@@ -15,7 +15,7 @@ const struct command cmd_search = {
 static const char details[] =
 	"SEARCH.yaml lists what to try under search_space, in the words of AMD's Automatic Search. "
 	"Candidates are\n"
-	"listed best first, and each can be had with 'fettle recover WORKSPACE --trial K -o FILE'. It always "
+	"listed best first, and get any of them with 'fettle recover WORKSPACE --trial K -o FILE'. It always "
 	"ends\n"
 	"with a model: the best (exit code 0), or else the best seen, short of the target (exit code 1).\n"
 	"Without --eval, outputs are compared with the fp32 model's on the calibration data.\n";
@@ -65,7 +65,7 @@ void show_search_result(const struct fettle *f, const struct fettle_tuned *t, co
 	printf("\nwrote %s%s\n", t->output,
 	       t->met           ? ""
 	       : t->best->trial ? " (the best seen, short of the target)"
-				: " (the default plan, not evaluated: no trial came to its end)");
+				: " (the default plan, not evaluated: no trial finished)");
 	if (t->stop == FETTLE_STOP_INTERRUPTED)
 		printf("next: fettle resume %s\n", t->workspace);
 	else
@@ -141,8 +141,7 @@ static int run(int argc, char **argv)
 		  .text = &flags[1].value },
 		{ "tolerance", "T", "what a candidate may lose; in dB for psnr: what it must reach",
 		  .text = &flags[2].value },
-		{ "iteration-limit", "N", "at most so many trials, -1: no limit (1000)",
-		  .text = &flags[3].value },
+		{ "iteration-limit", "N", "at most N trials, -1: no limit (1000)", .text = &flags[3].value },
 		{ "time-limit", "TIME", "for all of it: 600, 10m, 1h30m; -1: no limit (-1)",
 		  .text = &flags[4].value },
 		{ "keep-fp32", "OPS", "leave these ops alone: names, types or /regular expressions/",

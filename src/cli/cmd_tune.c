@@ -27,7 +27,7 @@ static void show_saved(const struct fettle_tuned *t)
 		double passes;
 	} ways[] = { { "verdicts that were certain early", t->saved->early },
 		     { "starting where plans part", t->saved->cuts },
-		     { "plans that came to a model tried before", t->saved->repeated },
+		     { "plans that gave a model tried before", t->saved->repeated },
 		     { "trials side by side", t->saved->beside } };
 	const char *lead = "Saved, in fp32 passes:";
 	size_t i;
@@ -103,7 +103,7 @@ void show_tune_result(const struct fettle *f, const struct fettle_tuned *t, cons
 	       t->met           ? ""
 	       : t->best->trial ? " (the best seen, short of the target)"
 	       : t->trials      ? " (the default plan, not evaluated: every trial failed)"
-				: " (the default plan, not evaluated: no trial came to its end)");
+				: " (the default plan, not evaluated: no trial finished)");
 	if (t->stop == FETTLE_STOP_INTERRUPTED)
 		printf("next: fettle resume %s\n", t->workspace);
 	else if (!t->trials)
@@ -197,7 +197,7 @@ static int run(int argc, char **argv)
 		  .text = &flags[2].value },
 		{ "criterion", "relative|absolute", "(relative)", .text = &flags[3].value },
 		{ "objective", "performance|modelsize|footprint", "(performance)", .text = &flags[4].value },
-		{ "max-trials", "N", "at most so many trials, 0: no limit (100)", .text = &flags[5].value },
+		{ "max-trials", "N", "at most N trials, 0: no limit (100)", .text = &flags[5].value },
 		{ "timeout", "TIME",
 		  "keep looking for the fastest for so long: 600, 10m, 1h30m; 0: stop at the first that "
 		  "meets the target (0)",

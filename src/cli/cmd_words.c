@@ -7,7 +7,7 @@ static int run(int argc, char **argv);
 const struct command cmd_words = {
 	.name = "words",
 	.args = "commands|strategies|metrics|recipes|algorithms",
-	.summary = "the words that may stand in a place, for the shells' completion",
+	.summary = "the words that an option takes, for the shells' completion",
 	.run = run,
 	.hidden = true,
 };

@@ -221,7 +221,7 @@ static enum fettle_status check_loss(struct job_request *u)
 			   name);
 }
 
-/* tuning.workspace.resume: the workspace to go on with, or a file in it */
+/* tuning.workspace.resume: the workspace to continue, or a file in it */
 static enum fettle_status resume_from(struct job_request *u, const char **given)
 {
 	const struct config *c = u->run.r.c;

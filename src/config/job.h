@@ -2,7 +2,7 @@
  * A job as a request describes it: tune, or a search of settings.
  *
  *	st = job_request_begin(&u, cx, &options, false);
- *	st = job_request_run(&u);			job_result(u.j) then has what it came to
+ *	st = job_request_run(&u);			job_result(u.j) is then complete
  *	job_request_release(&u);			also after a failure
  */
 #ifndef CONFIG_JOB_H

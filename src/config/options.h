@@ -25,7 +25,7 @@ struct call_options {
 	 * accuracy is what the worst kept of fp32's; "0.7*top1,0.3*f1": the accuracy is the weighted mean. */
 	const char *metric;
 	const char *eval_cmd;  /* any program instead: "cmd {model}" prints one number, or JSON */
-	const char *reference; /* model whose outputs stand in for labels */
+	const char *reference; /* model whose outputs are used as labels */
 
 	const char *approach;   /* static (default), dynamic, auto */
 	const char *format;     /* qdq (default), qoperator */

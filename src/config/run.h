@@ -12,7 +12,7 @@ struct run {
 	struct source calib, eval, one;
 	struct scores scores;  /* its metric is the lab's */
 	struct looked looked;  /* at the evaluation data */
-	struct session *shape; /* tells what the inputs are */
+	struct session *shape; /* for the shapes of the inputs */
 	char metric[METRICS_NAME_LEN];
 	bool higher_is_better;
 	char *command, *server; /* evaluators, to be run from anywhere; NULL: none */

@@ -238,7 +238,7 @@ static const struct key evaluation_keys[] = {
 	END,
 };
 
-/* The options of all strategies; they stand beside the name or under strategy_kwargs. */
+/* The options of all strategies; they are beside the name or under strategy_kwargs. */
 #define RANKING .strategies = "auto fettle conservative basic mse mse_v2 hawq_v2 custom"
 #define SIGOPT .strategies = "sigopt"
 #define TPE .strategies = "tpe"
@@ -395,7 +395,7 @@ static const struct key advanced_keys[] = {
 	{                                                                                                    \
 		name, KEY_MAP, AT(search.spaces[i]), .made = KEYS_SPACE, .alias = (other)                    \
 	}
-/* They stand at the top, as documented, or together under auto_search. */
+/* They are at the top, as documented, or together under auto_search. */
 #define SEARCH_KEYS(other)                                                                                   \
 	SPACE("search_space", 0, other), SPACE("search_space_1", 1, other),                                  \
 		SPACE("search_space_2", 2, other), SPACE("search_space_3", 3, other),                        \

@@ -151,7 +151,7 @@ static bool has_word(const char *words, const char *word)
 	return false;
 }
 
-/* the search's settings stand at the top of a file, as documented */
+/* the search's settings are at the top of a file, as documented */
 static const char *known_as(const char *path)
 {
 	return str_starts(path, "auto_search.") ? path + strlen("auto_search.") : path;

@@ -6,7 +6,7 @@
 
 struct buffer {
 	struct tensor t; /* t.data belongs to the buffer */
-	size_t cap;      /* bytes behind t.data */
+	size_t cap;      /* bytes that t.data has room for */
 };
 
 /*

@@ -305,7 +305,7 @@ static enum fettle_status check_finite(const struct dataset *d, size_t field, si
 	return FETTLE_INVALID;
 }
 
-/* In a file, anything but 0 may stand for true; a model wants 1. */
+/* In a file, anything but 0 may mean true; a model wants 1. */
 static void tidy_bools(struct tensor *t)
 {
 	unsigned char *p = t->data;

@@ -27,7 +27,7 @@ struct network network_of(struct session *s); /* NULL: no network */
 
 struct evaluation {
 	struct network net, reference; /* the reference (the fp32 model) only where the metric needs one */
-	const struct feed *feed;       /* read, but not moved: several can be under way on one */
+	const struct feed *feed;       /* read, but not moved: several evaluations may use one */
 	struct metric *metric;         /* forgets what it knew */
 	progress_fn progress;          /* may be NULL, as may all below */
 	void *self;

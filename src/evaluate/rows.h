@@ -1,5 +1,5 @@
 /*
- * One value of a network for many samples, a row each: what was computed once can be had again. Rows are written and
+ * One value of a network for many samples, a row each: what was computed once is available again. Rows are written and
  * read by any number of threads, each row by one at a time.
  */
 #ifndef EVALUATE_ROWS_H

@@ -74,7 +74,7 @@ static enum fettle_status learn_step(void *self, size_t iteration, const float *
 	return FETTLE_OK;
 }
 
-static void settle(void *self)
+static void store(void *self)
 {
 	struct learned *q = self;
 	struct layer *l = q->w->l;
@@ -123,5 +123,5 @@ struct learner adaquant_open(struct work *w)
 		if (w->resume) /* half way to where it was rounded */
 			q->u[i] = (q->u[i] + w->l->level[i]) / 2;
 	}
-	return (struct learner){ q, hard_weights, learn_step, settle, learned_close };
+	return (struct learner){ q, hard_weights, learn_step, store, learned_close };
 }

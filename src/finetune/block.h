@@ -47,8 +47,8 @@ struct block_work {
 enum fettle_status block_error(struct block_work *w, const struct rounding *r, double *out, struct err *err);
 
 /*
- * block_train.c: the ops that have an offer by the algorithm learn again, now all together, from the error of what the
- * block puts out; `now` has what is rounded by then. Makes the offers OFFER_JOINT, or says why not: *left is the
+ * block_train.c: the ops that have an offer by the algorithm learn again, now all together, from the error of the
+ * block's output; `now` has what is rounded by then. Makes the offers OFFER_JOINT, or says why not: *left is the
  * subject's. With EarlyStop what is best on samples held out is offered.
  */
 enum fettle_status block_learn(struct block_work *w, const struct rounding *now, const char **left,

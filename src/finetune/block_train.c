@@ -29,7 +29,7 @@ struct member {
 	struct adam adam;
 };
 
-struct lesson {
+struct block_training {
 	struct block_work *w;
 	const struct finetune *o;
 	const struct rounding *now;
@@ -69,7 +69,7 @@ static bool divides(const struct tensor *t, size_t rows)
 }
 
 /* which value of the part an input of the session's model is */
-static size_t input_of(const struct lesson *s, size_t i)
+static size_t input_of(const struct block_training *s, size_t i)
 {
 	size_t j = 0;
 
@@ -79,7 +79,7 @@ static size_t input_of(const struct lesson *s, size_t i)
 }
 
 /* do the samples of the window look like those that the tape was made with? */
-static bool same_samples(const struct lesson *s)
+static bool same_samples(const struct block_training *s)
 {
 	const struct part *p = &s->w->part;
 	size_t k, i;
@@ -100,7 +100,7 @@ static bool same_samples(const struct lesson *s)
 }
 
 /* inputs of the model's types for the tape to be made with: the first batch's samples, again and again */
-static enum fettle_status example(const struct lesson *s, struct tensor *in, struct err *err)
+static enum fettle_status example(const struct block_training *s, struct tensor *in, struct err *err)
 {
 	const struct part_batch *b = &s->w->part.v[0];
 	enum fettle_status st = FETTLE_OK;
@@ -123,7 +123,7 @@ static enum fettle_status example(const struct lesson *s, struct tensor *in, str
 }
 
 /* samples of the window at random go into the tape */
-static void gather(struct lesson *s)
+static void gather(struct block_training *s)
 {
 	const struct part *p = &s->w->part;
 	size_t k, i;
@@ -160,7 +160,7 @@ static double places(const struct tensor *t)
 	return n;
 }
 
-static void learn_shift(const struct lesson *s, struct member *m)
+static void learn_shift(const struct block_training *s, struct member *m)
 {
 	size_t o;
 
@@ -188,7 +188,7 @@ static void find_units(struct member *m)
 }
 
 /* the squared error, summed over channels, mean over samples and places */
-static double squared_error(const struct lesson *s)
+static double squared_error(const struct block_training *s)
 {
 	double sum = 0;
 	size_t i, k;
@@ -212,7 +212,7 @@ static double squared_error(const struct lesson *s)
  * Whatever the output of the block, the loss begins as large as what rounding does to the output of one of its layers: so
  * that the regulariser weighs as much as it does for a layer.
  */
-static void find_scale(struct lesson *s)
+static void find_scale(struct block_training *s)
 {
 	const double e = squared_error(s);
 	double sum = 0;
@@ -227,7 +227,7 @@ static void find_scale(struct lesson *s)
 }
 
 /* the loss's gradient with respect to the outputs */
-static void start_backward(struct lesson *s)
+static void start_backward(struct block_training *s)
 {
 	size_t i, k;
 
@@ -243,7 +243,7 @@ static void start_backward(struct lesson *s)
 }
 
 /* gradients with the weights that are there, on some samples */
-static enum fettle_status pass(struct lesson *s, struct err *err)
+static enum fettle_status pass(struct block_training *s, struct err *err)
 {
 	enum fettle_status st;
 
@@ -257,7 +257,7 @@ static enum fettle_status pass(struct lesson *s, struct err *err)
 	return tape_backward(s->tape, err);
 }
 
-static enum fettle_status iterate(struct lesson *s, size_t iteration, struct err *err)
+static enum fettle_status iterate(struct block_training *s, size_t iteration, struct err *err)
 {
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
@@ -273,17 +273,17 @@ static enum fettle_status iterate(struct lesson *s, size_t iteration, struct err
 	return st;
 }
 
-/* ---- what came of it ---- */
+/* ---- the result ---- */
 
 /* what was learned by now, as a rounding of the members */
-static void settle(struct lesson *s, struct rounding *out)
+static void store_rounding(struct block_training *s, struct rounding *out)
 {
 	size_t i, o;
 
 	for (i = 0; i < s->n; i++) {
 		struct member *m = &s->v[i];
 
-		m->f.settle(m->f.self);
+		m->f.store(m->f.self);
 		for (o = 0; o < layer_outputs(&m->l); o++)
 			m->l.shift[o] = m->at->shift[o];
 		if (layer_biases_fit(&m->l))
@@ -292,7 +292,7 @@ static void settle(struct lesson *s, struct rounding *out)
 }
 
 /* EarlyStop: has the error on held-out samples risen twice in a row? Keeps the best. */
-static enum fettle_status look(struct lesson *s, bool *stop, struct err *err)
+static enum fettle_status look(struct block_training *s, bool *stop, struct err *err)
 {
 	struct rounding *r = rounding_new(s->now->n);
 	struct rounding all = { .n = r->n, .v = xcalloc(r->n, sizeof(struct rounded *)) };
@@ -300,7 +300,7 @@ static enum fettle_status look(struct lesson *s, bool *stop, struct err *err)
 	double e = 0;
 	size_t i;
 
-	settle(s, r);
+	store_rounding(s, r);
 	for (i = 0; i < r->n; i++)
 		all.v[i] = r->v[i] ? r->v[i] : s->now->v[i];
 	st = block_error(s->w, &all, &e, err);
@@ -317,7 +317,7 @@ static enum fettle_status look(struct lesson *s, bool *stop, struct err *err)
 	return st;
 }
 
-static enum fettle_status learn(struct lesson *s, struct err *err)
+static enum fettle_status learn(struct block_training *s, struct err *err)
 {
 	const size_t all = s->o->iterations, check = all / 10 ? all / 10 : 1;
 	struct part *p = &s->w->part;
@@ -338,7 +338,7 @@ static enum fettle_status learn(struct lesson *s, struct err *err)
 				st = tell_progress(p->source, (size_t)s->w->b->last, err);
 			if (!st)
 				st = iterate(s, done++, err);
-			/* before the end of annealing rounding is not settled: only then it is worth looking */
+			/* before the end of annealing the rounding still moves: there is no point in measuring it */
 			if (!st && s->o->early_stop && done % check == 0 && done >= all / 2)
 				st = look(s, &stop, err);
 		}
@@ -349,13 +349,13 @@ static enum fettle_status learn(struct lesson *s, struct err *err)
 /* ---- setting out ---- */
 
 /* where an op starts to learn: at what it chose, if that is not rounding to the nearest */
-static const struct rounded *start_of(const struct lesson *s, size_t node)
+static const struct rounded *start_of(const struct block_training *s, size_t node)
 {
 	return s->now->v[node] ? s->now->v[node] : s->w->offers->v[OFFER_TUNED]->v[node];
 }
 
 /* the model with the members at their start, but without shifts, which the tape has */
-static enum fettle_status make_base(struct lesson *s, struct err *err)
+static enum fettle_status make_base(struct block_training *s, struct err *err)
 {
 	const struct rounding *tuned = s->w->offers->v[OFFER_TUNED];
 	size_t i;
@@ -372,7 +372,7 @@ static enum fettle_status make_base(struct lesson *s, struct err *err)
 	return quantize_rounded(s->w->part.source, s->w->plan, s->base, s->traces, &s->m, err);
 }
 
-static enum fettle_status add_member(struct lesson *s, size_t node, struct err *err)
+static enum fettle_status add_member(struct block_training *s, size_t node, struct err *err)
 {
 	const struct rounded *start = start_of(s, node);
 	struct member *m = &s->v[s->n++];
@@ -399,7 +399,7 @@ static enum fettle_status add_member(struct lesson *s, size_t node, struct err *
 }
 
 /* NULL: its values come in samples, and look the same in the quantized model */
-static const char *not_possible(const struct lesson *s)
+static const char *not_possible(const struct block_training *s)
 {
 	const struct part *p = &s->w->part;
 	const struct part_batch *b = &p->v[0];
@@ -425,7 +425,7 @@ static const char *not_possible(const struct lesson *s)
 }
 
 /* the tape, and who learns */
-static enum fettle_status set_out(struct lesson *s, struct err *err)
+static enum fettle_status open_training(struct block_training *s, struct err *err)
 {
 	const struct subject *subject = s->w->part.source->s;
 	const struct rounding *tuned = s->w->offers->v[OFFER_TUNED];
@@ -459,7 +459,7 @@ static enum fettle_status set_out(struct lesson *s, struct err *err)
 	return st;
 }
 
-static void release(struct lesson *s)
+static void release(struct block_training *s)
 {
 	size_t i;
 
@@ -479,7 +479,7 @@ static void release(struct lesson *s)
 }
 
 /* learns and offers what was learned */
-static enum fettle_status teach(struct lesson *s, struct rounding *out, struct err *err)
+static enum fettle_status train_block(struct block_training *s, struct rounding *out, struct err *err)
 {
 	const size_t n = s->w->part.n_outputs;
 	unsigned before = flush_tiny();
@@ -493,7 +493,7 @@ static enum fettle_status teach(struct lesson *s, struct rounding *out, struct e
 	st = learn(s, err);
 	if (!st && !s->left && !s->best) {
 		s->best = rounding_new(out->n);
-		settle(s, s->best);
+		store_rounding(s, s->best);
 	}
 	flush_as(before);
 	for (i = 0; i < out->n && !st && !s->left; i++)
@@ -509,7 +509,7 @@ enum fettle_status block_learn(struct block_work *w, const struct rounding *now,
 			       struct err *err)
 {
 	const struct model *m = w->part.source->s->m;
-	struct lesson s = { .w = w, .o = &w->plan->recipes.finetune, .now = now };
+	struct block_training s = { .w = w, .o = &w->plan->recipes.finetune, .now = now };
 	enum fettle_status st;
 	size_t n;
 
@@ -529,9 +529,9 @@ enum fettle_status block_learn(struct block_work *w, const struct rounding *now,
 	if (!st)
 		s.left = not_possible(&s);
 	if (!st && !s.left)
-		st = set_out(&s, err);
+		st = open_training(&s, err);
 	if (!st && !s.left)
-		st = teach(&s, w->offers->v[OFFER_JOINT], err);
+		st = train_block(&s, w->offers->v[OFFER_JOINT], err);
 	*left = s.left;
 	release(&s);
 	return st;

@@ -1,6 +1,6 @@
 /*
  * What a layer is to be judged by: its true inputs, from the quantized model as made so far, and what the fp32 op
- * puts out (without its bias). Kept batch by batch under a budget of bytes; what does not fit is
+ * gives (without its bias). Kept batch by batch under a budget of bytes; what does not fit is
  * computed again when it is asked for, so memory does not grow with the number of samples.
  */
 #ifndef FINETUNE_CAPTURE_H

@@ -8,8 +8,8 @@
  *           programming", arXiv:2006.10518 (weights, scale and bias; inputs keep their scale)
  * gram      our own: coordinate descent on the Gram matrix of the inputs; see gram.c
  *
- * With Granularity "block" the ops of a block then learn once more, all together, from the error of what the block
- * puts out (adaround and adaquant; gram has no gradient), and choose among all their roundings by that; see block.h.
+ * With Granularity "block" the ops of a block then learn once more, all together, from the error of the block's
+ * output (adaround and adaquant; gram has no gradient), and choose among all their roundings by that; see block.h.
  *
  * Left alone are ops that share their weight with another, a ConvTranspose that crops its output, and (by gram)
  * those whose Gram matrix is larger than both the cache and 64 MB.

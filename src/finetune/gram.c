@@ -360,7 +360,7 @@ static bool descend_pairs(struct descent *d)
 }
 
 /* to where nothing helps any more; returns the error, but for a constant */
-static double settle(struct descent *d)
+static double minimise(struct descent *d)
 {
 	const size_t k = d->p->k;
 	int sweep;
@@ -383,7 +383,7 @@ static void solve_output(const struct problem *p, struct layer *l, size_t out, d
 	babai(&a);
 	for (i = 0; i < k; i++)
 		b.q[i] = (double)level[p->order[i]];
-	better = settle(&a) <= settle(&b) ? &a : &b;
+	better = minimise(&a) <= minimise(&b) ? &a : &b;
 	for (i = 0; i < k; i++)
 		level[p->order[i]] = (float)better->q[i];
 }

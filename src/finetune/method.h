@@ -52,7 +52,7 @@ struct learner {
 	enum fettle_status (*step)(void *self, size_t iteration, const float *gradient, float factor,
 				   struct err *err);
 	/* writes what was learned to the layer */
-	void (*settle)(void *self);
+	void (*store)(void *self);
 	void (*close)(void *self);
 };
 /* `w` must outlive them; of it they use l, m, o and resume. */
@@ -70,7 +70,7 @@ enum fettle_status train(struct work *w, const struct learner *f, struct err *er
  */
 size_t stretch_length(const struct finetune *o, size_t batches, size_t fit);
 
-/* Numbers that fade away (moments of settled weights) are taken for zero; the CPU is slow with what is nearly that. */
+/* Numbers that fade away (moments of weights that no longer move) are taken for zero; the CPU is slow with what is nearly that. */
 unsigned flush_tiny(void); /* returns what to set again: */
 void flush_as(unsigned before);
 

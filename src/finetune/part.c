@@ -51,7 +51,7 @@ static bool made_from_read(const struct graph_index *g, const struct map *reads,
 }
 
 /*
- * The values of a quantized model that stand between the part and what is before it, integers where there are any.
+ * The values of a quantized model that are between the part and what is before it, integers where there are any.
  * Backwards from the part's outputs; the same order in every model of a plan. Returns how many.
  */
 static size_t find_cut(const struct graph_index *g, const struct map *reads, const char *const *outputs,

@@ -131,7 +131,7 @@ static enum fettle_status look(struct work *w, const struct learner *f, struct w
 	double e;
 	enum fettle_status st;
 
-	f->settle(f->self);
+	f->store(f->self);
 	st = fit_shift(w, err);
 	if (!st)
 		st = work_error(w, w->c->split.held, w->c->split.n, &e, err);
@@ -204,7 +204,7 @@ enum fettle_status train(struct work *w, const struct learner *f, struct err *er
 				st = tell_progress(w->c->source, w->node, err);
 			if (!st)
 				st = iterate(&s, err);
-			/* before the end of annealing rounding is not settled: only then it is worth looking */
+			/* before the end of annealing the rounding still moves: there is no point in measuring it */
 			if (!st && w->o->early_stop && s.done % check == 0 && s.done >= all / 2)
 				st = look(w, f, &v, &stop, err);
 			if (!st && !w->c->v[s.first].n)
@@ -213,7 +213,7 @@ enum fettle_status train(struct work *w, const struct learner *f, struct err *er
 		s.first = s.first + s.n < w->c->split.n_train ? s.first + s.n : 0;
 	}
 	if (!st)
-		f->settle(f->self);
+		f->store(f->self);
 	if (!st && v.level) {
 		memcpy(w->l->level, v.level, layer_weights(w->l) * sizeof(float));
 		memcpy(w->l->scale, v.scale, layer_outputs(w->l) * sizeof(float));

@@ -60,8 +60,8 @@ enum fettle_status history_create(struct history **out, const char *dir, const s
 enum fettle_status history_open(struct history **out, const char *dir, bool read_only, struct err *err);
 void history_close(struct history *h); /* NULL is fine */
 /*
- * Is there something to resume? A process that was killed in history_create() leaves nothing behind that counts:
- * then this is false, and history_create() will do. True for a database that cannot be read: opening says why.
+ * Is there something to resume? A process that was killed in history_create() leaves nothing that counts:
+ * then this is false, and history_create() works. True for a database that cannot be read: opening says why.
  */
 bool history_exists(const char *dir);
 
@@ -110,8 +110,8 @@ void history_trial_release(struct history_trial *t);
 enum fettle_status history_add_trial(struct history *h, const struct history_trial *t, size_t *number,
 				     struct err *err);
 /* The trial that ended early was evaluated to its end. */
-enum fettle_status history_settle_trial(struct history *h, size_t number, bool met, double accuracy,
-					double loss, struct err *err);
+enum fettle_status history_complete_trial(struct history *h, size_t number, bool met, double accuracy,
+					  double loss, struct err *err);
 enum fettle_status history_count(struct history *h, size_t *out, struct err *err);
 /* The trial of that number; FETTLE_INVALID when there is none. */
 enum fettle_status history_trial_at(struct history *h, size_t number, struct history_trial *out,

@@ -248,8 +248,8 @@ enum fettle_status history_meta(struct history *h, const char *key, char **value
 	return st;
 }
 
-enum fettle_status history_settle_trial(struct history *h, size_t number, bool met, double accuracy,
-					double loss, struct err *err)
+enum fettle_status history_complete_trial(struct history *h, size_t number, bool met, double accuracy,
+					  double loss, struct err *err)
 {
 	struct history_trial t = { 0 };
 	enum fettle_status st = history_trial_at(h, number, &t, err);

@@ -88,7 +88,7 @@ void share_concats(struct job *j)
 		if (!node_is(n, "Concat") || !job_quantizes(j, i))
 			continue;
 		out = graph_value(j->g, n->out[0]);
-		/* not quantized itself if a Relu follows: the range behind that would cut its inputs */
+		/* not quantized itself if a Relu follows: the range after that would cut its inputs off */
 		if (!j->values[out].from_int ||
 		    !qsetting_equal(&j->values[out].pair->setting, &j->plan->ops[i].act))
 			continue;

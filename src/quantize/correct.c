@@ -1,5 +1,5 @@
 /*
- * Corrections that a bias can take up. Rounding a weight changes the mean of what the op puts out; with
+ * Corrections that a bias can take up. Rounding a weight changes the mean of the op's output; with
  * the mean of each input channel known, the change is known, and the bias takes it back:
  *
  *	b_o += sum over input channels i and kernel positions k of (W - W')[o,i,k] E[x_i]
@@ -15,7 +15,7 @@
  * average is (mean W - mean W')_o times the sum of all E[x]: that goes into the bias, if means are
  * known. Both recipes together: the first formula, which contains the second.
  *
- * Static ops only: for others there may be no calibration. A MatMul has no bias; if the only thing behind it is
+ * Static ops only: for others there may be no calibration. A MatMul has no bias; if the only thing after it is
  * an Add of a constant in fp32, that is taken for one. Otherwise it is left alone, for an Add put there would
  * keep the runtime from writing integers.
  */
@@ -197,7 +197,7 @@ enum fettle_status corrected_bias(struct job *j, size_t node, const struct qweig
 	return st;
 }
 
-/* the constant of the Add in fp32 that is all there is behind a MatMul, or NULL; *at is the Add */
+/* the constant of the Add in fp32 that alone reads a MatMul, or NULL; *at is the Add */
 static struct init *bias_behind(const struct job *j, size_t node, size_t *at)
 {
 	const struct node *add = graph_only_user(j->g, j->g->m->nodes.v[node]->out[0]);

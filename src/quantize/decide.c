@@ -27,7 +27,7 @@ static void mark_readers(struct job *j)
 	const struct model *m = j->g->m;
 	size_t i, k;
 
-	for (i = m->nodes.n; i--;) { /* backwards: what is wanted behind a move is wanted before it */
+	for (i = m->nodes.n; i--;) { /* backwards: what is wanted after a move is wanted before it */
 		const struct node *n = m->nodes.v[i];
 		bool wanted = false;
 

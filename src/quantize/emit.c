@@ -113,7 +113,7 @@ static struct qpair *other_pair(struct job *j, size_t v, const struct qsetting *
 
 	while (p->next && !qsetting_equal(&p->setting, s))
 		p = p->next;
-	if (!qsetting_equal(&p->setting, s)) { /* behind a move: the root's numbers under our own name */
+	if (!qsetting_equal(&p->setting, s)) { /* after a move: the root's numbers under our own name */
 		while (!qsetting_equal(&root->setting, s))
 			root = root->next;
 		p = p->next = same_pair(j, root, j->g->names[val->root]);
@@ -123,7 +123,7 @@ static struct qpair *other_pair(struct job *j, size_t v, const struct qsetting *
 	return p;
 }
 
-/* what a quantized op reads: the value behind a pair of the op's own setting */
+/* what a quantized op reads: the value after a pair of the op's own setting */
 static const struct qpair *int_input(struct job *j, size_t v, const struct qsetting *s)
 {
 	const char *name = j->g->names[v];
@@ -143,7 +143,7 @@ static const struct qpair *int_input(struct job *j, size_t v, const struct qsett
 	return p;
 }
 
-/* Does the float behind this value reach an op that stays in fp32 and that the runtime would requantize, maybe through moves? */
+/* Does this value, as a float, reach an op that stays in fp32 and that the runtime would requantize? Moves may be in between. */
 static bool feeds_fp32_weights(const struct job *j, size_t v, int depth)
 {
 	size_t i;
@@ -240,7 +240,7 @@ static enum fettle_status emit_static(struct job *j, size_t i, struct err *err)
 	const struct node *old = base->nodes.v[i];
 	const struct op_rule *r = j->z->ops->v[i].rule;
 	const struct op_choice *c = &j->plan->ops[i];
-	struct node *n = j->m->nodes.v[i], *behind = NULL;
+	struct node *n = j->m->nodes.v[i], *added = NULL;
 	float input_scale = 1;
 	enum fettle_status st = FETTLE_OK;
 	size_t k;
@@ -257,7 +257,7 @@ static enum fettle_status emit_static(struct job *j, size_t i, struct err *err)
 			if (k == 0 && j->traces && r->weight > 0)
 				j->traces[i] = (struct trace){ .input = p->quantized, .q = p->q };
 		} else if ((int)k == r->weight) {
-			st = emit_weights(j, i, n, input_scale, &behind, err);
+			st = emit_weights(j, i, n, input_scale, &added, err);
 		} else if ((r->activations & (1u << (k < 7 ? k : 7))) && model_init(base, old->in[k])) {
 			st = emit_operand(j, n, k, &c->act, err);
 		}
@@ -265,8 +265,8 @@ static enum fettle_status emit_static(struct job *j, size_t i, struct err *err)
 	if (st)
 		return st;
 	VEC_PUSH(&j->nodes, n);
-	if (behind)
-		VEC_PUSH(&j->nodes, behind);
+	if (added)
+		VEC_PUSH(&j->nodes, added);
 	return FETTLE_OK;
 }
 

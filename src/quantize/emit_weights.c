@@ -234,7 +234,7 @@ static enum fettle_status fit_weights(struct job *j, size_t i, const struct qset
 }
 
 enum fettle_status emit_weights(struct job *j, size_t i, struct node *n, float input_scale,
-				struct node **behind, struct err *err)
+				struct node **added, struct err *err)
 {
 	const struct op *op = &j->z->ops->v[i];
 	const struct op_rule *r = op->rule;
@@ -273,6 +273,6 @@ enum fettle_status emit_weights(struct job *j, size_t i, struct node *n, float i
 				    op->name));
 	}
 	if (matmul)
-		*behind = to_matmul(j, n);
+		*added = to_matmul(j, n);
 	return FETTLE_OK;
 }

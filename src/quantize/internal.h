@@ -28,7 +28,7 @@ struct qvalue {
 	bool direct; /* a quantized op reads it as an activation */
 	bool want;   /* direct, or so through ops that only move data */
 	bool quantized;
-	bool from_int; /* made by a quantized op, so readers must take it behind the DQ */
+	bool from_int; /* made by a quantized op, so readers must read the DQ */
 	bool absorbed; /* between an op and the Relu or Clip that the runtime fuses into it */
 	size_t root;   /* whose parameters it shares */
 	struct qpair *pair;
@@ -104,11 +104,11 @@ const char *emit_const(struct job *j, const char *name, const struct tensor *t);
 const char *emit_scalar(struct job *j, const char *name, enum dtype t, double x);
 struct node *emit_qdq(struct job *j, const char *op, const char *in, const char *scale, const char *zero,
 		      const char *out);
-/* what an op in fp32 reads: the float where there is one, else behind a DQ */
+/* what an op in fp32 reads: the float where there is one, else a DQ's output */
 const char *float_input(struct job *j, const char *name, bool in_weights_path);
-/* emit_weights.c: the weight and the bias of a static op. If a recipe makes `n` a MatMul, *behind is the Add. */
+/* emit_weights.c: the weight and the bias of a static op. If a recipe makes `n` a MatMul, *added is the Add. */
 enum fettle_status emit_weights(struct job *j, size_t node, struct node *n, float input_scale,
-				struct node **behind, struct err *err);
+				struct node **added, struct err *err);
 const char *emit_weight_dq(struct job *j, const char *name, const struct qweight *w, const char *out_base);
 /* dynamic.c */
 enum fettle_status emit_dynamic(struct job *j, size_t node, struct err *err);
@@ -121,7 +121,7 @@ void to_qoperator(struct job *j, struct node *const *ops);
  */
 enum fettle_status corrected_bias(struct job *j, size_t node, const struct qweight *w, struct tensor *out,
 				  struct err *err);
-/* the same for a MatMul, whose bias is the constant of the Add behind it: rewrites that */
+/* the same for a MatMul, whose bias is the constant of the Add after it: rewrites that */
 enum fettle_status correct_matmul(struct job *j, size_t node, const struct qweight *w, struct err *err);
 /* has such an op a bias, or can it be given one? */
 bool takes_shift(const struct job *j, size_t node);

@@ -49,7 +49,7 @@ static void read_weights(struct noise_reader *r, const struct layout *l, const f
 			}
 }
 
-/* what each output puts out: its power, inputs taken to be independent */
+/* the power of each output, inputs taken to be independent */
 static void find_power(struct noise_reader *r)
 {
 	size_t i, o;

@@ -8,7 +8,7 @@
 #include "quantize/internal.h"
 #include "runtime/prepare.h"
 
-/* The runtime names what it makes of a node after it: before and behind the name it adds what it likes. */
+/* The runtime names what it makes of a node after it, and may add text before and after the name. */
 #define MARK "fettle#"
 
 static bool is_narrow(enum dtype t)

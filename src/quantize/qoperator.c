@@ -55,7 +55,7 @@ static void add(struct operands *o, const char *name)
 	o->v[o->n++] = name;
 }
 
-/* x, scale, zero point behind a DQ */
+/* x, scale, zero point that a DQ reads */
 static bool add_quantized(struct operands *o, const struct conversion *c, const char *value)
 {
 	const struct node *dq = dq_of(c, value);

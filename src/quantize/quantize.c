@@ -335,7 +335,7 @@ size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, 
 			if (*node->out[k])
 				take[quantized_output(g, node->out[k])] = true;
 	}
-	/* what is read behind a move may take its range from before it */
+	/* what is read after a move may take its range from before it */
 	for (i = ops->n; i--;) {
 		const struct node *node = g->m->nodes.v[i];
 		const struct op_rule *r = ops->v[i].rule;

@@ -58,7 +58,7 @@ struct trace {
 enum fettle_status quantize_traced(struct quantizer *q, const struct knowledge *k, const struct qplan *plan,
 				   struct trace *traces, struct model **out, struct err *err);
 
-/* The value that is quantized when an op makes `value`: behind the fused Relu or Clip if there is one. */
+/* The value that is quantized when an op makes `value`: after the fused Relu or Clip if there is one. */
 size_t quantized_output(const struct graph_index *g, const char *value);
 
 /* The values whose ranges any plan of the ops on offer needs, or this one (may be NULL); free() the array. */

@@ -344,7 +344,7 @@ static enum fettle_status fill(struct qweight *w, const char *name, const float 
 			q[c] = params_of(s, min[c] * widen, max[c] * widen);
 			if (q[c].scale < min_scale[c] && qsetting_is_pow2(s)) /* was rounded up before */
 				q[c] = params_of(s, 2 * min[c] * widen, 2 * max[c] * widen);
-			if (min[c] == 0 && max[c] == 0) /* all zero: any scale will do */
+			if (min[c] == 0 && max[c] == 0) /* all zero: any scale is right */
 				q[c].scale = qsetting_is_pow2(s) ? exp2f(ceilf(log2f(min_scale[c])))
 								 : min_scale[c];
 		}

@@ -28,7 +28,7 @@ struct weight_form {
 enum fettle_status weight_get(struct weight_cache *c, const char *name, const struct qsetting *s,
 			      const struct weight_form *form, const struct qweight **out, struct err *err);
 
-/* What the integers stand for; as many floats as w->q has elements. */
+/* The numbers that the integers mean; as many floats as w->q has elements. */
 void qweight_floats(const struct qweight *w, float *out);
 
 /* A matrix the other way round, in the arena. */

@@ -47,7 +47,7 @@ struct recipe_number {
 	size_t offset;         /* of the double in struct recipes */
 	double min, max;
 	double by_default;   /* of an "on" without a number */
-	const char *word;    /* may stand in the number's place; NULL: none */
+	const char *word;    /* may replace the number; NULL: none */
 	double word_value;   /* and means this, outside the limits */
 	const double *tried; /* what a search tries unless told otherwise, in order */
 	size_t n_tried;

@@ -1,4 +1,4 @@
-/* What a run came to, and what it left behind, as JSON. */
+/* The result of a run, and its history, as JSON. */
 #include "report/json.h"
 
 #include <math.h>

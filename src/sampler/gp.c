@@ -349,7 +349,7 @@ static void move(struct hunt *h, double step)
 	memcpy(h->next, h->at, g->space->n * sizeof(double));
 	if (!param_is_number(p)) {
 		h->next[i] = isnan(h->at[i]) ? NAN : param_draw(p, rng);
-		point_settle(g->space, rng, h->next);
+		point_canonical(g->space, rng, h->next);
 		return;
 	}
 	for (k = 0; k < gauss->n_numbers; k++) {

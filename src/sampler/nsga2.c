@@ -131,7 +131,7 @@ static void breed(struct nsga2 *g, const double *a, const double *b, double *chi
 			child[i] = param_from_unit(p, u);
 		}
 	}
-	point_settle(g->space, rng, child);
+	point_canonical(g->space, rng, child);
 }
 
 static bool nsga2_ask(void *state, double *point)

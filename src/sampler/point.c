@@ -311,7 +311,7 @@ void point_draw(const struct point_space *s, struct rng *rng, double *point)
 		point[i] = point_active(s, point, i) ? param_draw(&s->params[i], rng) : NAN;
 }
 
-void point_settle(const struct point_space *s, struct rng *rng, double *point)
+void point_canonical(const struct point_space *s, struct rng *rng, double *point)
 {
 	size_t i;
 

@@ -80,7 +80,7 @@ int point_compare(const double *a, const double *b, size_t n);
 
 void point_draw(const struct point_space *s, struct rng *rng, double *point);
 /* Inactive parameters become NAN, active ones that are NAN are drawn. */
-void point_settle(const struct point_space *s, struct rng *rng, double *point);
+void point_canonical(const struct point_space *s, struct rng *rng, double *point);
 
 /* A set that numbers its points in the order they came. */
 struct point_set {

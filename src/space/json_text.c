@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 
-/* characters that stand for themselves, from here on */
+/* characters that are written as they are, from here on */
 static size_t plain(const char *s)
 {
 	size_t n = 0;

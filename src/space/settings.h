@@ -47,7 +47,7 @@ struct settings {
 	double v[SETTINGS]; /* NAN: without meaning */
 };
 
-/* Values of each; none: the default. Pairs, of NumIterations and LearningRate, stand in for those two. */
+/* Values of each; none: the default. Pairs, of NumIterations and LearningRate, replace those two. */
 struct settings_space {
 	struct setting_values {
 		const double *v;

@@ -35,7 +35,7 @@ struct param {
 	enum param_kind kind;
 	const char *name;         /* the op's, the recipe's, "samples" */
 	const char *const *names; /* of the options, each as canonical JSON; NULL: their numbers */
-	/* It has a meaning only where the parameter `when`, which stands before it, has a meaning and one of these options, as
+	/* It has a meaning only where the parameter `when`, which comes before it, has a meaning and one of these options, as
 	 * bits. No bits: always. */
 	size_t when;
 	uint64_t when_options;
@@ -81,7 +81,7 @@ struct space {
 	const char **types;
 	size_t n_types;
 	int n_blocks;
-	bool prefer_static; /* approach auto: static first, dynamic when no static combination will do */
+	bool prefer_static; /* approach auto: static first, dynamic when no static combination is good enough */
 	bool rounds;        /* every plan rounds weights, because the user has fixed that recipe */
 	VEC(struct space_fixed) fixed;
 	VEC(struct plan) roots; /* see plan_root() */

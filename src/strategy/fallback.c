@@ -11,7 +11,7 @@
 
 /* ---- the order ---- */
 
-/* Appends what of `more` can fall back and is not in the order yet. */
+/* Appends the ops of `more` that can fall back and are not in the order yet. */
 static void append_order(struct op_order *o, const struct op_order *more, const struct space *space,
 			 const struct plan *base)
 {

@@ -139,7 +139,7 @@ static enum fettle_status requantize_in_steps(struct push *p)
 	return st;
 }
 
-/* One by one, until none of them can be had any more. */
+/* One by one, until none of them can be put back any more. */
 static enum fettle_status requantize_singly(struct push *p)
 {
 	enum fettle_status st = FETTLE_OK;

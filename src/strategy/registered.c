@@ -106,7 +106,7 @@ static enum fettle_status traverse(struct search *s)
 	return st;
 }
 
-/* Options have one byte at the caller's: SPACE_OPTIONS_MAX. */
+/* The caller's plans have one byte per option: SPACE_OPTIONS_MAX. */
 static void to_bytes(const struct plan *p, unsigned char *out)
 {
 	size_t i;

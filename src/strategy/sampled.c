@@ -16,7 +16,7 @@ struct sampled {
 	struct sampler *sampler;
 	size_t *param; /* [n]: which of the space's */
 	size_t n;
-	uint16_t (*option)[SPACE_OPTIONS_MAX]; /* [n]: what the sampler's numbers stand for */
+	uint16_t (*option)[SPACE_OPTIONS_MAX]; /* [n]: what the sampler's numbers mean */
 	struct sampler_param *params;
 	double *point;
 };

@@ -63,7 +63,7 @@ void settings_base(struct search *s, struct plan *base);
 void fall_back_all(struct plan *p, const struct space *space);
 /* search_base(), the default plan if there is none. true: it meets the criterion. */
 bool fallback_base(struct search *s, struct plan *base);
-/* `by` for all ops that can fall back; those it does not speak of follow in order of their output error. */
+/* `by` for all ops that can fall back; those it does not cover follow in order of their output error. */
 enum fettle_status fallback_order(struct search *s, const struct plan *base, enum rank by,
 				  struct op_order *out);
 

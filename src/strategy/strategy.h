@@ -127,7 +127,7 @@ enum rank {
 	RANK_HESSIAN,     /* average trace of the Hessian times squared weight error (HAWQ-V2) */
 	RANK_GAIN,        /* seconds that the op is faster in the plan than in fp32, by profiles of both */
 };
-/* Ops (parameter numbers) with their scores, highest first. Only ops the rank speaks of are in it. */
+/* Ops (parameter numbers) with their scores, highest first. Only ops that the rank covers are in it. */
 struct op_order {
 	size_t *op;
 	double *score;

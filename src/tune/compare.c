@@ -91,7 +91,7 @@ void compare_outputs(void *self, size_t batch, const struct feed_batch *b, const
 	}
 }
 
-/* where a value of the fp32 graph is to be found in the quantized one: behind its DQ, if it has one */
+/* where a value of the fp32 graph is in the quantized one: the output of its DQ, if it has one */
 const char *name_in(const struct graph_index *q, const char *value)
 {
 	size_t v = graph_value(q, value), i, k;

@@ -1,4 +1,4 @@
-/* Running models on a few batches and comparing what they put out: what scores of ops are made of. */
+/* Running models on a few batches and comparing their outputs: scores of ops are made from that. */
 #ifndef TUNE_COMPARE_H
 #define TUNE_COMPARE_H
 
@@ -14,7 +14,7 @@ enum fettle_status run_batches(struct lab *l, struct session *s, size_t batches,
 /* The same for values inside a model. */
 enum fettle_status expose_and_run(struct lab *l, struct model *m, const char *const *names, size_t n,
 				  size_t batches, take_fn take, void *self, struct err *err);
-/* Where a value of the fp32 graph is to be found in the quantized one: behind its DQ, if it has one. */
+/* Where a value of the fp32 graph is in the quantized one: the output of its DQ, if it has one. */
 const char *name_in(const struct graph_index *quantized, const char *value);
 
 /* keep_outputs() is a take_fn into a struct reference. */

@@ -246,7 +246,7 @@ static void key_of(const struct survey *s, size_t value, char key[KEY_LEN])
 /* The share of the network that need not be run when the values in s->known are. */
 static double cut_saves(struct survey *s, const struct cut_options *o)
 {
-	double all = 0, behind = 0;
+	double all = 0, left = 0;
 	size_t i;
 
 	graph_behind(s->g, s->known, s->nodes, s->values);
@@ -254,9 +254,9 @@ static double cut_saves(struct survey *s, const struct cut_options *o)
 		double cost = o->cost(o->self, s->g->m->nodes.v[i]);
 
 		all += cost;
-		behind += s->nodes[i] ? cost : 0;
+		left += s->nodes[i] ? cost : 0;
 	}
-	return all > 0 ? 1 - behind / all : 0;
+	return all > 0 ? 1 - left / all : 0;
 }
 
 static bool listed(const struct cut_list *l, const struct entry *e)
@@ -355,7 +355,7 @@ static void add_names(const struct cut_list *l, const char **names, size_t *n)
 		names[(*n)++] = l->v[i].v.name;
 }
 
-/* The network, or what of it is behind the start, with what is to be kept as further outputs. */
+/* The network, or the part of it after the start, with what is to be kept as further outputs. */
 static enum fettle_status open_session(struct cut_run *r, bool part, struct model **model,
 				       struct session **out, struct err *err)
 {

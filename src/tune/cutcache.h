@@ -1,7 +1,7 @@
 /*
  * Activations that several plans have in common. A quantized network is cut at the integer tensors between its Q and DQ
  * nodes; two plans whose graphs are the same up to such a tensor get the same numbers there, bit for bit, so a trial can
- * start behind it with what an earlier one has left. Branches that rejoin count too: a cut is as many tensors as it
+ * start after it with what an earlier one has computed. Branches that rejoin count too: a cut is as many tensors as it
  * takes. (Cut at the float side of a pair, or where dynamic ranges depend on the whole batch, results would differ.)
  *
  *	cutcache_new(&c, budget);

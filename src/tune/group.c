@@ -26,7 +26,7 @@ bool replay_trial(struct search *s, struct trial *t)
 }
 
 /* What ended early has bounds only: where its value is wanted it runs again, to its end. It stays one trial. */
-static enum fettle_status settle(struct search *s, struct trial *t)
+static enum fettle_status complete(struct search *s, struct trial *t)
 {
 	struct trial again = *t;
 	bool newly_met;
@@ -45,8 +45,8 @@ static enum fettle_status settle(struct search *s, struct trial *t)
 	*t = again;
 	if (newly_met)
 		keep_best(s, t);
-	if (!t->score.failed && s->c.backend->settled)
-		s->c.backend->settled(s->c.self, t);
+	if (!t->score.failed && s->c.backend->completed)
+		s->c.backend->completed(s->c.self, t);
 	return search_after_trial(s);
 }
 
@@ -64,7 +64,7 @@ static enum fettle_status finish(struct search *s, struct trial t, bool known, s
 		s->c.backend->record(s->c.self, kept);
 	if (s->best == s->trials.n && kept->score.met && s->c.backend->prefer)
 		s->c.backend->prefer(s->c.self, &kept->plan);
-	st = known ? settle(s, kept) : FETTLE_OK;
+	st = known ? complete(s, kept) : FETTLE_OK;
 	*score = kept->score;
 	return st ? st : search_after_trial(s);
 }
@@ -229,7 +229,7 @@ enum fettle_status search_try_all(struct search *s, const struct plan *plans, si
 		struct trial *before = search_tried(s, &plans[i]);
 
 		if (before) {
-			st = st ? st : settle(s, before);
+			st = st ? st : complete(s, before);
 			scores[i++] = before->score;
 			continue;
 		}

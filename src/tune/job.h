@@ -89,7 +89,7 @@ struct job_result {
 	double noise;  /* by how much two evaluations of the fp32 model differed; NaN: evaluated once */
 	size_t trials;
 	struct accuracy baseline_accuracy;
-	size_t best_trial; /* 0: no trial came to its end */
+	size_t best_trial; /* 0: no trial finished */
 	double best_accuracy;
 	struct job_measure baseline, best;
 	struct job_speed

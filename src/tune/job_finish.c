@@ -51,7 +51,7 @@ static const char *why_almost_nothing(struct job *j, const struct plan *best)
 				    "the ops that can be quantized have only %.2g %% of the multiply-adds",
 				    100 * most);
 	if (!other)
-		return "no trial that quantizes more came to its end";
+		return "no trial that quantizes more finished";
 	return arena_strfmt(&j->arena,
 			    "of the plans that quantize more, the most accurate is trial %zu with %s%.4g",
 			    other->number, other->score.early ? "at best " : "", other->score.accuracy);
@@ -220,8 +220,8 @@ static enum fettle_status evaluate_rest(struct job *j, const struct trial *best,
 	if (st)
 		return st;
 	search_set_best_accuracy(j->search, a.value);
-	return history_settle_trial(j->history, best->number, best->score.met, a.value, best->score.loss,
-				    err);
+	return history_complete_trial(j->history, best->number, best->score.met, a.value, best->score.loss,
+				      err);
 }
 
 static void fill_result(struct job *j, const struct trial *best)
@@ -249,7 +249,7 @@ enum fettle_status job_finish(struct job *j, struct err *err)
 	struct trial unevaluated = { .score = { .accuracy = NAN } };
 	enum fettle_status st = FETTLE_OK;
 
-	if (!best) { /* no trial came to an end: better the default plan, unevaluated, than nothing */
+	if (!best) { /* no trial finished: better the default plan, unevaluated, than nothing */
 		plan_init(&unevaluated.plan, &j->o.lab->t->space);
 		best = &unevaluated;
 	}

@@ -105,7 +105,7 @@ static void record(void *self, const struct trial *t)
 		l->on_trial(l->on_trial_self, t);
 }
 
-static void settled(void *self, const struct trial *t)
+static void completed(void *self, const struct trial *t)
 {
 	struct lab *l = self;
 	enum fettle_status st;
@@ -114,8 +114,8 @@ static void settled(void *self, const struct trial *t)
 		return;
 	st = values_write(l->history, t->number, t->values, metric_n_parts(l->metric), &l->history_err);
 	if (!st)
-		st = history_settle_trial(l->history, t->number, t->score.met, t->score.accuracy,
-					  t->score.loss, &l->history_err);
+		st = history_complete_trial(l->history, t->number, t->score.met, t->score.accuracy,
+					    t->score.loss, &l->history_err);
 	l->history_failed |= st != FETTLE_OK;
 }
 
@@ -144,7 +144,7 @@ const struct search_backend lab_backend = {
 	.estimate = lab_estimate,
 	.known = known,
 	.record = record,
-	.settled = settled,
+	.completed = completed,
 	.cancelled = cancelled,
 	.now = now,
 };

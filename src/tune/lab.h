@@ -42,7 +42,7 @@ struct lab_options {
 	bool has_reference; /* the metric compares with the fp32 model's outputs */
 	double averaging[OBSERVER_AVERAGES]; /* constants of moving averages that plans may ask for */
 	bool no_early;                       /* every trial is evaluated to its end */
-	double confidence;    /* a verdict that holds with this confidence will do; 0: it must be certain */
+	double confidence;    /* a verdict that holds with this confidence is enough; 0: it must be certain */
 	size_t jobs;          /* trials side by side; 0: 1 */
 	size_t cache;         /* bytes to keep activations in */
 	int rounding_threads; /* of the recipe finetune; 0: 1 */
@@ -101,9 +101,8 @@ struct lab {
 	struct examiner *examiner; /* NULL before the baseline, and with an evaluator */
 	struct meter *meter;       /* NULL until something is measured */
 	struct timing *timing;     /* NULL until something is timed */
-	struct reference
-		scored;      /* what the fp32 model puts out for the samples that plans are estimated on */
-	double pass_seconds; /* of one fp32 evaluation */
+	struct reference scored;   /* outputs of the fp32 model for the samples that plans are estimated on */
+	double pass_seconds;       /* of one fp32 evaluation */
 	size_t baseline_size;
 };
 

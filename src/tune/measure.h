@@ -6,7 +6,7 @@
 
 struct measure_options {
 	const char *model;
-	const char *reference;       /* another model, whose outputs stand in for labels; NULL: none */
+	const char *reference;       /* another model, whose outputs are used as labels; NULL: none */
 	const struct data_ref *data; /* NULL: made-up numbers are timed */
 	struct feed_options feed;    /* how it is read for the accuracy */
 	size_t batch;                /* to time with; 0: 1 */

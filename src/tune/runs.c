@@ -1,4 +1,3 @@
-/* What runs have left behind: listing them, and making the model of any trial again. */
 #include "tune/runs.h"
 
 #include <dirent.h>

@@ -1,6 +1,6 @@
 /*
  * The search: what strategies ask their questions of (strategy/strategy.h). It remembers every trial, knows
- * when to stop, and keeps the best plan. How a plan is run is behind callbacks, so that it can be tested, and
+ * when to stop, and keeps the best plan. Callbacks run the plans, so that it can be tested, and
  * replayed, with no model.
  *
  *	search_new(&s, &config, err);
@@ -86,7 +86,7 @@ struct search_backend {
 	void (*record)(void *self,
 		       const struct trial *t); /* every finished trial that was not known, in order */
 	/* A trial that was recorded with bounds has run again, to its end: its accuracy is known now. */
-	void (*settled)(void *self, const struct trial *t);
+	void (*completed)(void *self, const struct trial *t);
 	bool (*cancelled)(void *self);
 	double (*now)(void *self); /* seconds; needed when there is a timeout */
 };
@@ -124,7 +124,7 @@ enum search_stop {
 /* FETTLE_INVALID when the criterion cannot be computed. */
 enum fettle_status search_new(struct search **out, const struct search_config *c, struct err *err);
 void search_free(struct search *s);
-/* FETTLE_OK when it came to an end for whatever reason but a failure; after a failure too the best is there. */
+/* FETTLE_OK when it ended for any reason but a failure; after a failure too the best is there. */
 enum fettle_status search_run(struct search *s, const struct strategy *strategy, struct err *err);
 
 enum search_stop search_why(const struct search *s);
@@ -132,7 +132,7 @@ const char *search_stop_name(enum search_stop why); /* "accuracy met" */
 const char *search_stop_word(enum search_stop why); /* "accuracy_met": what results and histories call it */
 /* what strategies said of it, "" if nothing; valid as long as the search */
 const char *search_left_untried(const struct search *s);
-/* plans that were no trial, because they came to a model that was tried */
+/* plans that were no trial, because they gave a model that was tried */
 size_t search_n_same(const struct search *s);
 double search_time_left(const struct search *s);                        /* INFINITY: no limit */
 const struct trial *search_trial(const struct search *s, size_t place); /* 1 .. search_n_trials() */

@@ -16,7 +16,7 @@
 struct search {
 	struct search_config c;
 	VEC(struct trial) trials;
-	/* hash of a plan -> place in `trials`, from 1, of its trial or of one that came to the same model */
+	/* hash of a plan -> place in `trials`, from 1, of its trial or of one that gave the same model */
 	struct map places;
 	struct arena hashes;
 	size_t n_same, n_same_in_a_row;
@@ -38,7 +38,7 @@ struct search {
 	const char *stage;
 	enum want want;
 	bool spends_all;
-	struct verdict verdict; /* of the trials that are under way */
+	struct verdict verdict; /* of the trials in progress */
 	double least_before;    /* the least objective, and these when they began */
 	size_t best_before, most_accurate_before, whole_before;
 };
@@ -64,7 +64,7 @@ void judge(const struct search *s,
 	   struct trial *t); /* fills in what follows from its accuracy, or its bounds */
 void keep_best(struct search *s, const struct trial *t); /* one of those remembered may be the best now */
 bool wants_value(const struct search *s);                /* of the trials to come, not just a verdict */
-/* What is enough to know of the trials to come, as things stand. */
+/* What is enough to know of the trials to come, by what is known now. */
 void decide_verdict(struct search *s);
 void prepare_trial(struct search *s, struct trial *t, struct verdict *own);
 enum fettle_status too_slow(struct search *s, struct trial *t, struct verdict *v, bool *too_slow);

@@ -241,7 +241,7 @@ static enum fettle_status run_on(struct lab *l, struct worker *d, struct trial *
 		fail(&d->err, FETTLE_STOP, "stopped");
 		return FETTLE_STOP;
 	}
-	if (st) { /* this plan cannot be had: the search goes on without it */
+	if (st) { /* this plan has no model: the search continues without it */
 		t->score.failed = true;
 		snprintf(t->why, sizeof(t->why), "%.255s", why.msg);
 		return FETTLE_OK;

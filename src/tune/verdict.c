@@ -188,7 +188,7 @@ void decide_verdict(struct search *s)
 		.meet = c->baseline + (c->higher_is_better ? -loss : loss),
 		.beat = NAN, /* each plan has its own */
 		.tie = finds_best && !(c->accuracy_weight > 0) ? trial_at(s, s->best)->score.accuracy : NAN,
-		/* where the search goes on after a success, ties in the objective go to the more accurate */
+		/* where the search continues after a success, ties in the objective go to the more accurate */
 		.exact_pass = s->held || c->timeout > 0 || c->enough > 1 || c->accuracy_weight > 0,
 	};
 	s->best_before = s->best;

@@ -83,7 +83,7 @@ done
 honest agree2 agree1
 same "$dir/agree1.trials" "$dir/agree2.trials" "agreement, --cache 0 --jobs 2"
 
-# a killed run goes on with what it knows of hard samples, and ends as the others
+# a killed run continues with what it knows of hard samples, and ends as the others
 "$fettle" $base --strategy basic --workspace "$dir/killed" >/dev/null 2>&1 </dev/null &
 pid=$!
 for _ in $(seq 50); do

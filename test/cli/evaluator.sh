@@ -110,8 +110,8 @@ expect 0 'eval-server 0.75' eval $m --eval-server 'read m; echo "{\"value\": 0.7
 # one that hangs: the time, and Ctrl-C, end it with all it has started
 hang='while read -r model; do case $model in *trial*) sleep 33.75 & wait ;; esac; echo 0.9; done'
 start=$(date +%s)
-tune 1 'no trial came to its end' --eval-server "$hang" --timeout 1
-tune 1 'no trial came to its end' --eval-server "$hang" --timeout 1 --jobs 2 --strategy random
+tune 1 'no trial finished' --eval-server "$hang" --timeout 1
+tune 1 'no trial finished' --eval-server "$hang" --timeout 1 --jobs 2 --strategy random
 timeout --foreground -s INT 1.5 "$fettle" tune $m --calib $c --samples 16 --threads 1 --jobs 2 --strategy random --workspace "$dir/int" \
 	--eval-server "$hang" >"$dir/out" 2>&1
 has 'interrupted'

@@ -121,7 +121,7 @@ grep -q 'note: the holdout data has no effect' "$dir/out" && ok || bad "--holdou
 
 # budgets; a trial under way is broken off, an evaluator with all it has started
 start=$(date +%s)
-tune 1 'no trial came to its end' --calib $c --timeout 1 --eval-cmd 'case {model} in *trial*) sleep 35.25 & wait ;; esac; echo 1'
+tune 1 'no trial finished' --calib $c --timeout 1 --eval-cmd 'case {model} in *trial*) sleep 35.25 & wait ;; esac; echo 1'
 is "$(($(date +%s) - start)) < 6" "seconds with an evaluator that hangs"
 pgrep -f '^sleep 35.25' >/dev/null && bad "the evaluator was left running" || ok
 start=$(date +%s)

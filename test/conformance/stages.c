@@ -163,7 +163,7 @@ static void costly_recipes_are_for_those_who_need_them(void **state)
 		struct outcome o;
 
 		world_init(&w, &easy, 2);
-		w.timeout = 1e6; /* so it goes on */
+		w.timeout = 1e6; /* so it continues */
 		o = run(&w, strategy, 200);
 		assert_true(o.best_score.met);
 		for (k = 0; k < w.log.n; k++)
@@ -343,7 +343,7 @@ static void dynamic_only_when_static_will_not_do(void **state)
 
 		world_init(&w, &haystack, 2);
 		w.needle = second_static;
-		w.timeout = 1000; /* goes on */
+		w.timeout = 1000; /* continues */
 		w.space.prefer_static = prefer;
 		o = run(&w, strategy_find("basic"), 300);
 		for (i = 0; i < w.log.n; i++)

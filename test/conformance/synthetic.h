@@ -1,5 +1,5 @@
 /*
- * Synthetic tuning spaces with no model behind them: a loss that is computed from the plan, a clock that only trials
+ * Synthetic tuning spaces without a model: a loss that is computed from the plan, a clock that only trials
  * move, and a log of everything that was run.
  */
 #ifndef CONFORMANCE_SYNTHETIC_H
@@ -26,8 +26,8 @@ struct recipe_for_world {
 	double fail_rate;    /* trials that fail */
 	double always;       /* loss as soon as anything is quantized */
 	double setting_loss; /* what the worst setting of every op would cost */
-	unsigned fixed;      /* every so manieth op may not fall back */
-	unsigned slow;       /* every so manieth op gains nothing by int8 */
+	unsigned fixed;      /* one op in so many may not fall back */
+	unsigned slow;       /* one op in so many gains nothing from int8 */
 	bool costly;         /* the last recipe is */
 	bool wide;           /* ops can be in 16 bits, at a tenth of their loss */
 	bool twins;          /* every second setting of an op, and the last recipe, change nothing */
@@ -290,7 +290,7 @@ static inline double op_changes(const struct world *w, const struct plan *p, siz
 	return change;
 }
 
-/* Noisy, but right on the whole. An op behind a bad pair looks bad, guilty or not. */
+/* Noisy, but right on the whole. An op after a bad pair looks bad, guilty or not. */
 static inline double op_score(const struct world *w, const struct plan *p, size_t op, enum rank by)
 {
 	double off = noise(w, p, 100 + op) - 0.5;

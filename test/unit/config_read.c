@@ -420,7 +420,7 @@ static void test_iterations(void **state)
 	config_free(c);
 }
 
-/* Shared nodes are read wherever they stand. */
+/* Shared nodes are read wherever they are. */
 static void test_anchors(void **state)
 {
 	struct config *c = parse("quantization:\n"

@@ -348,7 +348,7 @@ static void margins_tell_right_from_wrong(void **state)
 	free(s);
 }
 
-/* One score a sample: the memory ends behind the last, which is what a margin of class 1 must not read past. */
+/* One score a sample: the memory ends after the last, which is what a margin of class 1 must not read past. */
 static void margins_of_one_score(void **state)
 {
 	float *scores = xmalloc(3 * sizeof(*scores));

@@ -38,7 +38,7 @@ static struct tensor alloc(struct tensor t)
 	return t;
 }
 
-/* rows from .. from+n-1, with one row of rubbish behind them */
+/* rows from .. from+n-1, with one row of rubbish after them */
 static struct tensor rows_of(const struct tensor *t, size_t from, size_t n)
 {
 	struct tensor out = *t;
@@ -795,7 +795,7 @@ static void auc_of_many_scores(void **state)
 			set_release(&part);
 		}
 		if (!same_bits(value, again))
-			fail_msg("%s: %.17g in order, %.17g from behind", rows[i].why, value, again);
+			fail_msg("%s: %.17g in order, %.17g in reverse", rows[i].why, value, again);
 		set_release(&s);
 	}
 	metric_free(m);

@@ -338,7 +338,7 @@ static void test_stopped(void **state)
 	bed_close(&b);
 }
 
-/* what else may stand in the way, or may not */
+/* what else prevents it, and what does not */
 static void test_conditions(void **state)
 {
 	static const struct {

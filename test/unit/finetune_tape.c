@@ -212,7 +212,7 @@ static const struct graph graphs[] = {
 	  "w = 4x3x3; b = 4; a = Conv(x, w, b); p = MaxPool(a) kernel_shape=2, strides=2,; y = Tanh(p)",
 	  { "a" },
 	  0 },
-	{ "Gemm behind Gemm",
+	{ "Gemm after Gemm",
 	  "5x6",
 	  "w = 4x6; b = 4; a = Gemm(x, w, b) transB=1; r = Tanh(a); v = 4x3; b2 = 3; y = Gemm(r, v, b2)",
 	  { "a", "y" },

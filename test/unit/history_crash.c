@@ -108,7 +108,7 @@ static void killed_at_random_nothing_is_lost(void **state)
 		assert_true(known == last || known == last + 1); /* committed, but not yet reported */
 		if (round % 3) {
 			known++;
-			add_trials(h, known, known); /* numbering goes on */
+			add_trials(h, known, known); /* numbering continues */
 		}
 		history_close(h);
 		check_integrity(dir);

@@ -96,7 +96,7 @@ static void trials_are_read_as_they_were_written(void **state)
 	history_close(h);
 	h = open_run(dir, false);
 	assert_int_equal(check_trials(h), 300);
-	add_trials(h, 301, 310); /* numbering goes on */
+	add_trials(h, 301, 310); /* numbering continues */
 	assert_ok(history_count(h, &n, &err), err);
 	assert_int_equal(n, 310);
 	assert_ok(history_trial_at(h, 307, &t, &err), err);
@@ -384,7 +384,7 @@ static void an_older_history_is_brought_up_to_date(void **state)
 		history_trial_release(&t);
 		history_close(h);
 		assert_ok(history_open(&h, dir, false, &err), err);
-		assert_ok(history_settle_trial(h, 2, true, 0.75, 0.5, &err), err);
+		assert_ok(history_complete_trial(h, 2, true, 0.75, 0.5, &err), err);
 		assert_ok(history_trial_at(h, 2, &t, &err), err);
 		assert_true(t.met && t.accuracy == 0.75 && t.accuracy_low == 0.75 && t.loss == 0.5);
 		history_trial_release(&t);
@@ -551,7 +551,7 @@ static void a_full_disk_is_an_error_that_passes(void **state)
 		ranges[i] = (struct history_range){ "x", "minmax", i + 1, 0, 1 };
 	assert_int_equal(history_add_ranges(h, ranges, 3000, &err), FETTLE_SYSTEM);
 
-	unlink(ballast); /* there is room again: the same handle goes on */
+	unlink(ballast); /* there is room again: the same handle continues */
 	assert_ok(history_ranges(h, 0, &r, &err), err);
 	assert_int_equal(r.n, 0);
 	add_trials(h, n + 1, n + 20);

@@ -1,4 +1,4 @@
-/* What values are computed from, what lies behind some of them, and sessions that start there. */
+/* What values are computed from, what is computed from some of them, and sessions that start there. */
 #include "unit/unit.h"
 #include "unit/build.h"
 #include "unit/place.h"
@@ -130,7 +130,7 @@ static void small_differences_count(void **state)
 	free(data);
 }
 
-/* ---- behind ---- */
+/* ---- what follows a cut ---- */
 
 static const char rejoins[] = "w1 = 4x3x3x3; a = Conv(x, w1) pads=1,1,1,1; b = Relu(a);"
 			      "w2 = 4x4x3x3; c = Conv(b, w2) pads=1,1,1,1; d = Add(b, c); e = Relu(d);"
@@ -211,7 +211,7 @@ static void sessions_on_cut_models(void **state)
 		{ "one value", { "dq" }, 1, 1 },
 		{ "two that rejoin", { "bq", "cq" }, 2, 2 },
 		{ "one of two: the input is still needed", { "cq" }, 1, 2 },
-		{ "several, one behind the other", { "bq", "dq" }, 2, 2 },
+		{ "several, one after the other", { "bq", "dq" }, 2, 2 },
 	};
 	static const char *const names[] = { "y", "z", "bq", "cq", "dq" };
 	struct model *m = model_of(13, "x:?x3x8x8", body, "y,z");

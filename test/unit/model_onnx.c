@@ -172,7 +172,7 @@ static void external_data_is_checked(void **state)
 		{ "the last bytes", "w.bin", "56", "8", FETTLE_OK, "" },
 		{ "a dot is this folder", "./w.bin", "0", "8", FETTLE_OK, "" },
 		{ "one byte too far", "w.bin", "57", "8", FETTLE_INVALID, "needs 8 bytes at 57" },
-		{ "an offset behind the end", "w.bin", "65", "8", FETTLE_INVALID, "at 65" },
+		{ "an offset past the end", "w.bin", "65", "8", FETTLE_INVALID, "at 65" },
 		{ "an offset that wraps", "w.bin", "18446744073709551612", "8", FETTLE_INVALID, "at 184467" },
 		{ "an offset above 64 bits", "w.bin", "98446744073709551612", "8", FETTLE_INVALID,
 		  "at 184467" },
@@ -432,7 +432,7 @@ static void what_we_do_not_know_is_kept(void **state)
 		assert_int_equal(back->opset_import[0]->version, 4711);
 		assert_string_equal(back->functions[0]->name, "F");
 		assert_string_equal(back->metadata_props[0]->value, "val");
-		if (!split) /* nothing more, nothing less: fields in order of their tags, unknown ones behind */
+		if (!split) /* nothing more, nothing less: fields in order of their tags, unknown ones last */
 			assert_int_equal(raw.n, onnx__model_proto__get_packed_size(b.m));
 		onnx__model_proto__free_unpacked(back, NULL);
 		bytes_release(&raw);
@@ -648,7 +648,7 @@ static void mutants_do_no_harm(void **state)
 		}
 		exercise(mutant, m, &loaded);
 	}
-	/* the test is of use only if mutants reach the code behind the decoder */
+	/* the test is of use only if mutants reach the code after the decoder */
 	assert_true(loaded > MUTANTS / 20 && loaded < MUTANTS);
 	for (i = 0; i < n; i++)
 		exercise(bytes, i, &loaded); /* cut short anywhere */

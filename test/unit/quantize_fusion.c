@@ -297,11 +297,11 @@ static void fallback_really_falls_back(void **state)
 		{ "Conv with bias and Relu",
 		  C1 "r = Relu(a); w3 = 8x8x3x3; b3 = 8; s = Conv(r, w3, b3) pads=1,1,1,1; t = Relu(s); " C2,
 		  "Conv_2", "Conv" },
-		{ "Conv behind a MaxPool",
+		{ "Conv after a MaxPool",
 		  C1 "r = MaxPool(a) kernel_shape=2,2; w3 = 8x8x3x3; b3 = 8; t = Conv(r, w3, b3) "
 		     "pads=1,1,1,1; " C2,
 		  "Conv_2", "Conv" },
-		{ "Conv behind a Reshape of one channel",
+		{ "Conv after a Reshape of one channel",
 		  "w1 = 1x4x1x1; a = Conv(x, w1); w3 = 8x1x3x3; b3 = 8; t = Conv(a, w3, b3) "
 		  "pads=1,1,1,1; " C2,
 		  "Conv_1", "Conv" },

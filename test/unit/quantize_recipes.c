@@ -1,5 +1,5 @@
 /*
- * What each recipe does to a model: the structure it leaves behind, how close the result stays to fp32, and
+ * What each recipe does to a model: the structure of the result, how close the result stays to fp32, and
  * that any combination of them gives a model that loads and that python3-onnx's checker accepts. And the same
  * of random graphs under random plans.
  */
@@ -320,10 +320,10 @@ static const struct concat_case {
 	{ "a Relu beside a Conv keeps its own, or it would not be fused",
 	  CC "r = Relu(a); d = Concat(r, c) axis=1; w4 = 4x16x1x1; y = Conv(d, w4)", "Concat_3",
 	  .shared = { 0, 1 } },
-	{ "behind a Transpose",
+	{ "after a Transpose",
 	  CC "t = Transpose(a) perm=0,1,3,2; d = Concat(t, c) axis=1; w4 = 4x16x1x1; y = Conv(d, w4)",
 	  "Concat_3", .shared = { 1, 1 } },
-	{ "behind a MaxPool",
+	{ "after a MaxPool",
 	  CC "t = MaxPool(a) kernel_shape=1,1; d = Concat(t, c) axis=1; w4 = 4x16x1x1; y = Conv(d, w4)",
 	  "Concat_3", .shared = { 1, 1 } },
 	{ "part of a value that another reads whole",
@@ -352,7 +352,7 @@ static const struct concat_case {
 	{ "a graph's input",
 	  "w1 = 4x4x1x1; a = Conv(x, w1); d = Concat(x, a) axis=1; w4 = 4x8x1x1; y = Conv(d, w4)", "Concat_1",
 	  .shared = { 1, 1 } },
-	{ "a Relu behind it", CC "d = Concat(a, c) axis=1; r = Relu(d); w4 = 4x16x1x1; y = Conv(r, w4)",
+	{ "a Relu after it", CC "d = Concat(a, c) axis=1; r = Relu(d); w4 = 4x16x1x1; y = Conv(r, w4)",
 	  "Concat_2", .shared = { 0, 0 } },
 };
 

@@ -91,7 +91,7 @@ static void bed_close(struct bed *b)
 	subject_free(b->s);
 }
 
-/* ---- what a network puts out, sample by sample ---- */
+/* ---- the outputs of a network, sample by sample ---- */
 
 struct answers {
 	unsigned char *row[OUTPUTS_MAX];

@@ -527,7 +527,7 @@ enum { SAMPLES = 40 };
 struct early {
 	struct bench b;
 	bool right[N_PLANS][SAMPLES];
-	size_t evaluated, n_settled;
+	size_t evaluated, n_completed;
 };
 
 static enum fettle_status early_run(void *self, struct trial *t, struct err *err)
@@ -658,22 +658,22 @@ static void early_verdicts_change_nothing(void **state)
 	free(e);
 }
 
-static void early_settled(void *self, const struct trial *t)
+static void early_completed(void *self, const struct trial *t)
 {
 	struct early *e = self;
 
 	assert_false(t->score.early);
-	e->n_settled++;
+	e->n_completed++;
 }
 
 /* A trial that ended early has bounds; once its value is wanted it has that, and is no second trial. */
 static void a_value_is_exact_when_it_is_wanted_later(void **state)
 {
-	static const struct search_backend settles = {
-		.run = early_run, .objective = bench_measure, .settled = early_settled, .now = bench_now
+	static const struct search_backend completes = {
+		.run = early_run, .objective = bench_measure, .completed = early_completed, .now = bench_now
 	};
 	struct early *e = xcalloc(1, sizeof(*e));
-	struct search_config c = HIGHER(.space = &e->b.space, .backend = &settles, .self = e);
+	struct search_config c = HIGHER(.space = &e->b.space, .backend = &completes, .self = e);
 	struct err err = ERR_INIT;
 	struct score score;
 	size_t i;
@@ -691,7 +691,7 @@ static void a_value_is_exact_when_it_is_wanted_later(void **state)
 	assert_int_equal(try_digits(&e->b, 1, &score), FETTLE_OK);
 	assert_true(score.early && score.accuracy > 0.25);
 	assert_int_equal(try_digits(&e->b, 1, &score), FETTLE_OK);
-	assert_true(score.early && e->b.n_runs == 2 && !e->n_settled);
+	assert_true(score.early && e->b.n_runs == 2 && !e->n_completed);
 	search_want(e->b.s, WANT_VALUE);
 	for (i = 0; i < 2; i++) { /* it runs once more, not each time */
 		assert_int_equal(try_digits(&e->b, 1, &score), FETTLE_OK);
@@ -699,7 +699,7 @@ static void a_value_is_exact_when_it_is_wanted_later(void **state)
 			    score.high == 0.25);
 		assert_float_equal(score.loss, 0.75, 1e-12);
 		assert_int_equal(e->b.n_runs, 3);
-		assert_int_equal(e->n_settled, 1);
+		assert_int_equal(e->n_completed, 1);
 	}
 	assert_int_equal(search_n_trials(e->b.s), 2);
 	assert_int_equal(search_best_trial(e->b.s)->number, 1);
