@@ -76,7 +76,7 @@ void show_tune_result(const struct fettle *f, const struct fettle_tuned *t, cons
 
 	show_models(t);
 	show_verdict(t);
-	if (t->met && t->best->speedup_low <= 1)
+	if (t->met && t->best->speedup_low <= 1 && isfinite(t->best->speedup_high))
 		printf("But it is %s than fp32 on this CPU.\n",
 		       t->best->speedup_high < 1 ? "slower" : "no faster");
 	if (isfinite(t->best->speedup_high))

@@ -3,12 +3,13 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { FIRST_LOOK = 9 }; /* the least that can decide: all one way by chance once in 256 */
 #define LOOK_GROWTH 1.5
 
 void race_init(struct race *r, double confidence)
 {
-	*r = (struct race){ .error = 1 - confidence, .next = FIRST_LOOK, .low = -INFINITY, .high = INFINITY };
+	*r = (struct race){
+		.error = 1 - confidence, .next = RACE_FIRST_LOOK, .low = -INFINITY, .high = INFINITY
+	};
 }
 
 void race_release(struct race *r)

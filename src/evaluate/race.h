@@ -11,6 +11,8 @@
 
 #include "base/mem.h"
 
+enum { RACE_FIRST_LOOK = 9 }; /* the least that gives an interval: all one way by chance once in 256 */
+
 struct race {
 	double error;      /* 1 - confidence */
 	VEC(double) v;     /* logarithms of first/second */

@@ -111,13 +111,14 @@ enum fettle_status turns_take(const struct turns *t, struct latency *out, struct
 	struct contender_times *c = xcalloc(t->n, sizeof(*c));
 	double start = t->now(t->self), elapsed = 0;
 	enum fettle_status st = FETTLE_OK;
+	const size_t least = t->width > 0 ? RACE_FIRST_LOOK : ROUNDS_MIN;
 	size_t i, round;
 
 	for (i = 0; i < t->n; i++)
 		race_init(&c[i].race, LATENCY_CONFIDENCE);
 	for (i = 0; i < t->n && !st; i++)
 		st = warm_up(t, i, &c[i], err);
-	for (round = 0; !st && round < ROUNDS_MAX && (elapsed < t->seconds || round < ROUNDS_MIN); round++) {
+	for (round = 0; !st && round < ROUNDS_MAX && (elapsed < t->seconds || round < least); round++) {
 		st = take_round(t, round, c, err);
 		elapsed = t->now(t->self) - start;
 		if (!st && t->go_on && !t->go_on(t->self, elapsed))

@@ -95,6 +95,25 @@ static const struct {
 	{ "threads that wait for others", HEAVY | DRIFT | WAITS, 2e-4 },
 };
 
+/* Where one is asked for, there is an interval, however little time there was. */
+static void an_interval_needs_no_time(void **state)
+{
+	struct machine m = { .noise = BUSY | HEAVY, .seconds = { 4e-3, 2e-3 } };
+	struct turns t = {
+		.n = 2, .run = run, .now = now, .self = &m, .equal = LATENCY_EQUAL, .width = 0.02
+	};
+	struct err err = ERR_INIT;
+	struct latency out[2];
+
+	(void)state;
+	rng_seed(&m.r, 1);
+	assert_ok(turns_take(&t, out, &err), err);
+	assert_true(out[1].speedup.low > 1.5 && out[1].speedup.high < 3);
+	t.width = 0;
+	assert_ok(turns_take(&t, out, &err), err);
+	assert_true(isinf(out[1].speedup.high)); /* three rounds show nothing */
+}
+
 /* Identical ones are declared different in at most 2 %; found equal, or not decided, in the rest. */
 static void identical_ones_are_not_declared_different(void **state)
 {
@@ -220,6 +239,7 @@ static void two_runs_choose_alike(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_interval_needs_no_time),
 		cmocka_unit_test(identical_ones_are_not_declared_different),
 		cmocka_unit_test(three_percent_are_found),
 		cmocka_unit_test(it_ends_when_it_is_certain),
