@@ -48,7 +48,7 @@ static enum fettle_status quantize_by(struct request *r, struct fettle_quantized
 	enum fettle_status st = context_phase(cx, "prepare");
 
 	if (!st)
-		st = context_subject(cx, r->o.model, &one.s);
+		st = context_subject(cx, r->o.model, r->c->recipes.rewrite_graph, &one.s);
 	if (!st)
 		st = request_plan(r, one.s, &plan, &cx->err);
 	if (!st && r->o.cache)
@@ -170,7 +170,7 @@ enum fettle_status request_inspect(struct context *cx, const struct call_options
 	if (!st)
 		st = context_phase(cx, "prepare");
 	if (!st)
-		st = context_subject(cx, r.o.model, &out->subject);
+		st = context_subject(cx, r.o.model, r.c->recipes.rewrite_graph, &out->subject);
 	if (!st)
 		st = request_plan(&r, out->subject, &plan, &cx->err);
 	if (!st)

@@ -158,6 +158,7 @@ struct config {
 		struct config_strings optypes_to_exclude_output_quant; /* empty */
 		int graph_optimization_level;                          /* enum config_graph_level: default */
 		bool include_auto_mp;                                  /* false */
+		bool rewrite_graph;                                    /* true */
 		int finetune_device;                                   /* OptimDevice; 0: cpu */
 	} recipes;
 

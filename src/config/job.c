@@ -334,6 +334,7 @@ static void describe_job(struct job_request *u)
 	o->model_size = u->run.r.o.model_size;
 	o->start = u->run.start;
 	o->busy = u->run.busy;
+	o->rewrite = c->recipes.rewrite_graph;
 	o->cx = u->run.cx;
 	o->search.options.confidence_batches = c->tuning.confidence_batches;
 	o->search.options.n_startup_trials = c->tuning.n_startup_trials;

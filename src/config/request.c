@@ -109,12 +109,13 @@ static enum fettle_status set_words(struct request *r, const struct recipe *i, c
 
 static enum fettle_status unknown_recipe(const char *name, struct err *err)
 {
-	const char *names[RECIPES + 1], *near;
+	const char *names[RECIPES + 2], *near;
 	size_t n;
 
 	for (n = 0; n < RECIPES; n++)
 		names[n] = recipe_list[n]->name;
 	names[n++] = "auto_mp";
+	names[n++] = "rewrite_graph";
 	near = str_nearest(name, names, n);
 	return fail(err, FETTLE_INVALID, "cannot apply recipe '%s': there is none of that name%s%s%s", name,
 		    near ? ", did you mean '" : "; 'fettle inspect --recipes' lists them", near ? near : "",
@@ -125,18 +126,22 @@ static enum fettle_status set_named_recipe(struct request *r, const char *name, 
 					   struct err *err)
 {
 	const struct recipe *i = recipe_find(name);
-	bool mixed = strcmp(name, "auto_mp") == 0 || strcmp(name, "include_auto_mp") == 0;
+	/* keys among the recipes that are no part of a plan */
+	const char *key = strcmp(name, "auto_mp") == 0 || strcmp(name, "include_auto_mp") == 0
+				  ? "include_auto_mp"
+			  : strcmp(name, "rewrite_graph") == 0 ? "rewrite_graph"
+							       : NULL;
 	bool number = i && i->number && !is_on(value) && !is_off(value);
 	enum fettle_status st;
 
-	if (!i && !mixed)
+	if (!i && !key)
 		return unknown_recipe(name, err);
 	if (i && i->words)
 		return set_words(r, i, value, err);
 	if (!is_on(value) && !is_off(value) && !number)
 		return fail(err, FETTLE_INVALID, "cannot apply recipe '%s': value '%s', need on or off",
-			    i ? i->name : "auto_mp", value);
-	st = set_key(r, NULL, mixed ? "include_auto_mp" : i->name, is_off(value) ? "false" : "true", err);
+			    i ? i->name : name, value);
+	st = set_key(r, NULL, key ? key : i->name, is_off(value) ? "false" : "true", err);
 	if (!st && number)
 		st = set_key(r, i->number->map, i->number->key, value, err);
 	return st;

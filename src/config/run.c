@@ -146,7 +146,7 @@ enum fettle_status run_open(struct run *u, bool need_eval)
 	u->busy = runtime_busy(u->cx->rt);
 	st = effort_read(u);
 	st = st ? st : context_phase(u->cx, "prepare");
-	st = st ? st : context_subject(u->cx, o->model, &u->lab.s);
+	st = st ? st : context_subject(u->cx, o->model, u->r.c->recipes.rewrite_graph, &u->lab.s);
 	u->lab.times.prepare = clock_now() - u->start;
 	st = st ? st : request_tuning(&u->r, u->lab.s, &u->lab.t, &u->cx->err);
 	if (!st && !u->lab.t->space.n_ops)

@@ -147,6 +147,7 @@ static const struct key other_recipe_keys[] = {
 	{ "graph_optimization_level", KEY_WORD, AT(recipes.graph_optimization_level), WORDS(graph_levels),
 	  USED(TRIES) },
 	{ "include_auto_mp", KEY_BOOL, AT(recipes.include_auto_mp), .open = true },
+	{ "rewrite_graph", KEY_BOOL, AT(recipes.rewrite_graph), USED(PLANS) },
 	{ "ffn_matmul_quantization", KEY_UNUSED, .why = "MatMul is tuned op by op" },
 	{ "layer_wise_quant", KEY_UNUSED, .why = "memory is bounded anyway" },
 	END,
@@ -499,6 +500,7 @@ void config_defaults(struct config *c, struct arena *arena)
 	recipe_key_defaults(c, arena);
 	c->calibration.sampling_size = (struct config_ints){ arena_alloc(arena, sizeof(int64_t)), 1 };
 	c->calibration.sampling_size.v[0] = 100;
+	c->recipes.rewrite_graph = true;
 	c->calibration.dataloader = loader;
 	c->evaluation.dataloader = loader;
 	c->tuning.quant_level = QUANT_LEVEL_AUTO;

@@ -181,6 +181,16 @@ bool node_is(const struct node *n, const char *op)
 	return !*n->domain && strcmp(n->op, op) == 0;
 }
 
+bool model_gone(const struct model *m, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < m->gone.n; i++)
+		if (strcmp(m->gone.v[i], name) == 0)
+			return true;
+	return false;
+}
+
 struct init *model_init(const struct model *m, const char *name)
 {
 	size_t i = map_get(&m->init_index, name);

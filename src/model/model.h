@@ -54,6 +54,8 @@ struct model {
 	int raised_from;      /* the opset of the file, if prepare() raised it; else 0 */
 	const char *notes[3]; /* what else prepare() has to say of that, and of inputs; NULL: nothing */
 
+	VEC(const char *) gone; /* names and types of ops that prepare_rewritten() left nothing of */
+
 	VEC(struct node *) nodes;
 	VEC(struct init *) inits;
 	struct value *inputs, *outputs; /* inputs without those that are only defaults of initializers */
@@ -160,6 +162,8 @@ void node_set_float(struct model *m, struct node *n, const char *name, float v);
 void node_set_str(struct model *m, struct node *n, const char *name, const char *v);
 void node_copy_attr(struct model *m, struct node *to, const struct node *from, const char *name);
 void node_drop_attr(struct node *n, const char *name);
+/* Is it a name or type of an op that was rewritten away? Who names it is not mistaken. */
+bool model_gone(const struct model *m, const char *name);
 bool node_is(const struct node *n, const char *op); /* of ONNX's own domain */
 
 #endif

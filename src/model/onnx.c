@@ -327,6 +327,7 @@ void model_free(struct model *m)
 		free(m->files.v[i]);
 	}
 	VEC_RELEASE(&m->files);
+	VEC_RELEASE(&m->gone);
 	VEC_RELEASE(&m->nodes);
 	VEC_RELEASE(&m->inits);
 	VEC_RELEASE(&m->values);

@@ -6,13 +6,14 @@
 #include "runtime/prepare.h"
 #include "runtime/probe.h"
 
-enum fettle_status subject_open(struct subject **out, struct runtime *rt, const char *path, struct err *err)
+static enum fettle_status open_subject(struct subject **out, struct runtime *rt, const char *path,
+				       bool rewrite, struct err *err)
 {
 	struct subject *s = xcalloc(1, sizeof(*s));
 	enum fettle_status st;
 	size_t i;
 
-	st = prepare(&s->m, rt, path, err);
+	st = rewrite ? prepare_rewritten(&s->m, rt, path, &s->rewritten, err) : prepare(&s->m, rt, path, err);
 	if (st) {
 		free(s);
 		return st;
@@ -29,6 +30,17 @@ enum fettle_status subject_open(struct subject **out, struct runtime *rt, const 
 	s->cpu = cpu_detect();
 	*out = s;
 	return FETTLE_OK;
+}
+
+enum fettle_status subject_open(struct subject **out, struct runtime *rt, const char *path, struct err *err)
+{
+	return open_subject(out, rt, path, true, err);
+}
+
+enum fettle_status subject_open_as_is(struct subject **out, struct runtime *rt, const char *path,
+				      struct err *err)
+{
+	return open_subject(out, rt, path, false, err);
 }
 
 void subject_free(struct subject *s)

@@ -5,6 +5,7 @@
 #include "calibrate/calibrate.h"
 #include "quantize/quantize.h"
 #include "runtime/session.h"
+#include "simplify/simplify.h"
 
 struct subject {
 	struct model *m;
@@ -14,9 +15,13 @@ struct subject {
 	struct shapes shapes; /* of every value, for one sample; empty if the model does not run on zeros */
 	struct cpu cpu;
 	const char *quantized, *hidden; /* see ops/kind.h; NULL: nothing to say */
+	struct simplified rewritten;    /* how its graph was */
 };
 
 enum fettle_status subject_open(struct subject **out, struct runtime *rt, const char *path, struct err *err);
+/* The same, its graph not rewritten. */
+enum fettle_status subject_open_as_is(struct subject **out, struct runtime *rt, const char *path,
+				      struct err *err);
 void subject_free(struct subject *s);
 /*
  * A calibration of all values that any plan of the ops on offer may need, and of what this plan (may be NULL) needs beyond. Not

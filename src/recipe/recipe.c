@@ -125,22 +125,26 @@ void recipes_leave_output(struct recipes *r, const char *type)
 
 bool recipe_describe(size_t i, struct fettle_recipe *out)
 {
-	/* what a search does, not what a plan has; listed after those */
-	static const struct fettle_recipe auto_mp = {
-		.name = "auto_mp",
-		.summary = "ops go to 16 bits, then to fp32, until the target holds (include_auto_mp)",
-		.by_default = "off",
-		.values = "on, off; in tune and search",
+	/* what no plan has; listed after those that plans have */
+	static const struct fettle_recipe others[] = {
+		{ .name = "auto_mp",
+		  .summary = "ops go to 16 bits, then to fp32, until the target holds (include_auto_mp)",
+		  .by_default = "off",
+		  .values = "on, off; in tune and search" },
+		{ .name = "rewrite_graph",
+		  .summary = "the fp32 graph is rewritten first, where fewer ops compute the same",
+		  .by_default = "on",
+		  .values = "on, off" },
 	};
 	const struct recipe *r = i < RECIPES ? recipe_list[i] : NULL;
 
-	if (i > RECIPES)
+	if (i >= RECIPES + ARRAY_LEN(others))
 		return false;
 	*out = r ? (struct fettle_recipe){ .name = r->name,
 					   .summary = r->summary,
 					   .by_default = r->usual ? "on" : "off",
 					   .values = r->values ? r->values : "on, off",
 					   .tuned = r->tuned }
-		 : auto_mp;
+		 : others[i - RECIPES];
 	return true;
 }

@@ -188,6 +188,53 @@ static enum fettle_status rewrite_graph(struct model **m, struct runtime *rt,
 	return st;
 }
 
+/* What a user may call the ops of a model: by name, by what they make, by type. */
+struct words {
+	struct arena arena;
+	VEC(const char *) v;
+	struct map seen;
+};
+
+static void add_word(struct words *w, const char *word)
+{
+	if (!*word || map_get(&w->seen, word) != MAP_NONE)
+		return;
+	word = arena_strdup(&w->arena, word);
+	map_set(&w->seen, word, 1);
+	VEC_PUSH(&w->v, word);
+}
+
+static void add_words(struct words *w, const struct model *m)
+{
+	size_t i;
+
+	for (i = 0; i < m->nodes.n; i++) {
+		const struct node *n = m->nodes.v[i];
+
+		add_word(w, *n->name || !n->n_out ? n->name : n->out[0]);
+		add_word(w, n->op);
+	}
+}
+
+static void words_release(struct words *w)
+{
+	VEC_RELEASE(&w->v);
+	map_release(&w->seen);
+	arena_release(&w->arena);
+}
+
+static void note_gone(struct model *m, const struct words *before)
+{
+	struct words now = { .arena = ARENA_INIT };
+	size_t i;
+
+	add_words(&now, m);
+	for (i = 0; i < before->v.n; i++)
+		if (map_get(&now.seen, before->v.v[i]) == MAP_NONE)
+			VEC_PUSH(&m->gone, arena_strdup(&m->arena, before->v.v[i]));
+	words_release(&now);
+}
+
 static size_t count_halves(const struct model *m)
 {
 	size_t i, n = 0;
@@ -227,6 +274,7 @@ static enum fettle_status prepare_model(struct model **out, struct runtime *rt, 
 {
 	struct session_options so = { .threads = 1, .level = OPT_BASIC };
 	struct model *raw = NULL, *m = NULL;
+	struct words before = { .arena = ARENA_INIT };
 	enum fettle_status st;
 	size_t fixed = 0;
 
@@ -244,10 +292,15 @@ static enum fettle_status prepare_model(struct model **out, struct runtime *rt, 
 		m->notes[1] =
 			arena_strfmt(&m->arena, "%zu inputs with a default value become constants", fixed);
 	model_free(raw);
-	if (!st && did)
+	if (!st && did) {
+		add_words(&before, m);
 		st = rewrite_graph(&m, rt, &so, did, err);
+	}
 	if (!st)
 		st = raise_opset(&m, rt, &so, err);
+	if (!st && did && simplified_total(did))
+		note_gone(m, &before);
+	words_release(&before);
 	if (st)
 		model_free(m);
 	else

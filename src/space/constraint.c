@@ -69,6 +69,8 @@ static enum fettle_status apply_one(const struct constraint *c, const struct op_
 		out[i].named |= c->scope != CONSTRAIN_MODEL && (c->mask.act.dtype & T_ALL);
 		hits++;
 	}
+	for (i = 0; i < m->gone.n && c->scope != CONSTRAIN_MODEL; i++)
+		hits += name_matches(c->name, is_regex ? &re : NULL, m->gone.v[i]);
 	if (is_regex)
 		regfree(&re);
 	return hits || c->scope == CONSTRAIN_MODEL ? FETTLE_OK : no_match(c, ops, m, err);

@@ -60,7 +60,7 @@ static enum fettle_status select_one(char *word, const struct op_list *ops, cons
 		st = select_regex(word + 1, ops, selected, &hits, err);
 		word[n - 1] = '/';
 	}
-	if (st || hits)
+	if (st || hits || model_gone(m, word))
 		return st;
 	near = nearest_op(word, ops, m);
 	return fail(err, FETTLE_INVALID, "cannot select ops by '%s': no op has that name or type%s%s%s", word,

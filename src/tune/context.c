@@ -85,9 +85,26 @@ enum fettle_status context_phase(struct context *cx, const char *phase)
 	return context_progress(cx, 0, 0) ? FETTLE_OK : fail(&cx->err, FETTLE_STOP, "stopped");
 }
 
-enum fettle_status context_subject(struct context *cx, const char *path, struct subject **out)
+/* "graph rewritten: hard_swish 11 times, fold_scale 10 times" */
+static void note_rewritten(struct context *cx, const struct simplified *did)
 {
-	enum fettle_status st = subject_open(out, cx->rt, path, &cx->err);
+	struct str text = STR_INIT;
+	size_t i;
+
+	for (i = 0; i < SIMPLIFICATIONS; i++)
+		if (did->n[i])
+			str_addf(&text, "%s%s %zu time%s",
+				 text.n ? ", " : "graph rewritten: ", simplifications[i]->name, did->n[i],
+				 did->n[i] == 1 ? "" : "s");
+	if (text.n)
+		context_note(cx, text.s);
+	str_release(&text);
+}
+
+enum fettle_status context_subject(struct context *cx, const char *path, bool rewrite, struct subject **out)
+{
+	enum fettle_status st = rewrite ? subject_open(out, cx->rt, path, &cx->err)
+					: subject_open_as_is(out, cx->rt, path, &cx->err);
 	size_t i;
 
 	if (!st)
@@ -95,6 +112,8 @@ enum fettle_status context_subject(struct context *cx, const char *path, struct 
 	for (i = 0; !st && i < ARRAY_LEN((*out)->m->notes); i++)
 		if ((*out)->m->notes[i])
 			context_note(cx, (*out)->m->notes[i]);
+	if (!st)
+		note_rewritten(cx, &(*out)->rewritten);
 	if (!st && (*out)->quantized)
 		context_warn(cx, "%s is %s: those ops stay as they are; begin with the fp32 model", path,
 			     (*out)->quantized);

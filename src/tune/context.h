@@ -35,8 +35,8 @@ bool context_progress(void *cx, size_t done, size_t total); /* a progress_fn */
 void context_note(struct context *cx, const char *text);    /* once, however often it is said */
 void context_warn(struct context *cx, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Opens the model at `path`, and notes what had to be done to it. */
-enum fettle_status context_subject(struct context *cx, const char *path, struct subject **out);
+/* Opens the model at `path`, its graph rewritten or not, and notes what was done to it. */
+enum fettle_status context_subject(struct context *cx, const char *path, bool rewrite, struct subject **out);
 /* Notes what the model is, where that limits what is done with it. */
 void context_note_kind(struct context *cx, const struct subject *s);
 /* Fails with that, where it leaves nothing to do. */

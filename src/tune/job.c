@@ -93,6 +93,8 @@ static enum fettle_status create_history(struct job *j, struct err *err)
 	st = history_create(&j->history, o->workspace, &o->info, err);
 	if (!st && o->model_bytes)
 		st = file_write(o->info.model_path, o->model_bytes, o->model_size, err);
+	if (!st)
+		st = history_set_meta(j->history, REWRITTEN_META, o->rewrite ? "yes" : "no", err);
 	return st ? st : history_set_meta(j->history, "objectives", o->objectives, err);
 }
 

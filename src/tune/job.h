@@ -17,6 +17,8 @@
 
 struct job;
 
+#define REWRITTEN_META "rewritten"
+
 /* What differs between the kinds of job. */
 struct job_kind {
 	const char *name; /* "tune" */
@@ -55,7 +57,8 @@ struct job_options {
 	const char *model, *metric, *workspace, *output;
 	struct run_info info; /* what the history is made with, or must be the same as */
 	bool resume;
-	const char *objectives;  /* see tune/pareto.h; kept for the history's front */
+	bool rewrite;           /* is the model's graph rewritten? The history keeps it, as REWRITTEN_META. */
+	const char *objectives; /* see tune/pareto.h; kept for the history's front */
 	const void *model_bytes; /* a model from memory is kept in the workspace; NULL: it has a file */
 	size_t model_size;
 	struct feed *holdout; /* samples that the search does not see; NULL: none */

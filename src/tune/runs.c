@@ -8,6 +8,7 @@
 
 #include "tune/stop_words.h"
 #include "space/plan_json.h"
+#include "tune/job.h"
 #include "tune/learn.h"
 #include "tune/pareto.h"
 #include "tune/values.h"
@@ -217,6 +218,17 @@ static enum fettle_status best_trial(struct history *h, const char *workspace, s
 	return st;
 }
 
+/* Plans are about the ops of the graph as it was then. Runs of before there were rewritings say nothing. */
+static enum fettle_status was_rewritten(struct history *h, bool *yes, struct err *err)
+{
+	char *text = NULL;
+	enum fettle_status st = history_meta(h, REWRITTEN_META, &text, err);
+
+	*yes = text && strcmp(text, "yes") == 0;
+	free(text);
+	return st;
+}
+
 enum fettle_status run_recover(struct context *cx, const char *workspace, size_t trial, const char *model,
 			       const char *output)
 {
@@ -229,6 +241,7 @@ enum fettle_status run_recover(struct context *cx, const char *workspace, size_t
 	struct qplan plan = QPLAN_INIT;
 	struct model *q = NULL;
 	int64_t samples = 0;
+	bool rewritten = false;
 	enum fettle_status st;
 
 	st = history_open(&h, workspace, true, &cx->err);
@@ -237,7 +250,9 @@ enum fettle_status run_recover(struct context *cx, const char *workspace, size_t
 	if (!st)
 		st = history_trial_at(h, trial, &t, &cx->err);
 	if (!st)
-		st = context_subject(cx, model ? model : history_run(h)->model_path, &s);
+		st = was_rewritten(h, &rewritten, &cx->err);
+	if (!st)
+		st = context_subject(cx, model ? model : history_run(h)->model_path, rewritten, &s);
 	if (!st)
 		st = qplan_from_json(&plan, &samples, t.plan, "of the history", &s->ops, &s->g, &cx->err);
 	if (st)

@@ -83,6 +83,7 @@ static const struct row {
 	{ "quantization.recipes.graph_optimization_level", "DISABLE_ALL", TUNE, "", SMALL },
 	{ "quantization.recipes.cle", "true", QUANTIZE, "", PLAIN },
 	{ "quantization.recipes.include_auto_mp", "true", QUANTIZE, "", PLAIN },
+	{ "quantization.recipes.rewrite_graph", "false", QUANTIZE, "", SMALL },
 	{ "quantization.recipes.include_fast_ft", "true", QUANTIZE, "", SMALL },
 	{ "quantization.recipes.finetune", "gram", QUANTIZE, "", SMALL },
 	{ FT ".OptimAlgorithm", "adaquant", QUANTIZE,
@@ -524,7 +525,8 @@ static void every_key_changes_something(void **state)
 
 static int begin(void **state)
 {
-	static const char body[] = "w1 = 4x1x3x3; b1 = 4; a = Conv(x, w1, b1) strides=2,2; r = Relu(a); w2 = "
+	static const char body[] = "k = 0.5; s = Mul(x, k); "
+				   "w1 = 4x1x3x3; b1 = 4; a = Conv(s, w1, b1) strides=2,2; r = Relu(a); w2 = "
 				   "4x4x3x3; b2 = 4; b = Conv(r, w2, b2) "
 				   "pads=1,1,1,1; c = Concat(r, b) axis=1; m = MaxPool(c) kernel_shape=2,2 "
 				   "strides=2,2; w3 = 10x8x3x3; "

@@ -7,8 +7,11 @@
 
 #include <unistd.h>
 
+#include "quantize/subject.h"
 #include "runtime/prepare.h"
 #include "runtime/probe.h"
+#include "space/constraint.h"
+#include "space/select.h"
 #include "unit/build.h"
 
 static struct runtime *rt;
@@ -428,11 +431,55 @@ static void values_that_others_read_stay(void **state)
 	}
 }
 
+/* Who names an op that was rewritten away is not mistaken; ops with weights, and the last of a pattern, keep their names. */
+static void names_still_work(void **state)
+{
+	static const struct {
+		const char *name;
+		bool known;
+		size_t ops; /* that it selects */
+	} names[] = {
+		{ "Conv_0", true, 1 },         { "Conv", true, 2 }, { "Div_4", true, 1 },
+		{ "Clip_2", true, 0 },         { "Clip", true, 0 }, { "Clap", false, 0 },
+		{ "Clip_2, Conv_5", true, 1 },
+	};
+	struct err err = ERR_INIT;
+	struct subject *s = NULL;
+	size_t i, k;
+
+	(void)state;
+	build(&rows[0]);
+	assert_ok(subject_open(&s, rt, path, &err), err);
+	for (i = 0; i < ARRAY_LEN(names); i++) {
+		bool *selected = xcalloc(s->ops.n, sizeof(*selected));
+		struct constraint c = { .scope = CONSTRAIN_OP, .name = names[i].name, .where = "here" };
+		struct op_mask *masks = xcalloc(s->ops.n, sizeof(*masks));
+		size_t n = 0;
+
+		assert_int_equal(select_ops(names[i].name, &s->ops, s->m, selected, &err) == FETTLE_OK,
+				 names[i].known);
+		for (k = 0; k < s->ops.n; k++)
+			n += selected[k];
+		assert_int_equal(n, names[i].ops);
+		if (!strchr(names[i].name, ',') && strchr(names[i].name, '_'))
+			assert_int_equal(constraints_apply(&c, 1, &s->ops, s->m, masks, &err), FETTLE_OK);
+		free(masks);
+		free(selected);
+	}
+	subject_free(s);
+	s = NULL;
+	assert_ok(subject_open_as_is(&s, rt, path, &err), err);
+	assert_int_equal(simplified_total(&s->rewritten), 0);
+	assert_int_equal(count_op(s->m, "Clip"), 1);
+	subject_free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rewritten_where_it_is_and_outputs_stay),
 		cmocka_unit_test(values_that_others_read_stay),
+		cmocka_unit_test(names_still_work),
 	};
 
 	return cmocka_run_group_tests(tests, start, finish);
