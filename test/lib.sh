@@ -5,6 +5,7 @@ fettle=${BUILD:-build}/fettle
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 passed=0 failed=0
+ages=700.$$ # seconds that what hangs sleeps: no other test's
 
 ok() { passed=$((passed + 1)); }
 bad() { failed=$((failed + 1)); echo "FAILED: $*" >&2; }
@@ -22,6 +23,18 @@ expect() {
 	else
 		ok
 	fi
+}
+
+# interrupt CONDITION ARGS...: fettle, with Ctrl-C as soon as a command is true; output as of expect()
+interrupt() {
+	until=$1
+	shift
+	env --default-signal=INT "$fettle" "$@" >"$dir/out" 2>&1 </dev/null &
+	pid=$!
+	while ! eval "$until" && kill -0 $pid 2>/dev/null; do sleep 0.05; done
+	kill -INT $pid
+	wait $pid
+	code=$?
 }
 
 # refuses PATTERN ARGS...: exit 2 with a one-line error that matches; what was said of the data and settings before does not count

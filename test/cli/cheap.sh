@@ -86,7 +86,7 @@ same "$dir/agree1.trials" "$dir/agree2.trials" "agreement, --cache 0 --jobs 2"
 # a killed run continues with what it knows of hard samples, and ends as the others
 "$fettle" $base --strategy basic --workspace "$dir/killed" >/dev/null 2>&1 </dev/null &
 pid=$!
-for _ in $(seq 50); do
+for _ in $(seq 3000); do
 	sleep 0.1
 	[ "$("$fettle" history "$dir/killed" 2>/dev/null | grep -c '^ *[0-9]')" -ge 4 ] && break
 done

@@ -15,6 +15,11 @@ cpu() {
 	times >"$dir/times"
 	cpu=$(awk 'NR == 2 { gsub(/[ms]/, " "); printf "%d", ($1 * 60 + $2 + $3 * 60 + $4) * 1000 }' "$dir/times")
 }
+# used PID: the same of a process that runs; fails when it has ended
+used() {
+	read -r -a stat 2>/dev/null <"/proc/$1/stat" && [ "${stat[2]}" != Z ] || return
+	used=$(((stat[13] + stat[14]) * 1000 / $(getconf CLK_TCK)))
+}
 # best_is_met WORKSPACE: the best is one of those that met the target, and its model is the one written
 best_is_met() {
 	"$fettle" history "$1" --json >"$dir/h.json"
@@ -28,17 +33,16 @@ print(d['best'])" 2>&1) || bad "$1: the best trial: $best"
 }
 
 cpu && before=$cpu
-start=$(date +%s.%N)
 # shellcheck disable=SC2086
 "$fettle" $run --workspace "$dir/whole" --quiet >"$dir/whole.txt"
-whole=$? took=$(awk "BEGIN { print $(date +%s.%N) - $start }")
+whole=$?
 cpu && spent=$((cpu - before))
 trials "$dir/whole" >"$dir/whole.trials"
 is "$(wc -l <"$dir/whole.trials") > 10" "lines of the whole run"
 best_is_met "$dir/whole"
 
-# twenty moments, spread over what the run takes: the fixed seed makes them the same each time
-moments=$(awk -v took="$took" 'BEGIN { srand(20); for (i = 0; i < 20; i++) printf "%.3f ", 0.03 + rand() * took / (i % 4 == 3 ? 2 : 8) }')
+# twenty moments, spread over the processor time of the run: the fixed seed makes them the same each time
+moments=$(awk -v spent="$spent" 'BEGIN { srand(20); for (i = 0; i < 20; i++) printf "%d ", 30 + rand() * spent / (i % 4 == 3 ? 2 : 8) }')
 kills=0 resume=
 for t in $moments; do
 	[ -e "$dir/cut/history.db" ] && "$fettle" history "$dir/cut" >/dev/null 2>&1 && resume=--resume
@@ -47,7 +51,7 @@ for t in $moments; do
 	[ -n "$resume" ] && [ $((kills % 2)) -eq 0 ] && set -- resume "$dir/cut" # the workspace alone will do
 	"$fettle" "$@" --quiet >/dev/null 2>"$dir/err" &
 	pid=$!
-	sleep "$t"
+	while used $pid && [ "$used" -lt "$t" ]; do sleep 0.01; done
 	kill -9 $pid 2>/dev/null && kills=$((kills + 1))
 	wait $pid 2>/dev/null
 	code=$?
@@ -75,9 +79,9 @@ trials "$dir/whole" | cmp -s - "$dir/whole.trials" && ok || bad "resuming a fini
 # shellcheck disable=SC2086
 "$fettle" $run --workspace "$dir/int" >"$dir/int.txt" 2>"$dir/int.err" &
 pid=$!
-for _ in $(seq 200); do
+for _ in $(seq 3000); do
 	grep -q '^trial 2 ' "$dir/int.err" && break
-	sleep 0.05
+	sleep 0.1
 done
 expect 0 'going on' history "$dir/int"
 # shellcheck disable=SC2086
@@ -95,7 +99,7 @@ trials "$dir/int" | cmp -s - "$dir/whole.trials" && ok || bad "interrupted and r
 # shellcheck disable=SC2086
 "$fettle" $run --workspace "$dir/early" >"$dir/early.txt" 2>&1 &
 pid=$!
-for _ in $(seq 200); do
+for _ in $(seq 30000); do
 	[ -e "$dir/early/history.db" ] && break
 	sleep 0.01
 done

@@ -1,7 +1,6 @@
 /* Whatever the bytes are: a configuration or a message, in little time and memory. */
 #include "unit.h"
 
-#include "base/file.h"
 #include "base/rng.h"
 #include "config/config.h"
 #include "config/yaml.h"
@@ -140,7 +139,6 @@ static void test_alias_bomb(void **state)
 	struct str yaml = STR_INIT;
 	struct config *c = NULL;
 	struct err err = ERR_INIT;
-	double start = clock_now();
 	int i, j;
 
 	(void)state;
@@ -155,7 +153,6 @@ static void test_alias_bomb(void **state)
 	str_addf(&yaml, "}}}}}\n");
 	assert_int_equal(config_parse(&c, yaml.s, "c.yaml", &err), FETTLE_INVALID);
 	assert_string_equal(err.msg, "c.yaml:6:26: too large: more than 50000 nodes");
-	assert_true(clock_now() - start < 5);
 	str_release(&yaml);
 }
 
