@@ -373,17 +373,20 @@ struct fettle_bench_options {
 	double seconds;   /* to time each model for; 0: 1 */
 	int threads;
 	const char *helper;
+	size_t instances; /* sessions of a model that run at once, each on `threads`; 0: 1 */
 };
 #define FETTLE_BENCH_OPTIONS_INIT FETTLE_INIT_(fettle_bench_options)
 struct fettle_timing {
 	size_t size;
-	double latency_ms, p90_ms; /* median and 90th percentile of one run */
+	/* of one run: the median without what other processes took, the 90th percentile with it */
+	double latency_ms, p90_ms;
 	size_t runs;
 	size_t size_bytes;
 	size_t footprint_bytes; /* peak memory of a process that runs it; 0 without a helper */
 	double speedup;         /* against the first model */
 	/* between which the speed-up lies, with 99 % confidence; 0 and infinity when too few runs were timed to tell */
 	double speedup_low, speedup_high;
+	size_t batch; /* samples in a run: the model or the data may have no other number than the one asked for */
 };
 #define FETTLE_TIMING_INIT FETTLE_INIT_(fettle_timing)
 /* `out` has room for n_models, each begun with FETTLE_TIMING_INIT. */
@@ -490,6 +493,14 @@ struct fettle_tune_options {
 	size_t n_settings;
 	const struct fettle_data *calib_data, *eval_data;
 	bool to_memory;
+	/*
+	 * How the model will be deployed, which is how latency is measured; evaluation goes by `batch` and `threads`. Samples
+	 * per run: "1,32" chooses plans by the first and reports all; NULL: "1". Threads per session; 0: as `threads`. Sessions
+	 * that run at once; 0: 1.
+	 */
+	const char *latency_batch;
+	int latency_threads;
+	size_t instances;
 };
 #define FETTLE_TUNE_OPTIONS_INIT FETTLE_INIT_TOLERANCE_(fettle_tune_options)
 struct fettle_measure {
@@ -523,6 +534,13 @@ struct fettle_candidate {
 	bool met;
 	double accuracy, loss, int8_share;
 	const char *settings; /* "calibrate_method: MinMax, include_cle: true": what varies */
+};
+/* The best model against fp32, on batches of one size. */
+struct fettle_speed {
+	size_t size;
+	size_t batch;                              /* samples in a run */
+	double latency_ms, baseline_latency_ms;    /* of one run */
+	double speedup, speedup_low, speedup_high; /* as in struct fettle_timing */
 };
 struct fettle_tuned {
 	size_t size;
@@ -561,6 +579,10 @@ struct fettle_tuned {
 	const char *almost_nothing;
 	/* which plans were not tried, and why, when stop is FETTLE_STOP_EXHAUSTED; NULL: none, or the strategy does not say */
 	const char *untried;
+	const struct fettle_speed *const *speeds; /* by batch, in the order of latency_batch */
+	size_t n_speeds;
+	int latency_threads; /* 0: all cores */
+	size_t instances;
 };
 FETTLE_API enum fettle_status fettle_tune(struct fettle *f, const struct fettle_tune_options *o,
 					  struct fettle_tuned **out);
@@ -608,6 +630,14 @@ struct fettle_search_options {
 	size_t n_settings;
 	const struct fettle_data *calib_data, *eval_data;
 	bool to_memory;
+	/*
+	 * How the model will be deployed, which is how latency is measured; evaluation goes by `batch` and `threads`. Samples
+	 * per run: "1,32" chooses plans by the first and reports all; NULL: "1". Threads per session; 0: as `threads`. Sessions
+	 * that run at once; 0: 1.
+	 */
+	const char *latency_batch;
+	int latency_threads;
+	size_t instances;
 };
 #define FETTLE_SEARCH_OPTIONS_INIT FETTLE_INIT_TOLERANCE_(fettle_search_options)
 FETTLE_API enum fettle_status fettle_auto_search(struct fettle *f, const struct fettle_search_options *o,
@@ -705,6 +735,8 @@ struct fettle_run {
 	const char *workspace, *cpu; /* the kind of CPU that it is planned for */
 	const char *measured_on;     /* and the kind that it was measured on */
 	struct fettle_values baseline_values;
+	/* of the result against fp32; NaN: not measured, or it has not ended */
+	double speedup, speedup_low, speedup_high;
 };
 FETTLE_API enum fettle_status fettle_history(struct fettle *f, const char *workspace,
 					     struct fettle_run **out);

@@ -29,6 +29,11 @@
 #define SETTINGS READ_BY_CALL(PAIRS, settings)
 #define MAX_TRIALS SETTING(WHOLE, max_trials, "tuning.exit_policy.max_trials", .value = "0")
 #define TIMEOUT SETTING(REAL, timeout, "tuning.exit_policy.timeout")
+#define INSTANCES SETTING(COUNT, instances, "evaluation.performance.configs.num_of_instance")
+#define DEPLOYED                                                                                             \
+	SETTING(TEXT, latency_batch, "evaluation.performance.dataloader.batch_size"),                        \
+		SETTING(INT, latency_threads, "evaluation.performance.configs.cores_per_instance"),          \
+		INSTANCES
 #define RANDOM_SEED SETTING(SEED, seed, "tuning.random_seed")
 
 #define OPTIONS(word, init_)                                                                                 \
@@ -75,6 +80,7 @@ static const struct option_field tune_fields[] = {
 	SETTINGS,
 	ARRAYS,
 	READ_BY_CALL(YES, to_memory),
+	DEPLOYED,
 };
 OPTIONS(tune, FETTLE_TUNE_OPTIONS_INIT);
 #undef CALL
@@ -105,6 +111,7 @@ static const struct option_field search_fields[] = {
 	SETTINGS,
 	ARRAYS,
 	READ_BY_CALL(YES, to_memory),
+	DEPLOYED,
 };
 OPTIONS(search, FETTLE_SEARCH_OPTIONS_INIT);
 #undef CALL
@@ -180,8 +187,8 @@ OPTIONS(eval, FETTLE_EVAL_OPTIONS_INIT);
 
 #define CALL fettle_bench_options
 static const struct option_field bench_fields[] = {
-	READ_BY_CALL(TEXTS, models), TO(TEXT, data, eval), SAME(COUNT, batch),
-	SAME(REAL, seconds),         SAME(INT, threads),   SAME(TEXT, helper),
+	READ_BY_CALL(TEXTS, models), TO(TEXT, data, eval), SAME(COUNT, batch), SAME(REAL, seconds),
+	SAME(INT, threads),          SAME(TEXT, helper),   INSTANCES,
 };
 OPTIONS(bench, FETTLE_BENCH_OPTIONS_INIT);
 #undef CALL

@@ -83,6 +83,25 @@ static struct fettle_measure measure_of(const struct job_measure *m, size_t tria
 					.values = values_of(m->values, m->n_values) };
 }
 
+static void copy_speeds(struct tuned *out, const struct deployed *d, const struct job_result *r)
+{
+	struct fettle_tuned *t = &out->pub;
+	struct fettle_speed *v = arena_alloc(&out->arena, (r->n_speeds + 1) * sizeof(*v));
+	size_t i;
+
+	for (i = 0; i < r->n_speeds; i++)
+		v[i] = (struct fettle_speed){ .batch = r->speeds[i].batch,
+					      .latency_ms = 1e3 * r->speeds[i].best,
+					      .baseline_latency_ms = 1e3 * r->speeds[i].baseline,
+					      .speedup = r->speeds[i].speedup.value,
+					      .speedup_low = r->speeds[i].speedup.low,
+					      .speedup_high = r->speeds[i].speedup.high };
+	t->speeds = sized_list(&out->arena, v, r->n_speeds, sizeof(*v));
+	t->n_speeds = r->n_speeds;
+	t->latency_threads = d->threads;
+	t->instances = d->instances;
+}
+
 /* by precision, as the runtime computes them */
 static void copy_precisions(struct tuned *out, const struct job_request *u, const struct job_result *r)
 {
@@ -161,6 +180,7 @@ static void copy_result(struct tuned *out, const struct job_request *u, const st
 	t->pareto = pareto;
 	t->n_pareto = r->n_pareto;
 	copy_precisions(out, u, r);
+	copy_speeds(out, &u->run.lab.o.deployed, r);
 	copy_costs(out, r);
 }
 

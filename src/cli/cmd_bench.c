@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,24 +28,26 @@ static const char details[] =
 	"Without DATA the inputs are made up: random numbers, zeros for integers.\n"
 	"Models take turns, so that whatever disturbs the machine disturbs all alike. The\n"
 	"speed-up is the median of the ratios of each turn, with an interval that holds it with\n"
-	"99 % confidence.\n";
+	"99 % confidence. What other processes take counts in p90 only.\n";
 
-static void as_table(const char *const *models, size_t n, const struct fettle_timing *t)
+/* n rows, `each` for one batch */
+static void as_table(const char *const *models, size_t n, size_t each, const struct fettle_timing *t)
 {
-	static const char *const head[] = { "model",     "latency", "p90",   "speed-up",
-					    "99 % sure", "size",    "memory" };
+	static const char *const head[] = { "model",    "batch",     "latency", "p90",
+					    "speed-up", "99 % sure", "size",    "memory" };
 	struct table table;
 	char buf[32];
 	size_t i;
 
-	table_begin(&table, head, 7, 0x7e);
+	table_begin(&table, head, 8, 0xfe);
 	for (i = 0; i < n; i++) {
 		table_cell(&table, "%s", models[i]);
+		table_cell(&table, "%zu", t[i].batch);
 		table_cell(&table, "%.3f ms", t[i].latency_ms);
 		table_cell(&table, "%.3f ms", t[i].p90_ms);
 		table_cell(&table, "%.2fx", t[i].speedup);
-		table_cell(&table, i && isfinite(t[i].speedup_high) ? "%.2f-%.2f" : "-", t[i].speedup_low,
-			   t[i].speedup_high);
+		table_cell(&table, i % each && isfinite(t[i].speedup_high) ? "%.2f-%.2f" : "-",
+			   t[i].speedup_low, t[i].speedup_high);
 		table_cell(&table, "%s", human_bytes((double)t[i].size_bytes, buf, sizeof(buf)));
 		table_cell(&table, "%s", human_bytes((double)t[i].footprint_bytes, buf, sizeof(buf)));
 	}
@@ -85,14 +88,36 @@ static int show_profile(struct fettle *f, const struct fettle_bench_options *all
 	return 0;
 }
 
+enum { BATCHES_MAX = 16 };
+
+/* "1,32"; 0: it is no such list */
+static size_t read_batches(const char *text, size_t out[BATCHES_MAX])
+{
+	size_t n = 0;
+	char *end;
+
+	for (;; text = end + 1) {
+		out[n] = isdigit((unsigned char)*text) ? strtoull(text, &end, 10) : 0;
+		if (!out[n] || out[n++] > 1 << 20 || (*end && (*end != ',' || n == BATCHES_MAX)))
+			return 0;
+		if (!*end)
+			return n;
+	}
+}
+
 static int run(int argc, char **argv)
 {
-	struct fettle_bench_options o = FETTLE_BENCH_OPTIONS_INIT;
+	struct fettle_bench_options o = FETTLE_BENCH_OPTIONS_INIT, all;
+	size_t batches[BATCHES_MAX] = { 1 }, n_batches = 1, b;
+	const char *batch = NULL, **models;
 	bool json = false, quiet = false, profile = false;
 	const struct cli_option options[] = {
 		{ "data", "DATA", "take the inputs from the first samples of this", .text = &o.data },
-		{ "batch", "N", "samples per run (1)", .number = &o.batch },
+		{ "batch", "N[,N...]", "samples per run; several are timed one after the other (1)",
+		  .text = &batch },
 		{ "threads", "N", "threads for the runtime (all cores)", .integer = &o.threads },
+		{ "instances", "N", "sessions of a model that run at once, each with so many threads (1)",
+		  .number = &o.instances },
 		{ "seconds", "S", "time spent on each model (1)", .real = &o.seconds },
 		{ "profile", NULL, "also where the time goes, by op type", .flag = &profile },
 		{ "json", NULL, "print the result as JSON", .flag = &json },
@@ -101,7 +126,7 @@ static int run(int argc, char **argv)
 	const char *rest[256];
 	struct fettle_timing *t;
 	struct progress p;
-	enum fettle_status st;
+	enum fettle_status st = FETTLE_OK;
 	struct fettle *f;
 	int n, code = 0;
 	size_t i;
@@ -113,26 +138,39 @@ static int run(int argc, char **argv)
 		return args_exit(n);
 	if (!n)
 		return usage_error(&cmd_bench, "which models?");
+	if (batch && !(n_batches = read_batches(batch, batches)))
+		return usage_error(&cmd_bench, "--batch %s: need a number of samples, or several as 1,32",
+				   batch);
 	o.helper = "/proc/self/exe";
 	o.models = rest;
 	o.n_models = (size_t)n;
-	t = calloc((size_t)n, sizeof(*t));
-	if (!t)
+	all = o;
+	all.n_models = n_batches * o.n_models;
+	t = calloc(all.n_models, sizeof(*t));
+	models = calloc(all.n_models, sizeof(*models));
+	if (!t || !models)
 		abort();
-	for (i = 0; i < o.n_models; i++)
+	all.models = models;
+	for (i = 0; i < all.n_models; i++) {
 		t[i].size = sizeof(*t);
+		models[i] = rest[i % o.n_models];
+	}
 	f = fettle_new();
 	progress_begin(&p, f, quiet);
-	st = fettle_bench(f, &o, t);
+	for (b = 0; b < n_batches && !st; b++) {
+		o.batch = batches[b];
+		st = fettle_bench(f, &o, t + b * o.n_models);
+	}
 	progress_end(&p);
 	if (st)
 		code = library_error(f, st);
 	else if (json)
-		code = print_json(fettle_timings_json(&o, t));
+		code = print_json(fettle_timings_json(&all, t));
 	else
-		as_table(rest, (size_t)n, t);
+		as_table(models, all.n_models, o.n_models, t);
 	if (!code && profile && !json)
 		code = show_profile(f, &o);
+	free(models);
 	free(t);
 	fettle_free(f);
 	return code;

@@ -34,13 +34,17 @@ static void show_run(const struct fettle_run *r, bool pareto)
 	const char *const head[] = { "trial", "stage",   r->metric, "loss",    "latency",
 				     "size",  "seconds", "",        "changed", "metrics" };
 	struct table t;
-	char buf[32], text[512];
+	char buf[64], text[512];
 	size_t i;
 
 	printf("%s: strategy %s, CPU %s, started %s, %s%s\n", r->model, r->strategy, r->cpu, r->started,
 	       r->stop ? "ended: " : "going on, or cut off", r->stop ? fettle_stop_word(r->stop) : "");
-	printf("fp32 %s %s\n\n", r->metric,
+	printf("fp32 %s %s\n", r->metric,
 	       values_text(r->metric, &r->baseline_values, r->baseline, text, sizeof(text)));
+	if (isfinite(r->speedup))
+		printf("speed-up of the result: %s\n",
+		       human_speedup(r->speedup, r->speedup_low, r->speedup_high, buf, sizeof(buf)));
+	putchar('\n');
 	table_begin(&t, head, r->baseline_values.n ? 10 : 9, 0x7d);
 	for (i = 0; i < r->n_trials; i++) {
 		const struct fettle_trial *x = r->trials[i];

@@ -115,6 +115,9 @@ static int run(int argc, char **argv)
 		{ "--time-limit", "search_stop_condition.time_limit", NULL },
 		{ "--seed", "tuning.random_seed", NULL },
 		{ "--log", "search_log_path", NULL },
+		{ "--batch", "evaluation.performance.dataloader.batch_size", NULL },
+		{ "--latency-threads", "evaluation.performance.configs.cores_per_instance", NULL },
+		{ "--instances", "evaluation.performance.configs.num_of_instance", NULL },
 	};
 	const struct cli_option options[] = {
 		{ "config", "YAML", "the search space and all else; options override it", .text = &o.config,
@@ -155,6 +158,14 @@ static int run(int argc, char **argv)
 		{ "cpu", "CPU", "plan for another kind of CPU ('fettle inspect --cpus' lists them; this one)",
 		  .text = &o.cpu },
 		{ "threads", "N", "threads for the runtime (all cores)", .integer = &o.threads },
+		{ "batch", "N[,N...]",
+		  "samples per run when latency is measured; plans are chosen by the first, all are reported "
+		  "(1)",
+		  .text = &flags[7].value },
+		{ "latency-threads", "N", "threads of each session when latency is measured (as --threads)",
+		  .text = &flags[8].value },
+		{ "instances", "N", "sessions that run at once when latency is measured (1)",
+		  .text = &flags[9].value },
 		{ "workspace", "DIR", "where the run is kept (fettle_workspace/<model>-<time>)",
 		  .text = &o.workspace },
 		{ "resume", NULL, "continue the run in the workspace", .flag = &o.resume },

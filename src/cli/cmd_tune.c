@@ -79,9 +79,6 @@ void show_tune_result(const struct fettle *f, const struct fettle_tuned *t, cons
 	if (t->met && t->best->speedup_low <= 1 && isfinite(t->best->speedup_high))
 		printf("But it is %s than fp32 on this CPU.\n",
 		       t->best->speedup_high < 1 ? "slower" : "no faster");
-	if (isfinite(t->best->speedup_high))
-		printf("Speed-up: %.2f to %.2f, with 99 %% confidence.\n", t->best->speedup_low,
-		       t->best->speedup_high);
 	if (t->recipes && *t->recipes)
 		print_wrapped(stdout, "Recipes: %s", t->recipes);
 	show_fp32(f);
@@ -158,6 +155,9 @@ static int run(int argc, char **argv)
 		{ "--timeout", "tuning.exit_policy.timeout", NULL },
 		{ "--seed", "tuning.random_seed", NULL },
 		{ "--confidence-batches", "tuning.strategy_kwargs.confidence_batches", NULL },
+		{ "--batch", "evaluation.performance.dataloader.batch_size", NULL },
+		{ "--latency-threads", "evaluation.performance.configs.cores_per_instance", NULL },
+		{ "--instances", "evaluation.performance.configs.num_of_instance", NULL },
 	};
 	const struct cli_option options[] = {
 		{ "calib", "DATA", "samples to calibrate on", .text = &o.calib },
@@ -222,6 +222,14 @@ static int run(int argc, char **argv)
 		{ "cpu", "CPU", "plan for another kind of CPU ('fettle inspect --cpus' lists them; this one)",
 		  .text = &o.cpu },
 		{ "threads", "N", "threads for the runtime (all cores)", .integer = &o.threads },
+		{ "batch", "N[,N...]",
+		  "samples per run when latency is measured; plans are chosen by the first, all are reported "
+		  "(1)",
+		  .text = &flags[9].value },
+		{ "latency-threads", "N", "threads of each session when latency is measured (as --threads)",
+		  .text = &flags[10].value },
+		{ "instances", "N", "sessions that run at once when latency is measured (1)",
+		  .text = &flags[11].value },
 		{ "workspace", "DIR", "where the run is kept (fettle_workspace/<model>-<time>)",
 		  .text = &o.workspace },
 		{ "resume", NULL, "continue the run in the workspace", .flag = &o.resume },

@@ -55,6 +55,15 @@ char *human_count(double count, char *buf, size_t n)
 	return human(count, 1000, units, buf, n);
 }
 
+char *human_speedup(double value, double low, double high, char *buf, size_t n)
+{
+	if (isfinite(high))
+		snprintf(buf, n, "%.2fx (%.2f to %.2f with 99 %% confidence)", value, low, high);
+	else
+		snprintf(buf, n, "%.2fx", value);
+	return buf;
+}
+
 char *human_score(double x, char *buf, size_t n)
 {
 	if (!isfinite(x))

@@ -120,6 +120,50 @@ static void show_values(const struct fettle_tuned *t)
 	table_print(&table);
 }
 
+/* "batch 32, 2 threads, 4 at once" */
+static const char *conditions(const struct fettle_tuned *t, size_t batch, char *buf, size_t n)
+{
+	char threads[32] = "all cores", instances[48] = "";
+
+	if (t->latency_threads)
+		snprintf(threads, sizeof(threads), "%d thread%s", t->latency_threads,
+			 t->latency_threads == 1 ? "" : "s");
+	if (t->instances > 1)
+		snprintf(instances, sizeof(instances), ", %zu instances at once", t->instances);
+	snprintf(buf, n, "batch %zu, %s%s", batch, threads, instances);
+	return buf;
+}
+
+static void show_speeds(const struct fettle_tuned *t)
+{
+	static const char *const head[] = { "batch", "fp32", "best", "speed-up", "99 % sure" };
+	struct table table;
+	char where[96], buf[64];
+	size_t i;
+
+	if (t->n_speeds == 1)
+		printf("\nSpeed-up: %s, %s\n",
+		       human_speedup(t->best->speedup, t->best->speedup_low, t->best->speedup_high, buf,
+				     sizeof(buf)),
+		       conditions(t, t->speeds[0]->batch, where, sizeof(where)));
+	if (t->n_speeds < 2)
+		return;
+	putchar('\n');
+	table_begin(&table, head, 5, 0x1f);
+	for (i = 0; i < t->n_speeds; i++) {
+		const struct fettle_speed *s = t->speeds[i];
+
+		table_cell(&table, "%zu", s->batch);
+		table_cell(&table, "%.3f ms", s->baseline_latency_ms);
+		table_cell(&table, "%.3f ms", s->latency_ms);
+		table_cell(&table, "%.2fx", s->speedup);
+		table_cell(&table, isfinite(s->speedup_high) ? "%.2f-%.2f" : "-", s->speedup_low,
+			   s->speedup_high);
+	}
+	table_print(&table);
+	printf("Chosen for %s\n", conditions(t, t->speeds[0]->batch, where, sizeof(where)));
+}
+
 void show_models(const struct fettle_tuned *t)
 {
 	const bool wide = t->best->ops_int16 > 0;
@@ -140,6 +184,7 @@ void show_models(const struct fettle_tuned *t)
 	show_row(&table, t->met ? "best" : t->best->trial ? "best seen" : "default", t->best, wide);
 	table_print(&table);
 	show_values(t);
+	show_speeds(t);
 }
 
 const char *why_stopped(const struct fettle_tuned *t)

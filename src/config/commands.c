@@ -24,6 +24,7 @@ static enum fettle_status measuring(struct request *r, struct data_ref *data, st
 					 .server = r->c->evaluation.server,
 					 .higher_is_better = r->c->tuning.higher_is_better,
 					 .threads = r->threads,
+					 .instances = (size_t)r->c->performance.instances,
 					 .seconds = r->o.seconds,
 					 .helper = r->o.helper,
 					 .helper_data = r->o.eval };

@@ -176,6 +176,13 @@ struct config {
 		int threads;    /* configs.intra_num_of_threads; 0: not given */
 	} evaluation;
 
+	/* evaluation.performance: how latency is measured */
+	struct {
+		int threads;   /* configs.cores_per_instance; 0: as many as for everything else */
+		int instances; /* configs.num_of_instance: 1; sessions that run at once */
+		struct config_ints batches; /* dataloader.batch_size: 1; the first counts, all are shown */
+	} performance;
+
 	struct {
 		int quant_level;          /* enum config_quant_level: auto; 1 when a strategy was named */
 		const char *strategy;     /* "basic"; as written, the registry knows the names */

@@ -40,6 +40,10 @@ static const char *text_of(struct arena *a, const struct option_field *f, const 
 			       : arena_strfmt(a, "%lld", (long long)*(const int64_t *)value);
 	case FIELD_REAL:
 		return arena_strfmt(a, "%.17g", *(const double *)value);
+	case FIELD_COUNT:
+		return arena_strfmt(a, "%zu", *(const size_t *)value);
+	case FIELD_INT:
+		return arena_strfmt(a, "%d", *(const int *)value);
 	default:
 		return f->value;
 	}

@@ -7,6 +7,7 @@
 #include "config/effort.h"
 #include "config/resume.h"
 #include "base/file.h"
+#include "tune/deployed.h"
 
 static size_t most_samples(const struct config *c)
 {
@@ -28,13 +29,31 @@ static enum fettle_status open_one(struct run *u, struct source *s, const struct
 	return st ? st : source_open(s, u->cx, &ref, u->shape, o);
 }
 
+/* what is open already is not read twice */
+static enum fettle_status open_timed(struct run *u)
+{
+	struct deployed *d = &u->lab.o.deployed;
+	struct source s = { .data = u->eval.data ? u->eval.data : u->calib.data };
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	deployed_drop_same(d, u->cx, u->r.o.model, u->shape, s.data ? s.data->n : 0);
+	for (i = 0; i < d->n_batches && s.data && !st; i++) {
+		st = open_one(u, &s, &u->r.c->evaluation.dataloader, "timing",
+			      &(struct feed_options){ .batch = d->batches[i], .limit = d->batches[i] });
+		u->lab.timed[i] = st ? NULL : s.feed;
+	}
+	u->lab.one = u->lab.timed[0];
+	return st;
+}
+
 static enum fettle_status open_data(struct run *u, bool need_eval)
 {
 	struct session_options so = { .threads = 1, .level = OPT_NONE };
 	const struct config *c = u->r.c;
 	const struct config_dataloader *calib = &c->calibration.dataloader, *eval = &c->evaluation.dataloader;
 	struct feed_options fc = request_calib_options(&u->r, CALIB_BATCH, most_samples(c));
-	struct feed_options fe = request_eval_options(&u->r), f1 = { .batch = 1, .limit = 1 };
+	struct feed_options fe = request_eval_options(&u->r);
 	enum fettle_status st;
 
 	if (!request_has_data(&u->r, calib) && c->quantization.approach != APPROACH_DYNAMIC)
@@ -52,13 +71,10 @@ static enum fettle_status open_data(struct run *u, bool need_eval)
 		st = open_one(u, &u->calib, calib, "calibration", &fc);
 	if (!st && request_has_data(&u->r, eval))
 		st = open_one(u, &u->eval, eval, "evaluation", &fe);
-	/* to time on: what is open already is not read twice */
-	u->one.data = u->eval.data ? u->eval.data : u->calib.data;
-	if (!st && u->one.data)
-		st = open_one(u, &u->one, eval, "timing", &f1);
+	if (!st)
+		st = open_timed(u);
 	u->lab.calib = u->calib.feed;
 	u->lab.eval = u->eval.feed;
-	u->lab.one = u->lab.timed[0] = u->one.feed;
 	return st;
 }
 
@@ -121,30 +137,48 @@ static char *run_from(const struct request *r, const char *command)
 	return !command ? NULL : r->o.resumed ? resume_command(r->o.resumed, command) : xstrdup(command);
 }
 
+static enum fettle_status read_deployed(struct run *u)
+{
+	const struct config *c = u->r.c;
+	const struct config_ints *batches = &c->performance.batches;
+	struct deployed *d = &u->lab.o.deployed;
+	size_t i;
+
+	if (!batches->n || batches->n > DEPLOYED_BATCHES)
+		return config_fail(
+			config_origin(c, batches), FETTLE_INVALID, &u->cx->err,
+			"cannot set evaluation.performance.dataloader.batch_size: %zu values, need 1 to %d",
+			batches->n, DEPLOYED_BATCHES);
+	*d = (struct deployed){ .threads = c->performance.threads ? c->performance.threads : u->r.threads,
+				.instances = (size_t)c->performance.instances,
+				.n_batches = batches->n };
+	for (i = 0; i < batches->n; i++)
+		d->batches[i] = (size_t)batches->v[i];
+	return FETTLE_OK;
+}
+
 enum fettle_status run_open(struct run *u, bool need_eval)
 {
 	const struct call_options *o = &u->r.o;
 	enum fettle_status st;
 	char note[96];
 
-	u->lab = (struct lab){
-		.rt = u->cx->rt,
-		.o = { .model = o->model,
-		       .threads = u->r.threads,
-		       .deployed = { .threads = u->r.threads, .batches = { 1 }, .n_batches = 1 },
-		       .level = graph_level(u->r.c->recipes.graph_optimization_level),
-		       .eval_cmd = u->command = run_from(&u->r, u->r.c->evaluation.command),
-		       .eval_server = u->server = run_from(&u->r, u->r.c->evaluation.server),
-		       .evaluate = o->evaluate,
-		       .evaluate_self = o->evaluate_self,
-		       .workspace = u->workspace,
-		       .helper = o->helper },
-		.deadline = INFINITY,
-		.progress = context_progress,
-		.progress_self = u->cx
-	};
+	u->lab = (struct lab){ .rt = u->cx->rt,
+			       .o = { .model = o->model,
+				      .threads = u->r.threads,
+				      .level = graph_level(u->r.c->recipes.graph_optimization_level),
+				      .eval_cmd = u->command = run_from(&u->r, u->r.c->evaluation.command),
+				      .eval_server = u->server = run_from(&u->r, u->r.c->evaluation.server),
+				      .evaluate = o->evaluate,
+				      .evaluate_self = o->evaluate_self,
+				      .workspace = u->workspace,
+				      .helper = o->helper },
+			       .deadline = INFINITY,
+			       .progress = context_progress,
+			       .progress_self = u->cx };
 	u->busy = runtime_busy(u->cx->rt);
 	st = effort_read(u);
+	st = st ? st : read_deployed(u);
 	st = st ? st : context_phase(u->cx, "prepare");
 	st = st ? st : context_subject(u->cx, o->model, u->r.c->recipes.rewrite_graph, &u->lab.s);
 	u->lab.times.prepare = clock_now() - u->start;
@@ -168,10 +202,13 @@ enum fettle_status run_open(struct run *u, bool need_eval)
 
 void run_release(struct run *u)
 {
+	size_t i;
+
 	lab_release(&u->lab);
 	tuning_free(u->lab.t);
 	metric_free(u->lab.metric);
-	feed_free(u->one.feed); /* its data are the others' */
+	for (i = 0; i < DEPLOYED_BATCHES; i++) /* their data are the others' */
+		feed_free(u->lab.timed[i]);
 	source_release(&u->calib);
 	source_release(&u->eval);
 	session_free(u->shape);

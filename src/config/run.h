@@ -9,7 +9,7 @@ struct run {
 	struct context *cx;
 	struct request r;
 	struct lab lab;
-	struct source calib, eval, one;
+	struct source calib, eval;
 	struct scores scores;  /* its metric is the lab's */
 	struct looked looked;  /* at the evaluation data */
 	struct session *shape; /* for the shapes of the inputs */

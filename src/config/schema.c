@@ -233,9 +233,41 @@ static const struct key accuracy_keys[] = {
 	{ "postprocess", KEY_REFUSED, .why = "postprocessing is not supported, it belongs into the model" },
 	END,
 };
+/* INC's meaning: so many instances at once, each on so many cores. Both are for latency alone. */
+static const struct key performance_configs_keys[] = {
+	{ "cores_per_instance", KEY_INT, AT(performance.threads), LIMITS(0, 1024), USED(SEARCHES) },
+	{ "num_of_instance", KEY_INT, AT(performance.instances), LIMITS(1, 256),
+	  USED(SEARCHES | CONFIG_BENCH) },
+	{ "intra_num_of_threads", KEY_INT, AT(performance.threads), LIMITS(0, 1024), USED(SEARCHES),
+	  .alias = true },
+	{ "inter_num_of_threads", KEY_UNUSED, .why = "only cores_per_instance is used" },
+	{ "kmp_blocktime", KEY_UNUSED, .why = "only cores_per_instance is used" },
+	END,
+};
+#define SAME_DATA KEY_UNUSED, .why = "performance is measured on the data of the accuracy"
+static const struct key performance_dataloader_keys[] = {
+	{ "batch_size", KEY_INTS, AT(performance.batches), LIMITS(1, 1 << 16), USED(SEARCHES) },
+	{ "last_batch", SAME_DATA },
+	{ "shuffle", SAME_DATA },
+	{ "dataset", SAME_DATA },
+	{ "transform", SAME_DATA },
+	{ "filter", SAME_DATA },
+	{ "distributed", SAME_DATA },
+	{ "num_workers", SAME_DATA },
+	{ "pin_memory", SAME_DATA },
+	END,
+};
+static const struct key performance_keys[] = {
+	{ "configs", KEY_MAP, .keys = performance_configs_keys },
+	{ "dataloader", KEY_MAP, .keys = performance_dataloader_keys },
+	{ "warmup", KEY_UNUSED, .why = "models are warmed up as long as that takes" },
+	{ "iteration", KEY_UNUSED, .why = "timing ends when the result is certain" },
+	{ "postprocess", KEY_UNUSED, .why = "what is timed is the model" },
+	END,
+};
 static const struct key evaluation_keys[] = {
 	{ "accuracy", KEY_MAP, .keys = accuracy_keys },
-	{ "performance", KEY_UNUSED, .why = "performance is measured on the data of the accuracy" },
+	{ "performance", KEY_MAP, .keys = performance_keys },
 	END,
 };
 
@@ -503,6 +535,9 @@ void config_defaults(struct config *c, struct arena *arena)
 	c->recipes.rewrite_graph = true;
 	c->calibration.dataloader = loader;
 	c->evaluation.dataloader = loader;
+	c->performance.instances = 1;
+	c->performance.batches = (struct config_ints){ arena_alloc(arena, sizeof(int64_t)), 1 };
+	c->performance.batches.v[0] = 1;
 	c->tuning.quant_level = QUANT_LEVEL_AUTO;
 	c->tuning.strategy = "basic";
 	c->tuning.confidence_batches = 2;

@@ -53,7 +53,9 @@ struct contender {
 	struct session *const *s;
 	size_t n;
 	struct tensor *inputs;
+	bool crowded; /* there are more threads than cores: what they take from each other counts */
 };
+bool sessions_crowd(size_t n, int threads); /* so many at once, each on so many threads (0: all cores) */
 struct latency_limits {
 	double seconds, equal, width; /* as in struct turns */
 };

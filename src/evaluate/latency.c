@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "evaluate/evaluate.h"
@@ -66,7 +67,7 @@ static void *run_instance(void *arg)
 	return NULL;
 }
 
-/* All at once; what counts is the mean of what each took, with what they took from each other. */
+/* All at once; what counts is the mean of what each took. */
 static enum fettle_status run_instances(const struct contender *c, struct run_time *out, struct err *err)
 {
 	struct instance *v = xcalloc(c->n, sizeof(*v));
@@ -75,7 +76,7 @@ static enum fettle_status run_instances(const struct contender *c, struct run_ti
 	atomic_bool go = false;
 	size_t i, n;
 
-	*out = (struct run_time){ .waited = true };
+	*out = (struct run_time){ .waited = c->crowded };
 	for (n = 0; n < c->n; n++) {
 		v[n] = (struct instance){ .s = c->s[n], .inputs = c->inputs, .go = &go };
 		if (pthread_create(&threads[n], NULL, run_instance, &v[n])) {
@@ -88,6 +89,8 @@ static enum fettle_status run_instances(const struct contender *c, struct run_ti
 	for (i = 0; i < n; i++) {
 		pthread_join(threads[i], NULL);
 		out->elapsed += v[i].time.elapsed / (double)c->n;
+		out->cpu += v[i].time.cpu / (double)c->n;
+		out->waited |= v[i].time.waited;
 		if (v[i].st && !st) {
 			st = v[i].st;
 			*err = v[i].err;
@@ -96,6 +99,13 @@ static enum fettle_status run_instances(const struct contender *c, struct run_ti
 	free(threads);
 	free(v);
 	return st;
+}
+
+bool sessions_crowd(size_t n, int threads)
+{
+	const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+	return n > 1 && (!threads || (long)n * threads > cores);
 }
 
 static enum fettle_status run(void *self, size_t which, struct run_time *out, struct err *err)

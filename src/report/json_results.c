@@ -62,9 +62,9 @@ json_t *json_of_timings(const char *const *models, size_t n, const struct fettle
 	for (i = 0; i < n; i++)
 		json_array_append_new(
 			list,
-			json_pack("{s:s, s:f, s:f, s:I, s:I, s:f, s:f, s:o, s:I}", "model", models[i],
-				  "latency_ms", t[i].latency_ms, "p90_ms", t[i].p90_ms, "size_bytes",
-				  (json_int_t)t[i].size_bytes, "footprint_bytes",
+			json_pack("{s:s, s:I, s:f, s:f, s:I, s:I, s:f, s:f, s:o, s:I}", "model", models[i],
+				  "batch", (json_int_t)t[i].batch, "latency_ms", t[i].latency_ms, "p90_ms",
+				  t[i].p90_ms, "size_bytes", (json_int_t)t[i].size_bytes, "footprint_bytes",
 				  (json_int_t)t[i].footprint_bytes, "speedup", t[i].speedup, "speedup_low",
 				  t[i].speedup_low, "speedup_high",
 				  isfinite(t[i].speedup_high) ? json_real(t[i].speedup_high) : json_null(),

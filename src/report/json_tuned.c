@@ -5,6 +5,14 @@
 
 #include "tune/stop_words.h"
 
+static void add_interval(json_t *j, double low, double high)
+{
+	if (!isfinite(high))
+		return;
+	json_object_set_new(j, "speedup_low", json_real(low));
+	json_object_set_new(j, "speedup_high", json_real(high));
+}
+
 static json_t *measure_json(const struct fettle_measure *m, const char *metric)
 {
 	json_t *ops = json_object(), *j;
@@ -20,12 +28,25 @@ static json_t *measure_json(const struct fettle_measure *m, const char *metric)
 		      json_number(m->accuracy), "latency_ms", json_number(m->latency_ms), "size_bytes",
 		      (json_int_t)m->size_bytes, "ops", ops, "int8_share", m->int8_share, "speedup",
 		      json_number(m->speedup));
-	if (isfinite(m->speedup_high)) {
-		json_object_set_new(j, "speedup_low", json_real(m->speedup_low));
-		json_object_set_new(j, "speedup_high", json_real(m->speedup_high));
-	}
+	add_interval(j, m->speedup_low, m->speedup_high);
 	json_add_values(j, metric, &m->values);
 	return j;
+}
+
+static json_t *speeds_json(const struct fettle_tuned *t)
+{
+	json_t *list = json_array(), *j;
+	size_t i;
+
+	for (i = 0; i < t->n_speeds; i++) {
+		const struct fettle_speed *s = t->speeds[i];
+
+		j = json_pack("{s:I, s:f, s:f, s:f}", "batch", (json_int_t)s->batch, "baseline_latency_ms",
+			      s->baseline_latency_ms, "latency_ms", s->latency_ms, "speedup", s->speedup);
+		add_interval(j, s->speedup_low, s->speedup_high);
+		json_array_append_new(list, j);
+	}
+	return list;
 }
 
 static json_t *numbers_json(const size_t *v, size_t n)
@@ -77,6 +98,9 @@ json_t *json_of_tuned(const struct context *cx, const struct fettle_tuned *t)
 				      t->saved->beside));
 	if (isfinite(t->noise))
 		json_object_set_new(j, "noise", json_real(t->noise));
+	json_object_set_new(j, "speeds", speeds_json(t));
+	json_object_set_new(j, "latency_threads", json_integer(t->latency_threads));
+	json_object_set_new(j, "instances", json_integer((json_int_t)t->instances));
 	json_object_set_new(j, "faster", json_boolean(t->best->speedup_low > 1));
 	json_object_set_new(j, "cpu", json_string(t->cpu));
 	json_object_set_new(j, "measured_on", json_string(t->measured_on));
@@ -130,6 +154,8 @@ json_t *json_of_run(const struct fettle_run *r, bool pareto)
 		      r->cpu, "measured_on", r->measured_on, "strategy", r->strategy, "metric", r->metric,
 		      "started", r->started, "stop", stop_word(r->stop), "met", r->met, "baseline",
 		      json_number(r->baseline), "best", (json_int_t)r->best, "trials", list);
+	json_object_set_new(j, "speedup", json_number(r->speedup));
+	add_interval(j, r->speedup_low, r->speedup_high);
 	json_add_values(j, r->metric, &r->baseline_values);
 	return j;
 }

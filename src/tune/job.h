@@ -80,7 +80,6 @@ struct job_measure {
 /* The best model against fp32, on batches of one size. */
 struct job_speed {
 	size_t batch;          /* samples in a run */
-	size_t asked;          /* for: the model or the data may have no other number */
 	double baseline, best; /* seconds of one run */
 	struct race_ratio speedup;
 };

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "tune/ledger.h"
 #include "tune/pareto.h"
 #include "tune/timing.h"
 #include "tune/values.h"
@@ -109,8 +110,7 @@ static enum fettle_status measure_speeds(struct job *j, const struct plan *best,
 		st = lab_time(l, best, NULL, i, &limits, times, err);
 		if (st)
 			break;
-		r->speeds[i] = (struct job_speed){ .batch = lab_timed_rows(l, i, err),
-						   .asked = d->batches[i],
+		r->speeds[i] = (struct job_speed){ .batch = d->batches[i],
 						   .baseline = times[0].median,
 						   .best = times[1].median,
 						   .speedup = times[1].speedup };
@@ -118,10 +118,12 @@ static enum fettle_status measure_speeds(struct job *j, const struct plan *best,
 	}
 	if (st)
 		return st;
+	if (!r->n_speeds)
+		return FETTLE_OK;
 	r->baseline.latency = r->speeds[0].baseline;
 	r->best.latency = r->speeds[0].best;
 	r->best.speedup = r->speeds[0].speedup;
-	return FETTLE_OK;
+	return speedup_write(j->history, &r->best.speedup, err);
 }
 
 /* the best model and its plan, to where they belong */

@@ -34,6 +34,27 @@ bool ledger_find(struct history *h, const char *hash, struct trial *out)
 	return true;
 }
 
+#define SPEEDUP_NAME "speed-up of the result"
+
+enum fettle_status speedup_write(struct history *h, const struct race_ratio *r, struct err *err)
+{
+	char *text = xstrfmt("%.17g %.17g %.17g", r->value, r->low, r->high);
+	enum fettle_status st = history_set_meta(h, SPEEDUP_NAME, text, err);
+
+	free(text);
+	return st;
+}
+
+bool speedup_read(struct history *h, struct race_ratio *out)
+{
+	char *text = NULL;
+	bool read = !history_meta(h, SPEEDUP_NAME, &text, NULL) && text &&
+		    sscanf(text, "%lg %lg %lg", &out->value, &out->low, &out->high) == 3;
+
+	free(text);
+	return read;
+}
+
 char *footprint_key(size_t trial)
 {
 	return xstrfmt("footprint of trial %zu", trial);

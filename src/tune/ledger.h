@@ -2,6 +2,7 @@
 #ifndef TUNE_LEDGER_H
 #define TUNE_LEDGER_H
 
+#include "evaluate/race.h"
 #include "history/history.h"
 #include "tune/search.h"
 
@@ -12,5 +13,9 @@ enum fettle_status ledger_write(struct history *h, const struct trial *t, const 
 				size_t n_values, struct err *err);
 /* What the history keeps a trial's peak memory by, where that is an objective; free() it. */
 char *footprint_key(size_t trial);
+
+/* The speed-up of the result against fp32, with its interval. false: none is kept. */
+enum fettle_status speedup_write(struct history *h, const struct race_ratio *r, struct err *err);
+bool speedup_read(struct history *h, struct race_ratio *out);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "evaluate/evaluate.h"
 #include "runtime/probe.h"
+#include "tune/deployed.h"
 
 /* our own reader's errors are the better ones: ask it first */
 static enum fettle_status check_model(const char *path, struct err *err)
@@ -104,7 +105,7 @@ struct feeding {
 	struct feed_batch batch;
 	struct tensor *made_up;
 	struct tensor *inputs;
-	size_t n;
+	size_t n, samples; /* samples: that there are; 0: they are made up */
 };
 
 static enum fettle_status feeding_open(struct feeding *in, struct context *cx,
@@ -121,6 +122,7 @@ static enum fettle_status feeding_open(struct feeding *in, struct context *cx,
 	st = source_open(&in->data, cx, o->data, s, &(struct feed_options){ .batch = batch });
 	if (!st)
 		st = feed_next(in->data.feed, &in->batch, &cx->err);
+	in->samples = st ? 0 : feed_samples(in->data.feed);
 	in->inputs = in->batch.inputs;
 	return st;
 }
@@ -136,12 +138,42 @@ static void feeding_release(struct feeding *in)
 	source_release(&in->data);
 }
 
+/* The sessions of one model, to be timed on its inputs. */
+struct timed {
+	struct session **s;
+	size_t n;
+	struct feeding in;
+};
+
+static enum fettle_status timed_open(struct timed *t, struct context *cx, const struct measure_options *o,
+				     const char *model)
+{
+	const struct session_options so = { .threads = o->threads };
+	const size_t instances = o->instances ? o->instances : 1;
+	enum fettle_status st = context_phase(cx, "load");
+
+	t->s = xcalloc(instances, sizeof(struct session *));
+	while (t->n < instances && !st) {
+		st = open_model(&t->s[t->n], cx, model, &so);
+		t->n += !st;
+	}
+	return st ? st : feeding_open(&t->in, cx, o, t->s[0]);
+}
+
+static void timed_release(struct timed *t)
+{
+	size_t i;
+
+	feeding_release(&t->in);
+	for (i = 0; i < t->n; i++)
+		session_free(t->s[i]);
+	free(t->s);
+}
+
 enum fettle_status measure_latency(struct context *cx, const struct measure_options *o,
 				   const char *const *models, size_t n, struct fettle_timing *out)
 {
-	struct session_options so = { .threads = o->threads };
-	struct session **s = xcalloc(n, sizeof(struct session *));
-	struct feeding *feeds = xcalloc(n, sizeof(*feeds));
+	struct timed *t = xcalloc(n, sizeof(*t));
 	struct contender *v = xcalloc(n, sizeof(*v));
 	struct latency *l = xcalloc(n, sizeof(*l));
 	enum fettle_status st = FETTLE_OK;
@@ -149,25 +181,26 @@ enum fettle_status measure_latency(struct context *cx, const struct measure_opti
 
 	memset(out, 0, n * sizeof(*out));
 	for (i = 0; i < n && !st; i++) {
-		st = context_phase(cx, "load");
-		if (!st)
-			st = open_model(&s[i], cx, models[i], &so);
-		if (!st)
-			st = feeding_open(&feeds[i], cx, o, s[i]);
-		v[i] = (struct contender){ &s[i], 1, feeds[i].inputs };
+		st = timed_open(&t[i], cx, o, models[i]);
+		v[i] = (struct contender){ t[i].s, t[i].n, t[i].in.inputs,
+					   sessions_crowd(t[i].n, o->threads) };
 	}
 	if (!st)
 		st = context_phase(cx, "time");
 	if (!st)
 		st = evaluate_latency(
 			v, n,
-			&(struct latency_limits){ .seconds = (double)n * (o->seconds > 0 ? o->seconds : 1) },
+			&(struct latency_limits){ .seconds = (double)n * (o->seconds > 0 ? o->seconds : 1),
+						  .width = 2 * LATENCY_EQUAL },
 			context_progress, cx, l, &cx->err);
 	for (i = 0; i < n && !st; i++) {
 		out[i] = (struct fettle_timing){ .latency_ms = 1e3 * l[i].median,
 						 .p90_ms = 1e3 * l[i].p90,
 						 .runs = l[i].runs,
 						 .size_bytes = model_file_size(models[i]),
+						 .batch = deployed_rows(cx, models[i], t[i].s[0],
+									t[i].in.samples,
+									o->batch ? o->batch : 1),
 						 .speedup = l[i].speedup.value,
 						 .speedup_low = l[i].speedup.low,
 						 .speedup_high = l[i].speedup.high };
@@ -175,12 +208,9 @@ enum fettle_status measure_latency(struct context *cx, const struct measure_opti
 			st = evaluate_footprint(o->helper, models[i], o->helper_data, o->batch ? o->batch : 1,
 						o->threads, &out[i].footprint_bytes, &cx->err);
 	}
-	for (i = 0; i < n; i++) {
-		session_free(s[i]);
-		feeding_release(&feeds[i]);
-	}
-	free(s);
-	free(feeds);
+	for (i = 0; i < n; i++)
+		timed_release(&t[i]);
+	free(t);
 	free(v);
 	free(l);
 	return st;

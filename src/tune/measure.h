@@ -14,6 +14,7 @@ struct measure_options {
 	const char *command, *server; /* programs that measure the accuracy */
 	bool higher_is_better;        /* of theirs */
 	int threads;
+	size_t instances;   /* sessions to time at once, each on so many threads; 0: 1 */
 	double seconds;     /* to time each model for; 0: 1 */
 	const char *helper; /* the fettle command, to measure memory in a separate process; NULL: do not */
 	const char *helper_data; /* DATA for it, in words */

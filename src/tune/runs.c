@@ -10,6 +10,7 @@
 #include "space/plan_json.h"
 #include "tune/job.h"
 #include "tune/learn.h"
+#include "tune/ledger.h"
 #include "tune/pareto.h"
 #include "tune/values.h"
 
@@ -110,6 +111,7 @@ static enum fettle_status copy_run(struct run_copy *c, struct history *h, struct
 	struct history_result r = { .met = false };
 	const char *on = strstr(info->cpu, " on ");
 	bool has_baseline = false, ended = false;
+	struct race_ratio speedup;
 	struct fettle_trial *at;
 	size_t last = 0;
 	enum fettle_status st;
@@ -126,6 +128,11 @@ static enum fettle_status copy_run(struct run_copy *c, struct history *h, struct
 		st = history_result(h, &r, &ended, err);
 	c->pub.baseline_values.n = values_read(h, 0, c->pub.baseline_values.v);
 	c->pub.baseline = has_baseline ? b.accuracy : NAN;
+	if (!speedup_read(h, &speedup))
+		speedup = (struct race_ratio){ NAN, NAN, NAN };
+	c->pub.speedup = speedup.value;
+	c->pub.speedup_low = speedup.low;
+	c->pub.speedup_high = speedup.high;
 	c->pub.baseline_latency_ms = has_baseline ? 1e3 * b.latency : NAN;
 	if (ended) {
 		c->pub.stop = stop_of_word(r.stop);

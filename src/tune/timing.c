@@ -155,6 +155,7 @@ enum fettle_status lab_time(struct lab *l, const struct plan *p, const struct pl
 {
 	struct entrant own = { .n = 0 }, other = { .n = 0 }, *first = &other;
 	struct timed_on in = { .b = FEED_BATCH_INIT };
+	const bool crowd = sessions_crowd(n_instances(l), l->o.deployed.threads);
 	struct contender v[2];
 	enum fettle_status st = FETTLE_OK;
 	double start;
@@ -169,8 +170,8 @@ enum fettle_status lab_time(struct lab *l, const struct plan *p, const struct pl
 	if (!st)
 		st = read_inputs(l, which, &in, err);
 	if (!st) {
-		v[0] = (struct contender){ first->s, first->n, in.inputs };
-		v[1] = (struct contender){ own.s, own.n, in.inputs };
+		v[0] = (struct contender){ first->s, first->n, in.inputs, crowd };
+		v[1] = (struct contender){ own.s, own.n, in.inputs, crowd };
 		st = evaluate_latency(v, 2, limits, lab_go_on_uncounted, l, times, err);
 	}
 	l->times.latency += clock_now() - start;
@@ -178,16 +179,6 @@ enum fettle_status lab_time(struct lab *l, const struct plan *p, const struct pl
 	entrant_release(&own);
 	entrant_release(&other);
 	return st;
-}
-
-size_t lab_timed_rows(struct lab *l, size_t which, struct err *err)
-{
-	struct timed_on in = { .b = FEED_BATCH_INIT };
-	enum fettle_status st = read_inputs(l, which, &in, err);
-	size_t rows = st || !in.inputs || !in.inputs[0].rank ? 1 : (size_t)in.inputs[0].dims[0];
-
-	timed_on_release(&in);
-	return rows;
 }
 
 void lab_prefer(void *lab, const struct plan *p)

@@ -10,7 +10,5 @@
  */
 enum fettle_status lab_time(struct lab *l, const struct plan *p, const struct plan *against, size_t which,
 			    const struct latency_limits *limits, struct latency times[2], struct err *err);
-/* Samples in these batches: the model or the data may have no other number than the one that was asked for. */
-size_t lab_timed_rows(struct lab *l, size_t which, struct err *err);
 
 #endif

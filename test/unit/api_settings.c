@@ -143,6 +143,10 @@ static const struct row {
 	{ "evaluation.accuracy.eval_cmd", "echo 0.5", EVAL, "", SMALL },
 	{ "evaluation.accuracy.eval_server", "while read m; do echo 0.5; done", EVAL, "", SMALL },
 
+	{ "evaluation.performance.configs.cores_per_instance", "3", TUNE, "", SMALL | THREADS },
+	{ "evaluation.performance.configs.num_of_instance", "2", TUNE, "", SMALL | THREADS },
+	{ "evaluation.performance.dataloader.batch_size", "[2, 4]", TUNE, "", SMALL },
+
 	{ "tuning.quant_level", "0", TUNE, "", SMALL },
 	{ "tuning.strategy.name", "random", TUNE, "", SMALL },
 	{ "tuning.strategy.confidence_batches", "1", TUNE,
@@ -305,6 +309,8 @@ static void add_run(const struct fettle_tuned *t)
 		 t->strategy, t->metric, t->target, t->trials, t->best->trial);
 	add_path(t->workspace);
 	add_file(t->output);
+	for (i = 0; i < t->n_speeds; i++)
+		str_addf(&found, "batch %zu\n", t->speeds[i]->batch);
 	for (i = 0; i < t->n_candidates; i++)
 		str_addf(&found, "candidate %zu, met %d\n", t->candidates[i]->trial, t->candidates[i]->met);
 	if (fettle_history(f, t->workspace, &run))

@@ -79,6 +79,10 @@ static const char everything[] =
 	"      dataset: /data/val.npz\n"
 	"  performance:\n"
 	"    warmup: 10\n"
+	"    configs: {cores_per_instance: 4, num_of_instance: 7}\n"
+	"    dataloader:\n"
+	"      batch_size: 1, 32\n"
+	"      dataset: /data/val.npz\n"
 	"tuning:\n"
 	"  strategy:\n"
 	"    name: mse_v2\n"
@@ -182,6 +186,10 @@ static void check_data(const struct config *c)
 	check_transforms(&l->transforms);
 	assert_string_equal(c->evaluation.metric, "top5");
 	assert_int_equal(c->evaluation.threads, 3);
+	assert_int_equal(c->performance.threads, 4);
+	assert_int_equal(c->performance.instances, 7);
+	assert_true(c->performance.batches.n == 2 && c->performance.batches.v[0] == 1 &&
+		    c->performance.batches.v[1] == 32);
 	assert_int_equal(c->evaluation.iterations, 0);
 	assert_null(c->evaluation.dataloader.dataset.kind);
 	assert_string_equal(c->evaluation.dataloader.dataset.root, "/data/val.npz");
@@ -265,13 +273,14 @@ static void test_notes(void **state)
 		"intra_num_of_threads is used",
 		"c.yaml:68:38: evaluation.accuracy.configs.num_of_instance has no effect: only "
 		"intra_num_of_threads is used",
-		"c.yaml:72:3: evaluation.performance has no effect: performance is measured on the data of "
-		"the "
-		"accuracy",
-		"c.yaml:94:23: tuning.multi_objectives.higher_is_better of the accuracy has no effect: "
+		"c.yaml:73:5: evaluation.performance.warmup has no effect: models are warmed up as long as "
+		"that takes",
+		"c.yaml:77:7: evaluation.performance.dataloader.dataset has no effect: performance is "
+		"measured on the data of the accuracy",
+		"c.yaml:98:23: tuning.multi_objectives.higher_is_better of the accuracy has no effect: "
 		"accuracy_criterion says otherwise",
 		"c.yaml:7:9: device has no effect: cpu is the only one",
-		"c.yaml:97:16: tuning.tensorboard has no effect: such files are not written yet",
+		"c.yaml:101:16: tuning.tensorboard has no effect: such files are not written yet",
 		"c.yaml:54:14: dtype bf16 is not available, fp32 is used in its place",
 	};
 	struct config *c = parse(everything, "c.yaml");
@@ -288,7 +297,7 @@ static void test_notes(void **state)
 	assert_ok(config_set(c, "tuning.quant_level", "0", "--quant-level", &err), err);
 	assert_int_equal(c->n_notes, sizeof(notes) / sizeof(notes[0]));
 	assert_non_null(
-		strstr(c->notes[5].text, "tuning.strategy.name has no effect: tuning.quant_level is 0"));
+		strstr(c->notes[6].text, "tuning.strategy.name has no effect: tuning.quant_level is 0"));
 	config_free(c);
 }
 

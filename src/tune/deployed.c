@@ -1,0 +1,49 @@
+#include "tune/deployed.h"
+
+#include <stdio.h>
+
+/* 0: any */
+static size_t fixed_batch(const struct session *s)
+{
+	const struct value *v = session_n_inputs(s) ? session_input(s, 0) : NULL;
+
+	return v && v->type.rank > 0 && v->type.dims[0] > 0 ? (size_t)v->type.dims[0] : 0;
+}
+
+size_t deployed_rows(struct context *cx, const char *model, const struct session *s, size_t samples,
+		     size_t batch)
+{
+	size_t fixed = fixed_batch(s);
+	char note[512];
+
+	if (fixed && fixed != batch) {
+		snprintf(note, sizeof(note),
+			 "%.300s takes batches of %zu only: latency is measured with that, not with %zu",
+			 model, fixed, batch);
+		context_note(cx, note);
+		return fixed;
+	}
+	if (!fixed && samples && samples < batch) {
+		snprintf(note, sizeof(note),
+			 "the data has %zu samples: latency is measured with that, not with batches of %zu",
+			 samples, batch);
+		context_note(cx, note);
+		return samples;
+	}
+	return batch;
+}
+
+void deployed_drop_same(struct deployed *d, struct context *cx, const char *model, const struct session *s,
+			size_t samples)
+{
+	size_t i, k, n = 0, rows;
+
+	for (i = 0; i < d->n_batches; i++) {
+		rows = deployed_rows(cx, model, s, samples, d->batches[i]);
+		for (k = 0; k < n && d->batches[k] != rows; k++)
+			;
+		if (k == n)
+			d->batches[n++] = rows;
+	}
+	d->n_batches = n;
+}

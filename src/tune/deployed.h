@@ -1,0 +1,18 @@
+/* How a model will be deployed: what latency is measured under. */
+#ifndef TUNE_DEPLOYED_H
+#define TUNE_DEPLOYED_H
+
+#include "tune/context.h"
+#include "tune/lab.h"
+
+/*
+ * What a batch of so many samples really has: the model may have no other number, nor the data more samples (0: they are
+ * made up). Tells the caller.
+ */
+size_t deployed_rows(struct context *cx, const char *model, const struct session *s, size_t samples,
+		     size_t batch);
+/* The same for all, of which those that come to the same are one. */
+void deployed_drop_same(struct deployed *d, struct context *cx, const char *model, const struct session *s,
+			size_t samples);
+
+#endif

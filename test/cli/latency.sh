@@ -1,0 +1,87 @@
+# Latency under the conditions of a deployment, and choices that do not depend on what else the machine does.
+. test/lib.sh
+ex=examples
+m=$ex/fashion.onnx
+base="tune $m --calib $ex/fashion_calib.npz --eval $ex/fashion_eval.npz --eval-samples 200 --samples 40 --threads 1 --quiet"
+py() { /usr/bin/python3 -B -c "import json, sys; d = json.load(open('$dir/out')); $1" 2>"$dir/py" && ok || bad "$2: $(tail -n 1 "$dir/py")"; }
+
+# ---- bench ----
+expect 0 '"models"' bench $m $m --batch 1,8 --threads 1 --seconds 0.1 --json
+py "assert [x['batch'] for x in d['models']] == [1, 1, 8, 8]; a = d['models']; assert a[2]['latency_ms'] > 2 * a[0]['latency_ms']
+for x in a: assert x['speedup_low'] <= x['speedup'] <= x['speedup_high'] and x['runs'] > 8" "bench --batch 1,8"
+# a model is as fast as itself
+py "assert all(0.95 < x['speedup'] < 1.05 for x in d['models'])" "a model against itself"
+expect 0 '"models"' bench $m --instances 3 --threads 1 --seconds 0.1 --json
+for wrong in 0 x 1, ,1 -1 1.5 1,,2; do
+	refuses "need a number of samples" bench $m --batch "$wrong"
+done
+refuses "num_of_instance" bench $m --instances 1000
+
+# ---- tune ----
+# shellcheck disable=SC2086
+expect 0 '"speeds"' $base --workspace "$dir/a" --batch 4,1 --latency-threads 2 --instances 2 --json
+py "assert [s['batch'] for s in d['speeds']] == [4, 1] and d['latency_threads'] == 2 and d['instances'] == 2
+assert d['best']['speedup'] == d['speeds'][0]['speedup'] and d['best']['latency_ms'] == d['speeds'][0]['latency_ms']
+assert d['faster'] == (d['best']['speedup_low'] > 1)
+for s in d['speeds']: assert s['speedup_low'] <= s['speedup'] <= s['speedup_high']" "tune --batch 4,1"
+"$fettle" history "$dir/a" | grep -q 'speed-up of the result: [0-9.]*x ([0-9.]* to [0-9.]* with 99 %' && ok || bad "history: no speed-up"
+"$fettle" history "$dir/a" --json >"$dir/out"
+py "assert d['speedup_low'] <= d['speedup'] <= d['speedup_high']" "history --json"
+# times hold for their conditions only: a run goes on under the same
+# shellcheck disable=SC2086
+refuses "batch_size" $base --workspace "$dir/a" --batch 1 --latency-threads 2 --instances 2 --resume
+# the same from a YAML
+cat >"$dir/c.yaml" <<YAML
+evaluation:
+  performance:
+    configs: {cores_per_instance: 2, num_of_instance: 2}
+    dataloader: {batch_size: [4, 1]}
+YAML
+# shellcheck disable=SC2086
+expect 0 'cores_per_instance: 2 ' $base -c "$dir/c.yaml" --print-config
+# shellcheck disable=SC2086
+expect 0 '99 % sure' $base -c "$dir/c.yaml" --workspace "$dir/b" --max-trials 1 --tolerance 0.5
+grep -q 'Chosen for batch 4, 2 threads, 2 instances at once' "$dir/out" && ok || bad "a YAML: no word of the conditions"
+n=0
+for wrong in "--batch 0;batch_size" "--batch x;batch_size" "--batch 1,2,3,4,5,6,7,8,9;need 1 to 8" "--instances 0;num_of_instance" "--latency-threads -1;cores_per_instance"; do
+	n=$((n + 1))
+	# shellcheck disable=SC2086
+	refuses "${wrong#*;}" $base ${wrong%%;*} --workspace "$dir/wrong$n"
+	[ -e "$dir/wrong$n" ] && bad "${wrong%%;*}: a refused run left a workspace" || ok
+done
+
+# ---- a batch that the model or the data fix ----
+# shellcheck disable=SC2086
+"$fettle" ${base% --quiet} --workspace "$dir/few" --max-trials 1 --tolerance 0.5 --batch 1000000 >"$dir/out" 2>&1 && bad "a batch of a million" || ok
+# shellcheck disable=SC2086
+"$fettle" ${base% --quiet} --workspace "$dir/few" --max-trials 1 --tolerance 0.5 --batch 65000 >"$dir/out" 2>&1
+grep -q 'samples: latency is measured with that' "$dir/out" && ok || bad "more than there are samples: not a word"
+/usr/bin/python3 -B -c "
+import onnx
+m = onnx.load('$m')
+m.graph.input[0].type.tensor_type.shape.dim[0].Clear()
+m.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 2
+onnx.save(m, '$dir/two.onnx')" 2>/dev/null
+if [ -e "$dir/two.onnx" ]; then
+	"$fettle" bench "$dir/two.onnx" --batch 1 --seconds 0.05 >"$dir/out" 2>&1
+	grep -q 'takes batches of 2 only' "$dir/out" && ok || bad "a fixed batch: $(tail -n 1 "$dir/out")"
+else
+	echo "SKIPPED: no python3-onnx to make a model with a fixed batch"
+fi
+
+# ---- with one core busy, two runs choose plans that are equally fast ----
+sh -c 'while :; do :; done' &
+busy=$!
+for i in 1 2; do
+	# shellcheck disable=SC2086
+	"$fettle" $base --workspace "$dir/busy$i" -o "$dir/busy$i.onnx" --json >"$dir/busy$i.json" 2>/dev/null </dev/null
+done
+if cmp -s "$dir/busy1.onnx" "$dir/busy2.onnx"; then
+	ok
+else
+	expect 0 '"models"' bench "$dir/busy1.onnx" "$dir/busy2.onnx" --threads 1 --json
+	py "x = d['models'][1]; assert x['speedup_low'] <= 1.02 and x['speedup_high'] >= 0.98, (x['speedup_low'], x['speedup_high'])" "two runs on a busy machine"
+fi
+kill $busy
+wait $busy 2>/dev/null
+finish
