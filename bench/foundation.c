@@ -142,7 +142,7 @@ int main(int argc, char **argv)
 		calibration_free(c);
 		c = NULL;
 		start = clock_now();
-		must(calibrate(&c, rt, s->m, values, n, calib.feed,
+		must(calibrate(&c, &(struct calibrate_on){ rt, s->m, calib.feed }, values, n,
 			       &(struct calibrate_options){ .threads = 1 }, &cx.err));
 		for (k = 0; k < n; k++)
 			for (ro.algorithm = 0; ro.algorithm < RANGE_ALGORITHMS; ro.algorithm++) {

@@ -129,7 +129,8 @@ static double error_of(struct bench *b, const struct rounding *r)
 	double e;
 
 	must(quantize_rounded(&src, &b->plan, r, NULL, &m, &cx.err));
-	must(part_open(&p, &src, &b->plan.recipes.finetune, true, 0, b->s->ops.n, m, &cx.err));
+	must(part_open(&p, &src, &(struct part_of){ 0, b->s->ops.n, &b->plan.recipes.finetune, true }, m,
+		       &cx.err));
 	must(part_error(&p, m, &e, &cx.err));
 	part_close(&p);
 	model_free(m);

@@ -8,6 +8,7 @@ struct calibration {
 	struct observer *v;
 	char **names;
 	size_t n, samples;
+	struct observer_scratch *scratch; /* while it is made */
 };
 
 void session_specs(const struct session *s, struct input_spec *specs)
@@ -41,39 +42,7 @@ static enum fettle_status observe(struct observer *o, struct observer_scratch *s
 	return observer_add(o, scratch, t->data, b->valid, count / b->n, err);
 }
 
-static enum fettle_status run_all(struct calibration *c, struct session *s, struct feed *feed,
-				  const struct calibrate_options *o, struct err *err)
-{
-	struct observer_scratch *scratch = observer_scratch_new();
-	struct tensor *out = xcalloc(session_n_outputs(s), sizeof(*out));
-	struct feed_batch b = FEED_BATCH_INIT;
-	enum fettle_status st;
-	size_t i;
-
-	feed_rewind(feed);
-	while (!(st = feed_next(feed, &b, err))) {
-		st = session_run(s, b.inputs, out, err);
-		for (i = 0; i < c->n && !st; i++)
-			if (out[i].dtype == DT_F32)
-				st = observe(&c->v[i], scratch, &out[i], &b, err);
-		if (st)
-			break;
-		c->samples += b.valid;
-		if (o->progress && !o->progress(o->self, c->samples, feed_samples(feed))) {
-			st = fail(err, FETTLE_STOP, "calibration was stopped");
-			goto out;
-		}
-	}
-	if (st == FETTLE_STOP)
-		st = FETTLE_OK; /* the end of the samples */
-out:
-	feed_batch_release(&b);
-	free(out);
-	observer_scratch_free(scratch);
-	return st;
-}
-
-/* Graph inputs can be outputs too, but not in every runtime version: an Identity stands between. */
+/* Graph inputs can be outputs too, but not in every runtime version: an Identity goes between. */
 static void expose(struct model *m, const char *const *values, size_t n)
 {
 	const char **names = arena_alloc(&m->arena, n * sizeof(*names));
@@ -117,9 +86,52 @@ void observed_close(struct observed *o)
 	*o = (struct observed)OBSERVED_INIT;
 }
 
-enum fettle_status calibrate(struct calibration **out, struct runtime *rt, struct model *m,
-			     const char *const *values, size_t n, struct feed *feed,
-			     const struct calibrate_options *o, struct err *err)
+enum fettle_status observed_run(struct observed *o, struct feed *feed, const struct calibrate_options *opt,
+				observe_fn take, void *self, struct err *err)
+{
+	struct tensor *out = xcalloc(session_n_outputs(o->session), sizeof(*out));
+	struct feed_batch b = FEED_BATCH_INIT;
+	size_t done = 0;
+	enum fettle_status st;
+
+	feed_rewind(feed);
+	while (!(st = feed_next(feed, &b, err))) {
+		st = session_run(o->session, b.inputs, out, err);
+		if (!st)
+			st = take(self, out, &b, err);
+		if (st)
+			break;
+		done += b.valid;
+		if (opt->progress && !opt->progress(opt->self, done, feed_samples(feed))) {
+			st = fail(err, FETTLE_STOP, "calibration was stopped");
+			goto out;
+		}
+	}
+	if (st == FETTLE_STOP)
+		st = FETTLE_OK; /* the end of the samples */
+out:
+	feed_batch_release(&b);
+	free(out);
+	return st;
+}
+
+static enum fettle_status observe_all(void *self, const struct tensor *out, const struct feed_batch *b,
+				      struct err *err)
+{
+	struct calibration *c = self;
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	for (i = 0; i < c->n && !st; i++)
+		if (out[i].dtype == DT_F32)
+			st = observe(&c->v[i], c->scratch, &out[i], b, err);
+	c->samples += b->valid;
+	return st;
+}
+
+enum fettle_status calibrate(struct calibration **out, const struct calibrate_on *on,
+			     const char *const *values, size_t n, const struct calibrate_options *o,
+			     struct err *err)
 {
 	struct calibration *c = xcalloc(1, sizeof(*c));
 	struct observed s = OBSERVED_INIT;
@@ -138,9 +150,11 @@ enum fettle_status calibrate(struct calibration **out, struct runtime *rt, struc
 	}
 	c->n = n;
 	if (n) {
-		st = observed_open(&s, rt, m, values, n, o->threads, err);
+		c->scratch = observer_scratch_new();
+		st = observed_open(&s, on->rt, on->m, values, n, o->threads, err);
 		if (!st)
-			st = run_all(c, s.session, feed, o, err);
+			st = observed_run(&s, on->feed, o, observe_all, c, err);
+		observer_scratch_free(c->scratch);
 	}
 	observed_close(&s);
 	if (st)

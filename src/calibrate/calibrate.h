@@ -18,10 +18,16 @@ struct calibrate_options {
 	double averaging[OBSERVER_AVERAGES]; /* constants of moving averages, as for an observer */
 };
 
-/* Observes these values of the model over all samples of the feed. Values that are not float32 are skipped. */
-enum fettle_status calibrate(struct calibration **out, struct runtime *rt, struct model *m,
-			     const char *const *values, size_t n, struct feed *feed,
-			     const struct calibrate_options *o, struct err *err);
+/* A model, and the samples that it is run on. */
+struct calibrate_on {
+	struct runtime *rt;
+	struct model *m;
+	struct feed *feed;
+};
+/* Observes these values of the model over all samples. Values that are not float32 are skipped. */
+enum fettle_status calibrate(struct calibration **out, const struct calibrate_on *on,
+			     const char *const *values, size_t n, const struct calibrate_options *o,
+			     struct err *err);
 void calibration_free(struct calibration *c);
 
 size_t calibration_samples(const struct calibration *c);
@@ -40,6 +46,11 @@ struct observed {
 enum fettle_status observed_open(struct observed *o, struct runtime *rt, const struct model *m,
 				 const char *const *values, size_t n, int threads, struct err *err);
 void observed_close(struct observed *o);
+/* Runs it on all samples, from the first, and hands on the outputs of each batch. */
+typedef enum fettle_status (*observe_fn)(void *self, const struct tensor *out, const struct feed_batch *b,
+					 struct err *err);
+enum fettle_status observed_run(struct observed *o, struct feed *feed, const struct calibrate_options *opt,
+				observe_fn take, void *self, struct err *err);
 
 /* What a session wants to be fed. */
 void session_specs(const struct session *s, struct input_spec *specs); /* session_n_inputs() of them */

@@ -140,33 +140,16 @@ static enum fettle_status add(struct channels *c, const struct tensor *t, const 
 	return FETTLE_OK;
 }
 
-static enum fettle_status run_all(struct channel_means *c, struct session *s, struct feed *feed,
-				  const struct calibrate_options *o, struct err *err)
+static enum fettle_status add_all(void *self, const struct tensor *out, const struct feed_batch *b,
+				  struct err *err)
 {
-	struct tensor *out = xcalloc(session_n_outputs(s), sizeof(*out));
-	struct feed_batch b = FEED_BATCH_INIT;
-	size_t i, done = 0;
-	enum fettle_status st;
+	struct channel_means *c = self;
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
 
-	feed_rewind(feed);
-	while (!(st = feed_next(feed, &b, err))) {
-		st = session_run(s, b.inputs, out, err);
-		for (i = 0; i < c->n && !st; i++)
-			st = add(&c->v[i], &out[c->v[i].output], &b, err);
-		if (st)
-			break;
-		done += b.valid;
-		c->samples = done;
-		if (o->progress && !o->progress(o->self, done, feed_samples(feed))) {
-			st = fail(err, FETTLE_STOP, "calibration was stopped");
-			goto out;
-		}
-	}
-	if (st == FETTLE_STOP)
-		st = FETTLE_OK; /* the end of the samples */
-out:
-	feed_batch_release(&b);
-	free(out);
+	for (i = 0; i < c->n && !st; i++)
+		st = add(&c->v[i], &out[c->v[i].output], b, err);
+	c->samples += b->valid;
 	return st;
 }
 
@@ -219,9 +202,9 @@ static void channels_init(struct channels *c, const struct channel_axis *want, b
 	}
 }
 
-static enum fettle_status sweep(struct channel_means **out, bool extremes, struct runtime *rt,
-				struct model *m, const struct channel_axis *want, size_t n, struct feed *feed,
-				const struct calibrate_options *o, struct err *err)
+static enum fettle_status sweep(struct channel_means **out, bool extremes, const struct calibrate_on *on,
+				const struct channel_axis *want, size_t n, const struct calibrate_options *o,
+				struct err *err)
 {
 	struct channel_means *c = xcalloc(1, sizeof(*c));
 	const char **values = xcalloc(n, sizeof(*values));
@@ -244,9 +227,9 @@ static enum fettle_status sweep(struct channel_means **out, bool extremes, struc
 		values[n_values++] = v->value;
 	}
 	if (n)
-		st = observed_open(&s, rt, m, values, n_values, o->threads, err);
+		st = observed_open(&s, on->rt, on->m, values, n_values, o->threads, err);
 	if (n && !st)
-		st = run_all(c, s.session, feed, o, err);
+		st = observed_run(&s, on->feed, o, add_all, c, err);
 	for (i = 0; i < n && !st; i++)
 		st = finish(&c->v[i], err);
 	observed_close(&s);
@@ -259,18 +242,18 @@ static enum fettle_status sweep(struct channel_means **out, bool extremes, struc
 	return st;
 }
 
-enum fettle_status calibrate_means(struct channel_means **out, struct runtime *rt, struct model *m,
-				   const struct channel_axis *want, size_t n, struct feed *feed,
+enum fettle_status calibrate_means(struct channel_means **out, const struct calibrate_on *on,
+				   const struct channel_axis *want, size_t n,
 				   const struct calibrate_options *o, struct err *err)
 {
-	return sweep(out, false, rt, m, want, n, feed, o, err);
+	return sweep(out, false, on, want, n, o, err);
 }
 
-enum fettle_status calibrate_extremes(struct channel_means **out, struct runtime *rt, struct model *m,
-				      const struct channel_axis *want, size_t n, struct feed *feed,
+enum fettle_status calibrate_extremes(struct channel_means **out, const struct calibrate_on *on,
+				      const struct channel_axis *want, size_t n,
 				      const struct calibrate_options *o, struct err *err)
 {
-	return sweep(out, true, rt, m, want, n, feed, o, err);
+	return sweep(out, true, on, want, n, o, err);
 }
 
 void channel_means_free(struct channel_means *c)

@@ -1,6 +1,6 @@
 /*
  * The mean, or minimum and maximum, of each channel of a value over all calibration samples, for the recipes that
- * correct biases or scale channels. Ordinary calibration does not pay for this: it is a pass of its own, over
+ * correct biases or scale channels. Ordinary calibration does not pay for this: it is a separate pass over
  * the same feed, when a plan asks.
  */
 #ifndef CALIBRATE_MEANS_H
@@ -19,8 +19,8 @@ struct channel_axis {
 struct channel_means;
 
 /* One sweep over the feed. The same value may be asked for along several axes. Options may be shared with calibrate(). */
-enum fettle_status calibrate_means(struct channel_means **out, struct runtime *rt, struct model *m,
-				   const struct channel_axis *want, size_t n, struct feed *feed,
+enum fettle_status calibrate_means(struct channel_means **out, const struct calibrate_on *on,
+				   const struct channel_axis *want, size_t n,
 				   const struct calibrate_options *o, struct err *err);
 void channel_means_free(struct channel_means *c);
 
@@ -37,8 +37,8 @@ struct channel_extremes {
 	const float *rows;   /* [n_rows][channels]: some of all rows seen, drawn by chance, always the same */
 	size_t n_rows;
 };
-enum fettle_status calibrate_extremes(struct channel_means **out, struct runtime *rt, struct model *m,
-				      const struct channel_axis *want, size_t n, struct feed *feed,
+enum fettle_status calibrate_extremes(struct channel_means **out, const struct calibrate_on *on,
+				      const struct channel_axis *want, size_t n,
 				      const struct calibrate_options *o, struct err *err);
 enum fettle_status channel_extremes_get(const struct channel_means *c, const char *value, int axis,
 					size_t channels, struct channel_extremes *out, struct err *err);

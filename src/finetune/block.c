@@ -243,25 +243,28 @@ static enum fettle_status learn_joint(struct chooser *c, struct finetune_block *
 	return st ? st : choose_all(c, err);
 }
 
-enum fettle_status block_choose(const struct qplan *plan, const struct finetune_source *s,
-				const struct block *b, const struct offers *o, struct model *quantized,
-				struct rounding *r, struct finetune_block *report, struct err *err)
+enum fettle_status block_choose(const struct finetune_source *s, const struct block_of *of,
+				struct model *quantized, struct rounding *r, struct finetune_block *report,
+				struct err *err)
 {
-	struct chooser c = { .w = { .plan = plan, .b = b, .offers = o }, .now = { .n = r->n } };
-	const size_t first = (size_t)b->first, end = (size_t)b->last + 1;
+	struct chooser c = { .w = { .plan = of->plan, .b = of->b, .offers = of->offers },
+			     .now = { .n = r->n } };
+	const size_t first = (size_t)of->b->first, end = (size_t)of->b->last + 1;
 	enum fettle_status st;
 	size_t i;
 
 	c.now.v = xcalloc(r->n, sizeof(struct rounded *));
 	memcpy(c.now.v, r->v, r->n * sizeof(struct rounded *));
-	st = part_open(&c.w.part, s, &plan->recipes.finetune, false, first, end, quantized, err);
+	st = part_open(&c.w.part, s,
+		       &(struct part_of){ first, end, &of->plan->recipes.finetune, .all = false }, quantized,
+		       err);
 	if (st)
 		goto out;
 	forget(&c);
 	st = measure(&c, &report->before, err);
 	for (i = first; i < end; i++)
 		if (r->v[i]) /* as was offered */
-			c.now.v[i] = o->v[OFFER_TUNED]->v[i];
+			c.now.v[i] = of->offers->v[OFFER_TUNED]->v[i];
 	if (!st)
 		st = measure(&c, &report->layered, err);
 	c.error = report->layered;
@@ -272,13 +275,13 @@ enum fettle_status block_choose(const struct qplan *plan, const struct finetune_
 	if (st)
 		goto out;
 	report->after = c.error;
-	report->kept = plan->recipes.finetune.selective_update && !(c.error < report->before);
+	report->kept = of->plan->recipes.finetune.selective_update && !(c.error < report->before);
 	if (report->kept)
 		forget(&c);
 	for (i = first; i < end; i++) {
 		if (!c.now.v[i])
 			r->v[i] = NULL;
-		else if (!r->v[i] || c.now.v[i] != o->v[OFFER_TUNED]->v[i])
+		else if (!r->v[i] || c.now.v[i] != of->offers->v[OFFER_TUNED]->v[i])
 			rounding_set(r, i, c.now.v[i]);
 	}
 out:

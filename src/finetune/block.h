@@ -54,12 +54,18 @@ enum fettle_status block_error(struct block_work *w, const struct rounding *r, d
 enum fettle_status block_learn(struct block_work *w, const struct rounding *now, const char **left,
 			       struct err *err);
 
+/* The ops of a block, and the roundings that each may choose from. */
+struct block_of {
+	const struct qplan *plan;
+	const struct block *b;
+	const struct offers *offers;
+};
 /*
  * Starts from `r`, which has the ops rounded one by one, and changes those of the block there. `quantized` was made
  * with it.
  */
-enum fettle_status block_choose(const struct qplan *plan, const struct finetune_source *s,
-				const struct block *b, const struct offers *o, struct model *quantized,
-				struct rounding *r, struct finetune_block *report, struct err *err);
+enum fettle_status block_choose(const struct finetune_source *s, const struct block_of *of,
+				struct model *quantized, struct rounding *r, struct finetune_block *report,
+				struct err *err);
 
 #endif

@@ -446,7 +446,9 @@ static enum fettle_status open_training(struct block_training *s, struct err *er
 		st = example(s, in, err);
 	}
 	if (!st)
-		st = tape_new(&s->tape, s->w->part.source->rt, s->session.m, in, names, n, why, err);
+		st = tape_new(&s->tape,
+			      &(struct tape_of){ s->w->part.source->rt, s->session.m, in, names, n }, why,
+			      err);
 	if (*why)
 		s->left = arena_strdup(&subject->m->arena, why);
 	for (i = 0; i < tuned->n && s->tape && !st; i++)

@@ -68,13 +68,20 @@ static size_t count_units(const struct layer *l, const struct tensor *t, size_t 
 	return t->rank > 1 ? rows : 1;
 }
 
-/*
- * [channel][place] to [place][channel], for each unit; x0 is taken off and the rest multiplied. With `to`, place p
- * goes to to[p] of `room`.
- */
-static void arrange(const struct tensor *t, size_t units, size_t channels, size_t places, const size_t *to,
-		    size_t room, double x0, float scale, float *out)
+struct arrangement {
+	size_t units, channels, places;
+	const size_t *to; /* place p goes to to[p] of `room`; NULL: all stay */
+	size_t room;
+	double x0; /* is taken off, and the rest multiplied */
+	float scale;
+};
+
+/* [channel][place] to [place][channel], for each unit */
+static void arrange(const struct tensor *t, const struct arrangement *a, float *out)
 {
+	const size_t units = a->units, channels = a->channels, places = a->places, room = a->room;
+	const size_t *to = a->to;
+	const float x0 = (float)a->x0, scale = a->scale;
 	size_t u, c, p, at = 0;
 
 #define LOOP(type)                                                                                           \
@@ -82,7 +89,7 @@ static void arrange(const struct tensor *t, size_t units, size_t channels, size_
 		for (c = 0; c < channels; c++)                                                               \
 			for (p = 0; p < places; p++)                                                         \
 				out[(u * room + (to ? to[p] : p)) * channels + c] =                          \
-					((float)((const type *)t->data)[at++] - (float)x0) * scale;
+					((float)((const type *)t->data)[at++] - x0) * scale;
 	if (t->dtype == DT_U8)
 		LOOP(uint8_t)
 	else if (t->dtype == DT_S8)
@@ -100,7 +107,7 @@ static void arrange_outputs(const struct layer *l, const struct tensor *t, size_
 {
 	const size_t places = layer_positions(l);
 
-	arrange(t, units, layer_outputs(l), places, NULL, places, 0, 1, out);
+	arrange(t, &(struct arrangement){ units, layer_outputs(l), places, NULL, places, 0, 1 }, out);
 }
 
 static void arrange_inputs(const struct layer *l, const struct tensor *t, size_t units, double x0,
@@ -111,7 +118,10 @@ static void arrange_inputs(const struct layer *l, const struct tensor *t, size_t
 
 	if (places < room)
 		memset(out, 0, units * layer_x_size(l) * sizeof(float));
-	arrange(t, units, l->groups * l->ins, places, places < room ? to : NULL, room, x0, scale, out);
+	arrange(t,
+		&(struct arrangement){ units, l->groups * l->ins, places, places < room ? to : NULL, room, x0,
+				       scale },
+		out);
 	free(to);
 }
 
@@ -327,24 +337,25 @@ enum fettle_status capture_split(const struct finetune_source *s, const struct f
 }
 
 enum fettle_status capture_open(struct capture *c, const struct finetune_source *s, struct layer *l,
-				const struct node *node, struct model *quantized, const char *input,
-				const struct aside *aside, const struct finetune *o, struct err *err)
+				const struct capture_of *of, struct err *err)
 {
+	const struct node *node = of->node;
+	const struct aside *aside = of->aside;
 	const char *names[3] = { node->out[0], node->in[0] },
-		   *quantized_names[] = { input, aside ? aside->quantized : NULL };
+		   *quantized_names[] = { of->input, aside ? aside->quantized : NULL };
 	const struct units *u;
 	enum fettle_status st;
 
-	*c = (struct capture){ .source = s, .l = l, .node = node, .wants_fp32 = o->drop_ratio < 1 };
+	*c = (struct capture){ .source = s, .l = l, .node = node, .wants_fp32 = of->o->drop_ratio < 1 };
 	c->has_aside = aside != NULL;
 	if (aside)
 		names[1 + c->wants_fp32] = aside->fp32;
-	st = capture_split(s, o, &c->raw, &c->split, err);
+	st = capture_split(s, of->o, &c->raw, &c->split, err);
 	if (st)
 		return st;
 	c->v = xcalloc(c->split.n, sizeof(*c->v));
 	c->order = xcalloc(c->split.n + 1, sizeof(*c->order));
-	st = capture_session(s, quantized, quantized_names, 1 + c->has_aside, &c->models[QUANTIZED],
+	st = capture_session(s, of->quantized, quantized_names, 1 + c->has_aside, &c->models[QUANTIZED],
 			     &c->sessions[QUANTIZED], err);
 	if (!st)
 		st = capture_session(s, s->s->m, names, (size_t)1 + c->wants_fp32 + c->has_aside,

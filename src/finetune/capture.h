@@ -52,10 +52,17 @@ struct aside {
 	const char *fp32, *quantized;
 };
 
-/* Also gives the layer its shape. `aside` may be NULL. */
+/* What is captured. */
+struct capture_of {
+	const struct node *node;
+	struct model *quantized;   /* as made so far */
+	const char *input;         /* the value of it that the op reads */
+	const struct aside *aside; /* may be NULL */
+	const struct finetune *o;
+};
+/* Also gives the layer its shape. */
 enum fettle_status capture_open(struct capture *c, const struct finetune_source *s, struct layer *l,
-				const struct node *node, struct model *quantized, const char *input,
-				const struct aside *aside, const struct finetune *o, struct err *err);
+				const struct capture_of *of, struct err *err);
 void capture_close(struct capture *c);
 
 /* Batch k; valid until another one is asked for. */

@@ -113,8 +113,8 @@ static enum fettle_status work_open(struct work *w, const struct finetune_source
 				    struct model *quantized, const char *input, const struct aside *aside,
 				    struct err *err)
 {
-	enum fettle_status st =
-		capture_open(w->c, s, w->l, s->s->m->nodes.v[node], quantized, input, aside, w->o, err);
+	const struct capture_of of = { s->s->m->nodes.v[node], quantized, input, aside, w->o };
+	enum fettle_status st = capture_open(w->c, s, w->l, &of, err);
 	const bool learns = w->o->algorithm != FINETUNE_GRAM; /* or else passes only look */
 	size_t units;
 
@@ -356,7 +356,8 @@ static enum fettle_status tune_block(struct tuner *t, const struct block *b, con
 			report.last = t->s->s->ops.v[i].name;
 		}
 	if (!st && report.first) {
-		st = block_choose(&t->plan, t->s, b, &t->offers, t->m, t->r, &report, err);
+		st = block_choose(t->s, &(struct block_of){ &t->plan, b, &t->offers }, t->m, t->r, &report,
+				  err);
 		if (!st)
 			st = quantize_again(t, err);
 		if (!st && t->report)

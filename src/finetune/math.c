@@ -643,12 +643,13 @@ enum fettle_status math_input_gradient(struct layer_math *m, struct err *err)
 	return run(m, m->p->input_gradient.v, m->p->input_gradient.n, err);
 }
 
-enum fettle_status math_product(size_t rows, size_t columns, size_t inner, const float *a, bool a_turned,
-				const float *b, bool b_turned, float *c, struct err *err)
+enum fettle_status math_product(const struct math_factors *f, float *c, struct err *err)
 {
-	return check(dnnl_sgemm(a_turned ? 'T' : 'N', b_turned ? 'T' : 'N', (int64_t)rows, (int64_t)columns,
-				(int64_t)inner, 1, a, (int64_t)(a_turned ? rows : inner), b,
-				(int64_t)(b_turned ? inner : columns), 1, c, (int64_t)columns),
+	const int64_t rows = (int64_t)f->rows, columns = (int64_t)f->columns, inner = (int64_t)f->inner;
+
+	return check(dnnl_sgemm(f->a_turned ? 'T' : 'N', f->b_turned ? 'T' : 'N', rows, columns, inner, 1,
+				f->a, f->a_turned ? rows : inner, f->b, f->b_turned ? inner : columns, 1, c,
+				columns),
 		     "multiply matrices", err);
 }
 

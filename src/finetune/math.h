@@ -35,9 +35,13 @@ enum fettle_status math_learn(struct layer_math *m, const struct math_units *u, 
 enum fettle_status math_want_dx(struct layer_math *m, const struct layer *l, struct err *err);
 enum fettle_status math_input_gradient(struct layer_math *m, struct err *err); /* dx, from y and w */
 
-/* c += a b, rows x inner times inner x columns, each as it lies or (a_turned, b_turned) transposed */
-enum fettle_status math_product(size_t rows, size_t columns, size_t inner, const float *a, bool a_turned,
-				const float *b, bool b_turned, float *c, struct err *err);
+/* Two matrices, rows x inner and inner x columns, each as it lies or transposed. */
+struct math_factors {
+	size_t rows, columns, inner;
+	const float *a, *b;
+	bool a_turned, b_turned;
+};
+enum fettle_status math_product(const struct math_factors *f, float *c, struct err *err); /* c += a b */
 
 /* out = f(in), for as many numbers as there are weights */
 enum math_map { MAP_LOGISTIC, MAP_LOG, MAP_EXP, N_MATH_MAPS };

@@ -309,17 +309,17 @@ static void find_ends(struct part *p)
 	}
 }
 
-enum fettle_status part_open(struct part *p, const struct finetune_source *s, const struct finetune *o,
-			     bool all, size_t first, size_t end, struct model *quantized, struct err *err)
+enum fettle_status part_open(struct part *p, const struct finetune_source *s, const struct part_of *of,
+			     struct model *quantized, struct err *err)
 {
 	const char **cut = NULL, **outputs = NULL;
 	enum fettle_status st;
 
-	*p = (struct part){ .source = s, .first = first, .end = end };
-	st = capture_split(s, o, &p->raw, &p->split, err);
+	*p = (struct part){ .source = s, .first = of->first, .end = of->end };
+	st = capture_split(s, of->o, &p->raw, &p->split, err);
 	if (st)
 		goto out;
-	p->judged = all ? 0 : p->split.held;
+	p->judged = of->all ? 0 : p->split.held;
 	find_ends(p);
 	p->n_inputs = locate(p, quantized, &cut, &outputs);
 	p->inputs = xcalloc(p->n_inputs + 1, sizeof(*p->inputs));

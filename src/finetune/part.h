@@ -29,10 +29,15 @@ struct part {
 	size_t bytes;
 };
 
-/* Of the model as quantized so far, whose integers up to the part's inputs are final. `all`: also on samples that are
- * not held out. */
-enum fettle_status part_open(struct part *p, const struct finetune_source *s, const struct finetune *o,
-			     bool all, size_t first, size_t end, struct model *quantized, struct err *err);
+/* Which part, and the samples it is judged on. */
+struct part_of {
+	size_t first, end; /* nodes of the base */
+	const struct finetune *o;
+	bool all; /* also on samples that are not held out */
+};
+/* Of the model as quantized so far, whose integers up to the part's inputs are final. */
+enum fettle_status part_open(struct part *p, const struct finetune_source *s, const struct part_of *of,
+			     struct model *quantized, struct err *err);
 void part_close(struct part *p);
 
 /* The part of another model of the same plan, in which at most weights in the part differ. */

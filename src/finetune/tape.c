@@ -164,8 +164,7 @@ static void mark(struct tape *t, const char *const *learns, size_t n)
 			map_set(&t->learns, learns[i], 1);
 }
 
-enum fettle_status tape_new(struct tape **out, struct runtime *rt, struct model *m, const struct tensor *in,
-			    const char *const *learns, size_t n, char why[TAPE_WHY], struct err *err)
+enum fettle_status tape_new(struct tape **out, const struct tape_of *of, char why[TAPE_WHY], struct err *err)
 {
 	struct tape *t = xcalloc(1, sizeof(*t));
 	enum fettle_status st;
@@ -173,21 +172,21 @@ enum fettle_status tape_new(struct tape **out, struct runtime *rt, struct model 
 
 	*why = '\0';
 	*out = NULL;
-	t->rt = rt;
-	t->m = m;
-	graph_index_init(&t->g, m);
+	t->rt = of->rt;
+	t->m = of->m;
+	graph_index_init(&t->g, of->m);
 	t->cells = xcalloc(t->g.n + 1, sizeof(*t->cells));
-	mark(t, learns, n);
-	st = probe(t, in, why, err);
-	for (i = 0; i < m->n_inputs && !st && !*why; i++) {
-		struct tape_cell *c = &t->cells[graph_value(&t->g, m->inputs[i].name)];
+	mark(t, of->learns, of->n_learns);
+	st = probe(t, of->in, why, err);
+	for (i = 0; i < t->m->n_inputs && !st && !*why; i++) {
+		struct tape_cell *c = &t->cells[graph_value(&t->g, t->m->inputs[i].name)];
 
 		st = tensor_alloc(&c->t, "values of a block", err);
 		if (!st)
-			tensor_convert(&c->t, &in[i]);
+			tensor_convert(&c->t, &of->in[i]);
 	}
-	for (i = 0; i < m->nodes.n && !st && !*why; i++)
-		st = add_node(t, m->nodes.v[i], why, err);
+	for (i = 0; i < t->m->nodes.n && !st && !*why; i++)
+		st = add_node(t, t->m->nodes.v[i], why, err);
 	if (!st && !*why)
 		*out = t;
 	else

@@ -22,15 +22,19 @@ struct tape_layer {
 
 struct tape;
 
+/* A model that was cut to the part (model_cut()), which must outlive the tape, for as many samples as `in` has. */
+struct tape_of {
+	struct runtime *rt;
+	struct model *m;
+	const struct tensor *in;   /* one per input of the model */
+	const char *const *learns; /* outputs of layers whose gradients are wanted */
+	size_t n_learns;
+};
 /*
- * Of a model that was cut to the part (model_cut()), for as many samples as `in` has: one tensor per input of the
- * model. `learns` are outputs of layers whose gradients are wanted. The model must outlive the tape.
- *
  * Where an op has no gradient here, *out stays NULL and `why` says so; else that is empty.
  */
 enum { TAPE_WHY = 200 };
-enum fettle_status tape_new(struct tape **out, struct runtime *rt, struct model *m, const struct tensor *in,
-			    const char *const *learns, size_t n, char why[TAPE_WHY], struct err *err);
+enum fettle_status tape_new(struct tape **out, const struct tape_of *of, char why[TAPE_WHY], struct err *err);
 void tape_free(struct tape *t);
 
 /* The layer that makes a value; NULL: none does. */

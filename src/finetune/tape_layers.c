@@ -167,9 +167,10 @@ static enum fettle_status product_forward(struct tape_step *s, struct err *err)
 		return layer_forward(s, err);
 	memset(cell_data(s->out), 0, cell_count(s->out) * sizeof(float));
 	for (i = 0; i < n && !st; i++)
-		st = math_product(s->size[0], s->size[1], s->size[2],
-				  cell_data(s->in[0]) + begins(s->in[0], i), false,
-				  cell_data(s->in[1]) + begins(s->in[1], i), false,
+		st = math_product(&(struct math_factors){ s->size[0], s->size[1], s->size[2],
+							  cell_data(s->in[0]) + begins(s->in[0], i),
+							  cell_data(s->in[1]) + begins(s->in[1], i), false,
+							  false },
 				  cell_data(s->out) + i * s->size[0] * s->size[1], err);
 	return st;
 }
@@ -187,10 +188,13 @@ static enum fettle_status product_backward(struct tape_step *s, struct err *err)
 		const size_t a = begins(s->in[0], i), b = begins(s->in[1], i);
 
 		if (s->in[0]->g)
-			st = math_product(rows, inner, columns, g, false, cell_data(s->in[1]) + b, true,
+			st = math_product(&(struct math_factors){ rows, inner, columns, g,
+								  cell_data(s->in[1]) + b, .b_turned = true },
 					  s->in[0]->g + a, err);
 		if (!st && s->in[1]->g)
-			st = math_product(inner, columns, rows, cell_data(s->in[0]) + a, true, g, false,
+			st = math_product(&(struct math_factors){ inner, columns, rows,
+								  cell_data(s->in[0]) + a, g,
+								  .a_turned = true },
 					  s->in[1]->g + b, err);
 	}
 	return st;

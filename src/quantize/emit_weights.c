@@ -199,10 +199,18 @@ static const char *emit_bias(struct job *j, const char *name, const struct tenso
 	return add_constant(j, name, "_row", &row);
 }
 
-/* the weight, and a bias that fits its scale */
-static enum fettle_status fit_weights(struct job *j, size_t i, const struct qsetting *s,
-				      struct weight_form *form, float input_scale, const struct qweight **w,
-				      struct tensor *bias, struct qweight *q, struct err *err)
+/* an op's weight and its bias */
+struct fitted {
+	struct qsetting s;
+	struct weight_form form;
+	float input_scale;
+	const struct qweight *w;
+	struct tensor bias; /* no data: there is none */
+	struct qweight *q;  /* the bias in integers */
+};
+
+/* fills w, bias and q, with a scale of the weight at which the bias fits */
+static enum fettle_status fit_weights(struct job *j, size_t i, struct fitted *f, struct err *err)
 {
 	const struct op *op = &j->z->ops->v[i];
 	const char *name = j->g->m->nodes.v[i]->in[op->rule->weight];
@@ -211,25 +219,25 @@ static enum fettle_status fit_weights(struct job *j, size_t i, const struct qset
 	enum fettle_status st = FETTLE_OK;
 
 	if (own)
-		*w = &own->w;
+		f->w = &own->w;
 	else
-		st = weight_get(j->z->weights, name, s, form, w, err);
+		st = weight_get(j->z->weights, name, &f->s, &f->form, &f->w, err);
 	if (st)
 		return st;
 	if (op->rule->bias < 0)
-		return correct_matmul(j, i, *w, err);
-	st = corrected_bias(j, i, *w, bias, err);
-	if (st || !bias->data || quantize_bias(j, bias, input_scale, *w, q, &min_scale))
+		return correct_matmul(j, i, f->w, err);
+	st = corrected_bias(j, i, f->w, &f->bias, err);
+	if (st || !f->bias.data || quantize_bias(j, &f->bias, f->input_scale, f->w, f->q, &min_scale))
 		return st;
-	form->min_scale = min_scale;
+	f->form.min_scale = min_scale;
 	if (!own)
-		st = weight_get(j->z->weights, name, s, form, w, err);
+		st = weight_get(j->z->weights, name, &f->s, &f->form, &f->w, err);
 	if (!st)
-		st = corrected_bias(j, i, *w, bias, err);
-	if (!st && !quantize_bias(j, bias, input_scale, *w, q, &min_scale))
+		st = corrected_bias(j, i, f->w, &f->bias, err);
+	if (!st && !quantize_bias(j, &f->bias, f->input_scale, f->w, f->q, &min_scale))
 		st = fail(err, FETTLE_INVALID,
 			  "cannot quantize the bias of '%s': too large for 32 bits at scale %g", op->name,
-			  (double)input_scale);
+			  (double)f->input_scale);
 	return st;
 }
 
@@ -239,37 +247,37 @@ enum fettle_status emit_weights(struct job *j, size_t i, struct node *n, float i
 	const struct op *op = &j->z->ops->v[i];
 	const struct op_rule *r = op->rule;
 	const bool matmul = node_is(n, "Gemm") && j->plan->recipes.gemm_to_matmul && j->m->opset >= 10;
-	struct qsetting s = j->plan->ops[i].weight;
-	struct weight_form form = form_of(j, r, n, &s);
-	struct qweight *q = arena_alloc(&j->m->arena, sizeof(*q));
+	struct fitted f = { .s = j->plan->ops[i].weight,
+			    .input_scale = input_scale,
+			    .bias = TENSOR_INIT,
+			    .q = arena_alloc(&j->m->arena, sizeof(*f.q)) };
 	const char *name = n->in[r->weight];
-	struct tensor bias = TENSOR_INIT;
-	const struct qweight *w;
 	enum fettle_status st;
 
-	st = fit_weights(j, i, &s, &form, input_scale, &w, &bias, q, err);
+	f.form = form_of(j, r, n, &f.s);
+	st = fit_weights(j, i, &f, err);
 	if (!st && j->traces) {
-		j->traces[i].w = w;
+		j->traces[i].w = f.w;
 		j->traces[i].takes_shift = takes_shift(j, i);
 		j->traces[i].node = n;
 	}
 	if (!st && matmul && op_weight_turned(n)) {
-		form.axis = 1;
-		form.transpose = true;
+		f.form.axis = 1;
+		f.form.transpose = true;
 		if (job_rounded(j, i))
-			w = qweight_transposed(&j->m->arena, w);
+			f.w = qweight_transposed(&j->m->arena, f.w);
 		else
-			st = weight_get(j->z->weights, name, &s, &form, &w, err);
+			st = weight_get(j->z->weights, name, &f.s, &f.form, &f.w, err);
 	}
 	if (st)
 		return st;
-	n->in[r->weight] = emit_weight(j, name, w, op->name);
-	if (bias.data) {
+	n->in[r->weight] = emit_weight(j, name, f.w, op->name);
+	if (f.bias.data) {
 		name = (int)n->n_in > r->bias && *n->in[r->bias]
 			       ? n->in[r->bias]
 			       : arena_strfmt(&j->m->arena, "%s_bias", op->name);
 		set_input(j, n, (size_t)r->bias,
-			  emit_bias(j, name, &bias, q, matmul && j->plan->format == FORMAT_QOPERATOR,
+			  emit_bias(j, name, &f.bias, f.q, matmul && j->plan->format == FORMAT_QOPERATOR,
 				    op->name));
 	}
 	if (matmul)

@@ -90,7 +90,8 @@ enum fettle_status rewrite_observe(struct rewrite *w, const struct recipes *r, s
 		want_inputs(w, r->smooth_alpha == SMOOTH_AUTO ? ROWS : 0, &list);
 	if (r->smooth_quant)
 		want_folds(w, &list);
-	st = calibrate_extremes(&w->seen, rt, w->base->m, list.v.v, list.v.n, feed, o, err);
+	st = calibrate_extremes(&w->seen, &(struct calibrate_on){ rt, w->base->m, feed }, list.v.v, list.v.n,
+				o, err);
 	VEC_RELEASE(&list.v);
 	return st;
 }

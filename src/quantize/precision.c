@@ -215,18 +215,18 @@ void precisions_init(struct precisions *p, const struct plan_origin *o, const st
 }
 
 enum fettle_status precisions_of(struct precisions *out, struct runtime *rt, const struct subject *s,
-				 enum approach approach, const struct qplan *allowed,
-				 const struct qplan *plan, const struct model *quantized, struct err *err)
+				 const struct precisions_wanted *w, struct err *err)
 {
 	struct qplan by_default = QPLAN_INIT;
 	struct qplan_defaults d = qplan_defaults(&s->cpu);
 	bool *integer = xcalloc(s->ops.n + 1, sizeof(*integer));
-	enum fettle_status st = integer_ops(quantized, rt, &s->ops, integer, err);
+	enum fettle_status st = integer_ops(w->quantized, rt, &s->ops, integer, err);
 
-	d.approach = approach;
+	d.approach = w->approach;
 	qplan_default(&by_default, &s->ops, &s->g, &d);
 	if (!st)
-		precisions_init(out, &(struct plan_origin){ &by_default, allowed, plan }, &s->ops, integer);
+		precisions_init(out, &(struct plan_origin){ &by_default, w->allowed, w->plan }, &s->ops,
+				integer);
 	qplan_release(&by_default);
 	free(integer);
 	return st;

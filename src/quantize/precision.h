@@ -52,9 +52,14 @@ enum fettle_status made_up_ranges(struct statistics *out, struct subject *s, con
 void precisions_init(struct precisions *p, const struct plan_origin *o, const struct op_list *ops,
 		     const bool *integer);
 /* The same for a quantized model, by what a default session makes of it. `approach` decides what is quantized by default. */
+struct precisions_wanted {
+	enum approach approach;
+	const struct qplan *allowed; /* before a search changed it */
+	const struct qplan *plan;
+	const struct model *quantized; /* made by that plan */
+};
 enum fettle_status precisions_of(struct precisions *out, struct runtime *rt, const struct subject *s,
-				 enum approach approach, const struct qplan *allowed,
-				 const struct qplan *plan, const struct model *quantized, struct err *err);
+				 const struct precisions_wanted *w, struct err *err);
 void precisions_release(struct precisions *p);
 
 #endif

@@ -61,7 +61,7 @@ enum fettle_status subject_calibrate(struct subject *s, struct runtime *rt, cons
 {
 	const char **values = NULL;
 	size_t n = quantizer_values(&s->g, &s->ops, plan, &values);
-	enum fettle_status st = calibrate(out, rt, s->m, values, n, feed, o, err);
+	enum fettle_status st = calibrate(out, &(struct calibrate_on){ rt, s->m, feed }, values, n, o, err);
 
 	free(values);
 	return st;

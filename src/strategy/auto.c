@@ -5,7 +5,7 @@ static enum fettle_status auto_traverse(struct search *s)
 	enum fettle_status st;
 
 	search_want(s, WANT_VERDICT);
-	st = fettle_search(s, stage_leave(s, 50));
+	st = fettle_search(s, stage_leave(s, LEAVE_AFTER_FETTLE));
 	if (st)
 		return st;
 	return basic_traverse(s);

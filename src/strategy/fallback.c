@@ -100,7 +100,7 @@ static enum fettle_status find_block(struct search *s, const struct plan *base, 
 {
 	const struct space *space = search_space(s);
 	bool *seen = xcalloc((size_t)space->n_blocks, sizeof(*seen));
-	size_t i, leave = stage_leave(s, 75);
+	size_t i, leave = stage_leave(s, LEAVE_AFTER_STAGE);
 	enum fettle_status st = FETTLE_OK;
 
 	for (i = 0; !st && !*met && i < order->n && stage_may_go_on(s, leave); i++) {
@@ -196,7 +196,7 @@ static void sort_by_loss(struct op_order *o, double *loss, size_t n)
 
 enum fettle_status stage_single_ops(struct search *s, const struct plan *base, struct op_order *order)
 {
-	size_t i, k, n, suspects = 0, leave = stage_leave(s, 66);
+	size_t i, k, n, suspects = 0, leave = stage_leave(s, LEAVE_AFTER_OPS);
 	bool any = true; /* of the last few had an effect: otherwise the loss is a joint one */
 	double *loss = xcalloc(search_space(s)->n_ops, sizeof(*loss));
 	struct score score;

@@ -299,9 +299,9 @@ static enum fettle_status try_modes(struct search *s, bool alike)
 	struct plan best = PLAN_INIT;
 	enum fettle_status st;
 
-	st = try_mode(s, OPTION_STATIC, alike, stage_leave(s, 75));
+	st = try_mode(s, OPTION_STATIC, alike, stage_leave(s, LEAVE_AFTER_STAGE));
 	if (!st && !(search_space(s)->prefer_static && fallback_base(s, &best)))
-		st = try_mode(s, OPTION_DYNAMIC, alike, stage_leave(s, 83));
+		st = try_mode(s, OPTION_DYNAMIC, alike, stage_leave(s, LEAVE_AFTER_DYNAMIC));
 	plan_release(&best);
 	return st;
 }

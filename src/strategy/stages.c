@@ -99,7 +99,7 @@ static enum fettle_status try_params(struct search *s, enum param_kind kind, siz
 
 enum fettle_status stage_recipes(struct search *s)
 {
-	size_t leave = stage_leave(s, 75);
+	size_t leave = stage_leave(s, LEAVE_AFTER_STAGE);
 	enum fettle_status st;
 
 	search_stage(s,

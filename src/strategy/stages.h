@@ -8,6 +8,16 @@
 #include "strategy/strategy.h"
 
 /*
+ * What a stage leaves to those that follow, in percent of the trials that are left when it begins. Each leaves at least
+ * half, so that a stage that finds nothing does not use up the budget of the others.
+ */
+enum {
+	LEAVE_AFTER_FETTLE = 50,  /* auto: half for basic */
+	LEAVE_AFTER_OPS = 66,     /* single ops: two thirds for sets of them */
+	LEAVE_AFTER_STAGE = 75,   /* most stages: three quarters */
+	LEAVE_AFTER_DYNAMIC = 83, /* dynamic combinations come after the static ones and get a sixth */
+};
+/*
  * How many trials to leave to the stages that follow: percent of those that are left. A stage continues while
  * stage_may_go_on(). Without a limit, always.
  */

@@ -115,15 +115,15 @@ const char *name_in(const struct graph_index *q, const char *value)
 	return value;
 }
 
-enum fettle_status expose_and_run(struct lab *l, struct model *m, const char *const *names, size_t n,
-				  size_t batches, take_fn take, void *self, struct err *err)
+enum fettle_status expose_and_run(struct lab *l, const struct exposed *e, size_t batches, take_fn take,
+				  void *self, struct err *err)
 {
 	struct session_options so = { .threads = l->o.threads };
-	struct model *d = model_derive(m);
+	struct model *d = model_derive(e->m);
 	struct session *s = NULL;
 	enum fettle_status st;
 
-	model_set_outputs(d, names, n);
+	model_set_outputs(d, e->names, e->n);
 	st = session_new(&s, l->rt, d, &so, err);
 	if (!st)
 		st = run_batches(l, s, batches, take, self, err);

@@ -12,8 +12,13 @@ typedef void (*take_fn)(void *self, size_t batch, const struct feed_batch *b, co
 enum fettle_status run_batches(struct lab *l, struct session *s, size_t batches, take_fn take, void *self,
 			       struct err *err);
 /* The same for values inside a model. */
-enum fettle_status expose_and_run(struct lab *l, struct model *m, const char *const *names, size_t n,
-				  size_t batches, take_fn take, void *self, struct err *err);
+struct exposed {
+	struct model *m;
+	const char *const *names;
+	size_t n;
+};
+enum fettle_status expose_and_run(struct lab *l, const struct exposed *e, size_t batches, take_fn take,
+				  void *self, struct err *err);
 /* Where a value of the fp32 graph is in the quantized one: the output of its DQ, if it has one. */
 const char *name_in(const struct graph_index *quantized, const char *value);
 

@@ -198,7 +198,8 @@ enum fettle_status context_precisions(struct context *cx, const struct subject *
 				      const struct qplan *plan, const struct model *quantized,
 				      struct precisions *out)
 {
-	enum fettle_status st = precisions_of(out, cx->rt, s, approach, plan, plan, quantized, &cx->err);
+	const struct precisions_wanted wanted = { approach, plan, plan, quantized };
+	enum fettle_status st = precisions_of(out, cx->rt, s, &wanted, &cx->err);
 
 	if (!st)
 		context_keep_precisions(cx, out, s);

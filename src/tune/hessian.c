@@ -86,6 +86,10 @@ struct probe {
 	const float **weights; /* as they are, parallel to the session's last inputs */
 	struct tensor *types;
 	size_t n_data, n;
+	size_t batches; /* that the loss is summed over */
+	const struct reference *ref;
+	double middle; /* the loss at the weights as they are */
+	struct rng rng;
 };
 
 static void probe_release(struct probe *p)
@@ -121,18 +125,18 @@ static enum fettle_status probe_open(struct probe *p, struct lab *l, const char 
 }
 
 /* the loss with weight `which` at `at`, the others as they are */
-static enum fettle_status loss_at(struct lab *l, struct probe *p, size_t which, const float *at,
-				  size_t batches, const struct reference *ref, double *out, struct err *err)
+static enum fettle_status loss_at(struct lab *l, struct probe *p, size_t which, const float *at, double *out,
+				  struct err *err)
 {
 	struct tensor *in = xcalloc(p->n_data + p->n, sizeof(*in));
 	struct tensor *results = xcalloc(session_n_outputs(p->s), sizeof(*results));
 	struct feed *feed = scoring_feed(l);
 	struct feed_batch b = FEED_BATCH_INIT;
-	struct loss loss = { 0, &l->o, l->metric ? metric_first_output(l->metric) : 0, ref };
+	struct loss loss = { 0, &l->o, l->metric ? metric_first_output(l->metric) : 0, p->ref };
 	enum fettle_status st = FETTLE_OK;
 	size_t i, k;
 
-	for (i = 0; i < batches && i < feed_batches(feed) && !st; i++) {
+	for (i = 0; i < p->batches && i < feed_batches(feed) && !st; i++) {
 		st = lab_stopped(l) ? fail(err, FETTLE_STOP, "stopped") : feed_read(feed, i, &b, err);
 		if (st)
 			break;
@@ -153,9 +157,8 @@ static enum fettle_status loss_at(struct lab *l, struct probe *p, size_t which, 
 }
 
 /* average over the weight's elements of the diagonal of the Hessian */
-static enum fettle_status average_trace(struct lab *l, struct probe *p, size_t which, size_t batches,
-					double middle, const struct reference *ref, struct rng *rng,
-					double *out, struct err *err)
+static enum fettle_status average_trace(struct lab *l, struct probe *p, size_t which, double *out,
+					struct err *err)
 {
 	size_t n = (size_t)tensor_count(&p->types[which]), i;
 	const float *x = p->weights[which];
@@ -169,14 +172,14 @@ static enum fettle_status average_trace(struct lab *l, struct probe *p, size_t w
 	step = step > 0 ? 1e-2 * step / (double)n : 1e-3; /* small, but far above rounding */
 	for (k = 0; k < HUTCHINSON_VECTORS && !st; k++) {
 		for (i = 0; i < n; i++) { /* a Rademacher vector */
-			float v = rng_next(rng) >> 63 ? (float)step : -(float)step;
+			float v = rng_next(&p->rng) >> 63 ? (float)step : -(float)step;
 
 			moved[0][i] = x[i] + v;
 			moved[1][i] = x[i] - v;
 		}
 		for (side = 0; side < 2 && !st; side++)
-			st = loss_at(l, p, which, moved[side], batches, ref, &loss[side], err);
-		sum += (loss[0] - 2 * middle + loss[1]) / (step * step);
+			st = loss_at(l, p, which, moved[side], &loss[side], err);
+		sum += (loss[0] - 2 * p->middle + loss[1]) / (step * step);
 	}
 	*out = sum / HUTCHINSON_VECTORS / (double)n;
 	free(moved[0]);
@@ -237,13 +240,11 @@ enum fettle_status rank_hessian(struct lab *l, const struct plan *p, size_t batc
 	size_t *op = xcalloc(max, sizeof(*op)), *weight = xcalloc(max, sizeof(*weight));
 	const char **names = xcalloc(max, sizeof(*names));
 	struct reference ref = { .per_batch = 0 };
-	struct probe probe = { .m = NULL };
+	struct probe probe = { .batches = batches, .ref = &ref };
 	struct qplan q = QPLAN_INIT;
-	double middle = 0;
-	struct rng rng;
 	enum fettle_status st;
 
-	rng_seed(&rng, 1);
+	rng_seed(&probe.rng, 1);
 	tuning_qplan(l->t, p, &q);
 	n = list_weights(l, p, op, weight, names);
 	while (names[n_weights])
@@ -252,16 +253,16 @@ enum fettle_status rank_hessian(struct lab *l, const struct plan *p, size_t batc
 	if (!st)
 		st = probe_open(&probe, l, names, n_weights, err);
 	if (!st)
-		st = loss_at(l, &probe, SIZE_MAX, NULL, batches, &ref, &middle, err);
-	if (!st && !isfinite(middle))
+		st = loss_at(l, &probe, SIZE_MAX, NULL, &probe.middle, err);
+	if (!st && !isfinite(probe.middle))
 		st = fail(err, FETTLE_INVALID, "cannot rank ops: hawq_v2_loss of the fp32 model is %g",
-			  middle);
+			  probe.middle);
 	for (i = 0; i < n && !st; i++) {
 		double trace = 0, error = 0;
 
 		st = weight_error(l, &q, l->t->node[op[i]], &error, err);
 		if (!st)
-			st = average_trace(l, &probe, weight[i], batches, middle, &ref, &rng, &trace, err);
+			st = average_trace(l, &probe, weight[i], &trace, err);
 		if (!st)
 			op_order_add(out, op[i], fmax(trace, 0) * error);
 	}

@@ -146,7 +146,9 @@ static enum fettle_status write_best(struct job *j, const struct trial *best, st
 	if (!st)
 		st = lab_model(l, &best->plan, WEIGHTS_AS_PLANNED, &m, err);
 	if (!st)
-		st = precisions_of(&r->precisions, l->rt, l->s, j->o.approach, &l->t->base, &r->plan, m, err);
+		st = precisions_of(&r->precisions, l->rt, l->s,
+				   &(struct precisions_wanted){ j->o.approach, &l->t->base, &r->plan, m },
+				   err);
 	if (st)
 		return st;
 	r->almost_nothing = why_almost_nothing(j, &best->plan);

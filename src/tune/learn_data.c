@@ -121,7 +121,8 @@ static enum fettle_status sweep_means(struct learner *l, struct facts *f, const 
 	n = quantizer_means(&f->v->s->g, &f->v->s->ops, mapped, &axes);
 	st = use_samples(l, f, err);
 	if (!st)
-		st = calibrate_means(&f->means, l->s.rt, f->v->s->m, axes, n, l->s.calib, &o, err);
+		st = calibrate_means(&f->means, &(struct calibrate_on){ l->s.rt, f->v->s->m, l->s.calib },
+				     axes, n, &o, err);
 	free(axes);
 	spent(l, start);
 	return st;

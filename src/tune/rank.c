@@ -53,9 +53,11 @@ static enum fettle_status output_errors(struct lab *l, const struct plan *p, dou
 	}
 	graph_index_release(&g);
 	if (n)
-		st = expose_and_run(l, l->s->m, fp32, n, MSE_BATCHES, keep_outputs, &ref, err);
+		st = expose_and_run(l, &(struct exposed){ l->s->m, fp32, n }, MSE_BATCHES, keep_outputs, &ref,
+				    err);
 	if (n && !st)
-		st = expose_and_run(l, m, quantized, n, MSE_BATCHES, compare_outputs, &c, err);
+		st = expose_and_run(l, &(struct exposed){ m, quantized, n }, MSE_BATCHES, compare_outputs, &c,
+				    err);
 	for (i = 0; i < n && !st; i++)
 		nsr[op[i]] = c.signal[i] > 0 ? c.noise[i] / c.signal[i] : c.noise[i];
 out:

@@ -41,7 +41,7 @@ static enum fettle_status measure(struct lab *l, const char *value, const struct
 		names[i] = l->s->m->outputs[i].name;
 	names[n] = name_in(&g, value);
 	graph_index_release(&g);
-	st = expose_and_run(l, m, names, n + 1, BATCHES, compare_outputs, &c, err);
+	st = expose_and_run(l, &(struct exposed){ m, names, n + 1 }, BATCHES, compare_outputs, &c, err);
 	*own = c.signal[n] > 0 ? c.noise[n] / c.signal[n] : 0;
 	*model = 0;
 	for (i = 0; i < n; i++)
@@ -65,7 +65,7 @@ static enum fettle_status fp32_outputs(struct lab *l, const char *value, struct 
 	for (i = 0; i < n; i++)
 		names[i] = l->s->m->outputs[i].name;
 	names[n] = value;
-	st = expose_and_run(l, l->s->m, names, n + 1, BATCHES, keep_outputs, ref, err);
+	st = expose_and_run(l, &(struct exposed){ l->s->m, names, n + 1 }, BATCHES, keep_outputs, ref, err);
 	free(names);
 	return st;
 }

@@ -31,7 +31,7 @@ static void check_extremes(struct model *m, struct feed *feed)
 	struct err err = ERR_INIT;
 	size_t w, k, i;
 
-	assert_ok(calibrate_extremes(&c, rt, m, want, ARRAY_LEN(want), feed,
+	assert_ok(calibrate_extremes(&c, &(struct calibrate_on){ rt, m, feed }, want, ARRAY_LEN(want),
 				     &(struct calibrate_options){ .threads = 1 }, &err),
 		  err);
 	for (w = 0; w < ARRAY_LEN(want); w++) {
@@ -86,7 +86,8 @@ static void check(const char *shape, size_t batch)
 	build_model(path, 13, shape, "t = 10.0; z = Add(x, t); f = Flatten(z); y = Relu(f)", "y");
 	assert_ok(model_load(&m, path, &err), err);
 	feed = open_feed(m, data, batch, &set);
-	assert_ok(calibrate_means(&c, rt, m, want, ARRAY_LEN(want), feed, &o, &err), err);
+	assert_ok(calibrate_means(&c, &(struct calibrate_on){ rt, m, feed }, want, ARRAY_LEN(want), &o, &err),
+		  err);
 	/* sample i begins at 6 i, on average at 18 */
 	assert_ok(channel_means_get(c, "x", 1, 2, got, &err), err);
 	for (k = 0; k < 2; k++)
@@ -107,12 +108,12 @@ static void check(const char *shape, size_t batch)
 	channel_means_free(c);
 	check_extremes(m, feed);
 	c = NULL;
-	assert_int_equal(
-		calibrate_means(&c, rt, m, &(struct channel_axis){ "z", 1, 5, 0 }, 1, feed, &o, &err),
-		FETTLE_INVALID);
+	assert_int_equal(calibrate_means(&c, &(struct calibrate_on){ rt, m, feed },
+					 &(struct channel_axis){ "z", 1, 5, 0 }, 1, &o, &err),
+			 FETTLE_INVALID);
 	assert_null(c);
 	assert_non_null(strstr(err.msg, "5 channels"));
-	assert_ok(calibrate_means(&c, rt, m, NULL, 0, feed, &o, &err), err);
+	assert_ok(calibrate_means(&c, &(struct calibrate_on){ rt, m, feed }, NULL, 0, &o, &err), err);
 	channel_means_free(c);
 	feed_free(feed);
 	dataset_free(set);

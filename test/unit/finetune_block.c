@@ -114,7 +114,9 @@ static void check_part(struct bed *b, struct model *m, int first, int last)
 	double e, sum = 0, signal = 0;
 	size_t k;
 
-	assert_ok(part_open(&p, &b->source, &o, false, (size_t)first, (size_t)last + 1, m, &err), err);
+	assert_ok(part_open(&p, &b->source, &(struct part_of){ (size_t)first, (size_t)last + 1, &o, false },
+			    m, &err),
+		  err);
 	assert_int_equal(p.n_outputs, 1);
 	assert_ok(part_session_open(&s, &p, m, &err), err);
 	for (k = p.split.held; k < p.split.n; k++) {
@@ -419,7 +421,9 @@ static void test_selective(void **state)
 		assert_ok(quantize_rounded(&b.source, &b.plan, r, NULL, &m, &err), err);
 		b.plan.recipes.finetune.selective_update = selective;
 		report = (struct finetune_block){ .first = NULL };
-		assert_ok(block_choose(&b.plan, &b.source, &all, &offers, m, r, &report, &err), err);
+		assert_ok(block_choose(&b.source, &(struct block_of){ &b.plan, &all, &offers }, m, r, &report,
+				       &err),
+			  err);
 		assert_true(report.layered > report.before);
 		assert_true(report.after <= report.layered);
 		for (i = left = 0; i < r->n; i++)

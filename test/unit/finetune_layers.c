@@ -179,7 +179,10 @@ static double error_of(struct bed *b, const struct rounding *r, const struct fee
 
 	src.feed = others;
 	assert_ok(quantize_rounded(&b->source, &b->plan, r, NULL, &m, &err), err);
-	assert_ok(part_open(&p, &src, &b->plan.recipes.finetune, false, 0, b->s->m->nodes.n, m, &err), err);
+	assert_ok(part_open(&p, &src,
+			    &(struct part_of){ 0, b->s->m->nodes.n, &b->plan.recipes.finetune, false }, m,
+			    &err),
+		  err);
 	assert_ok(part_error(&p, m, &e, &err), err);
 	part_close(&p);
 	model_free(m);

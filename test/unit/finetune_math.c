@@ -338,8 +338,9 @@ static void test_product(void **state)
 	for (turned = 0; turned < 4; turned++) {
 		for (i = 0; i < 12; i++)
 			c[i] = 1; /* it is added up */
-		assert_ok(math_product(3, 4, 5, turned & 1 ? at : a, turned & 1, turned & 2 ? bt : b,
-				       turned & 2, c, &err),
+		assert_ok(math_product(&(struct math_factors){ 3, 4, 5, turned & 1 ? at : a,
+							       turned & 2 ? bt : b, turned & 1, turned & 2 },
+				       c, &err),
 			  err);
 		for (i = 0; i < 3; i++)
 			for (j = 0; j < 4; j++) {

@@ -42,7 +42,7 @@ static void make(struct made *b, const struct graph *g)
 		((float *)b->in.data)[i] = (float)rng_normal(&rng);
 	while (n < 3 && g->learns[n])
 		n++;
-	assert_ok(tape_new(&b->t, b->rt, b->m, &b->in, g->learns, n, b->why, &err), err);
+	assert_ok(tape_new(&b->t, &(struct tape_of){ b->rt, b->m, &b->in, g->learns, n }, b->why, &err), err);
 	free(path);
 	free(input);
 }
@@ -344,14 +344,16 @@ static void check_block(struct bed *b, struct model *m, const struct block *at)
 	double far = 0, all = 0;
 	size_t i, j;
 
-	assert_ok(part_open(&p, &b->source, &o, true, (size_t)at->first, (size_t)at->last + 1, m, &err), err);
+	assert_ok(part_open(&p, &b->source,
+			    &(struct part_of){ (size_t)at->first, (size_t)at->last + 1, &o, true }, m, &err),
+		  err);
 	assert_ok(part_session_open(&s, &p, m, &err), err);
 	in = xcalloc(s.m->n_inputs + 1, sizeof(*in));
 	for (i = 0; i < s.m->n_inputs; i++)
 		for (j = 0; j < p.n_inputs; j++)
 			if (strcmp(s.m->inputs[i].name, s.inputs[j]) == 0)
 				in[i] = p.v[0].in[j];
-	assert_ok(tape_new(&t, b->rt, s.m, in, NULL, 0, why, &err), err);
+	assert_ok(tape_new(&t, &(struct tape_of){ b->rt, s.m, in, NULL, 0 }, why, &err), err);
 	if (!t)
 		fail_msg("nodes %d to %d: %s", at->first, at->last, why);
 	assert_ok(tape_forward(t, &err), err);

@@ -127,7 +127,8 @@ static struct calibration *ranges_of(struct subject *s, const struct subject *ba
 
 	*n = quantizer_values(&s->g, &s->ops, NULL, values);
 	data_open(&d, base);
-	assert_ok(calibrate(&c, rt, s->m, *values, *n, d.feed, &one_thread, &err), err);
+	assert_ok(calibrate(&c, &(struct calibrate_on){ rt, s->m, d.feed }, *values, *n, &one_thread, &err),
+		  err);
 	data_close(&d);
 	return c;
 }
@@ -242,7 +243,8 @@ static double int8_db(struct subject *s, struct variant *v)
 	variant_plan(v, &plan, &own);
 	n = quantizer_values(&v->s->g, &v->s->ops, &own, &values);
 	data_open(&d, s);
-	assert_ok(calibrate(&c, rt, v->s->m, values, n, d.feed, &one_thread, &err), err);
+	assert_ok(calibrate(&c, &(struct calibrate_on){ rt, v->s->m, d.feed }, values, n, &one_thread, &err),
+		  err);
 	data_close(&d);
 	assert_ok(know(ranges, v->s->z, &own, calibrated, NULL, c, &err), err);
 	assert_ok(quantize(s->z, &(struct knowledge){ .variant = v, .values = ranges }, &plan, &q, &err),
