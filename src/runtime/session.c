@@ -1,23 +1,10 @@
 #include "runtime/session.h"
 
-#include <fcntl.h>
-#include <link.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#include <onnxruntime_c_api.h>
 
 #include "base/file.h"
-
-struct runtime {
-	const OrtApi *api;
-	OrtEnv *env;
-	OrtMemoryInfo *cpu;
-	atomic_llong busy; /* nanoseconds that threads have spent in it */
-	bool exact;        /* runtime_exact() */
-};
+#include "runtime/ort.h"
 
 struct session {
 	struct runtime *rt;
@@ -30,157 +17,7 @@ struct session {
 	struct tensor *last; /* shapes of the last run's inputs, when outputs are reused */
 };
 
-static void add_busy(struct runtime *rt, double since)
-{
-	atomic_fetch_add(&rt->busy, (long long)(1e9 * (clock_now() - since)));
-}
-
-double runtime_busy(struct runtime *rt)
-{
-	return 1e-9 * (double)atomic_load(&rt->busy);
-}
-
-void runtime_exact(struct runtime *rt, bool on)
-{
-	rt->exact = on;
-}
-
 enum { SHARE_MIN = 256 }; /* smaller constants travel inside the model: shape inference wants to see them */
-
-/* ONNX Runtime's errors become ours here. A model or data it refuses is bad input; the rest is its own failure. */
-static enum fettle_status ort_fail(const OrtApi *api, OrtStatus *s, const char *what, struct err *err)
-{
-	enum fettle_status st;
-	const char *text;
-	int n;
-
-	if (!s)
-		return FETTLE_OK;
-	text = api->GetErrorMessage(s);
-	switch (api->GetErrorCode(s)) {
-	case ORT_NO_SUCHFILE:
-	case ORT_NO_MODEL:
-	case ORT_INVALID_ARGUMENT:
-	case ORT_INVALID_PROTOBUF:
-		st = FETTLE_INVALID;
-		break;
-	case ORT_INVALID_GRAPH:
-	case ORT_NOT_IMPLEMENTED:
-		st = FETTLE_UNSUPPORTED;
-		break;
-	case ORT_FAIL: /* its code for a great many things; an op that it does not have is the model's affair */
-		st = strstr(text, "is not a registered function/op") ? FETTLE_UNSUPPORTED : FETTLE_BACKEND;
-		break;
-	default:
-		st = FETTLE_BACKEND;
-	}
-	n = (int)strcspn(text, "\n");
-	fail(err, st, "cannot %s: ONNX Runtime says: %.*s", what, n > 400 ? 400 : n, text);
-	api->ReleaseStatus(s);
-	return st;
-}
-
-#define TRY(call)                                                                                            \
-	do {                                                                                                 \
-		st = ort_fail(api, (call), what, err);                                                       \
-		if (st)                                                                                      \
-			goto out;                                                                            \
-	} while (0)
-
-const char *runtime_version(void)
-{
-	return OrtGetApiBase()->GetVersionString();
-}
-
-int runtime_minor(void)
-{
-	const char *dot = strchr(runtime_version(), '.');
-
-	return dot ? atoi(dot + 1) : 0;
-}
-
-static int is_libonnx(struct dl_phdr_info *info, size_t size, void *arg)
-{
-	(void)size;
-	(void)arg;
-	return strstr(info->dlpi_name, "/libonnx.so") != NULL;
-}
-
-/*
- * Debian's ONNX Runtime takes its op schemas from libonnx, which registers them again with the first model and
- * writes a line to stderr for each, 500 in all. No setting turns that off. So a model of one op goes first, while
- * stderr leads nowhere.
- */
-static void load_schemas(const OrtApi *api, OrtEnv *env)
-{
-	/* y = Neg(x): IR version 7, opset 13 */
-	static const char model[] =
-		"\x08\x07:2\n\x0b\n\x01x\x12\x01y\"\x03Neg\x12\x01gZ\x0f\n\x01x\x12\n\n\x08\x08\x01"
-		"\x12\x04\n\x02\x08\x01"
-		"b\x0f\n\x01y\x12\n\n\x08\x08\x01\x12\x04\n\x02\x08\x01"
-		"B\x04\n\x00\x10\r";
-	OrtSessionOptions *o = NULL;
-	OrtSession *session = NULL;
-	OrtStatus *s;
-	int null, saved;
-
-	if (!dl_iterate_phdr(is_libonnx, NULL))
-		return;
-	null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
-	if (null >= 0 && saved >= 0)
-		dup2(null, STDERR_FILENO);
-	s = api->CreateSessionOptions(&o);
-	if (!s)
-		s = api->SetIntraOpNumThreads(o, 1);
-	if (!s)
-		s = api->CreateSessionFromArray(env, model, sizeof(model) - 1, o, &session);
-	if (s) /* if this is wrong, so is the next session, which says so */
-		api->ReleaseStatus(s);
-	if (session)
-		api->ReleaseSession(session);
-	if (o)
-		api->ReleaseSessionOptions(o);
-	if (null >= 0 && saved >= 0)
-		dup2(saved, STDERR_FILENO);
-	close(null);
-	close(saved);
-}
-
-enum fettle_status runtime_new(struct runtime **out, struct err *err)
-{
-	const OrtApi *api = OrtGetApiBase()->GetApi(ORT_API_VERSION);
-	const char *what = "start ONNX Runtime";
-	struct runtime *rt = xcalloc(1, sizeof(*rt));
-	enum fettle_status st;
-
-	if (!api) {
-		st = fail(err, FETTLE_BACKEND, "cannot start ONNX Runtime: version %s, need 1.%d or later",
-			  runtime_version(), ORT_API_VERSION);
-		goto out;
-	}
-	rt->api = api;
-	TRY(api->CreateEnv(ORT_LOGGING_LEVEL_FATAL, "fettle", &rt->env));
-	TRY(api->DisableTelemetryEvents(rt->env));
-	load_schemas(api, rt->env);
-	TRY(api->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &rt->cpu));
-	*out = rt;
-	rt = NULL;
-out:
-	runtime_free(rt);
-	return st;
-}
-
-void runtime_free(struct runtime *rt)
-{
-	if (!rt)
-		return;
-	if (rt->cpu)
-		rt->api->ReleaseMemoryInfo(rt->cpu);
-	if (rt->env)
-		rt->api->ReleaseEnv(rt->env);
-	free(rt);
-}
 
 static enum fettle_status make_options(struct runtime *rt, const struct session_options *o,
 				       OrtSessionOptions **out, const char *what, struct err *err)
@@ -365,7 +202,7 @@ enum fettle_status session_new(struct session **out, struct runtime *rt, struct 
 		goto out;
 	start = clock_now();
 	made = api->CreateSessionFromArray(rt->env, p.bytes, p.n, so, &s->ort);
-	add_busy(rt, start);
+	runtime_add_busy(rt, start);
 	TRY(made);
 	st = finish(s, what, err);
 	if (st)
@@ -398,7 +235,7 @@ enum fettle_status session_open(struct session **out, struct runtime *rt, const 
 		goto out;
 	start = clock_now();
 	made = api->CreateSession(rt->env, path, so, &s->ort);
-	add_busy(rt, start);
+	runtime_add_busy(rt, start);
 	TRY(made);
 	st = finish(s, what, err);
 	if (st)
@@ -560,7 +397,7 @@ enum fettle_status session_run(struct session *s, const struct tensor *in, struc
 	start = clock_now();
 	run = api->Run(s->ort, NULL, s->in_names, (const OrtValue *const *)values, s->n_in, s->out_names,
 		       s->n_out, s->results);
-	add_busy(s->rt, start);
+	runtime_add_busy(s->rt, start);
 	if (run && reuse) { /* the outputs' shapes were others this time */
 		api->ReleaseStatus(run);
 		release_results(s);

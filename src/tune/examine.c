@@ -1,5 +1,5 @@
 /* Evaluating a trial's model on as many samples as its verdict needs. */
-#include "tune/examiner.h"
+#include "tune/examiner_impl.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -8,17 +8,7 @@
 
 #include "tune/order.h"
 
-/* for order.c and examine.c only */
-struct examiner {
-	struct order *order; /* of the evaluation samples */
-	struct rows
-		*reference; /* the fp32 model's outputs, [n_reference]; none when the metric does without */
-	size_t n_reference;
-	struct cutcache *cuts; /* NULL: activations are not kept */
-	struct map node_macs;  /* name of a node -> its multiply-adds in thousands */
-	struct plan kept;      /* the last one that met the criterion, and what its samples scored */
-	double *kept_scores;
-};
+struct examiner;
 void examiner_free(struct examiner *x); /* after the workers */
 size_t examiner_samples(const struct examiner *x);
 

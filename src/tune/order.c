@@ -1,4 +1,4 @@
-#include "tune/examiner.h"
+#include "tune/examiner_impl.h"
 
 #include <math.h>
 #include <stdlib.h>
