@@ -922,8 +922,8 @@ FETTLE_API void fettle_search_stage(struct fettle_search *s, const char *stage);
 
 enum fettle_rank {
 	FETTLE_RANK_OUTPUT_ERROR, /* squared error of each op's output against the fp32 model's */
-	FETTLE_RANK_IMPACT,       /* error of the model's output that goes when only this op falls back */
-	FETTLE_RANK_IMPACT_BACK,  /* for ops in fp32: error that comes when it is quantized again */
+	FETTLE_RANK_IMPACT,       /* error of the model's output when this op alone is quantized */
+	FETTLE_RANK_IMPACT_BACK,  /* the same for ops in fp32, as they would be quantized again */
 	FETTLE_RANK_HESSIAN,      /* average trace of the Hessian times squared weight error (HAWQ-V2) */
 };
 /* The ops that the rank covers under this plan, highest first. `ops` has room for all ops, as has `scores`

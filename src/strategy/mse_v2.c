@@ -1,6 +1,5 @@
 /*
- * Falls back the op whose fallback helps the model's output most, as measured again after each, until the criterion holds; then
- * reverts. Which op is next is found one at a time, but only 1, 2, 4, 8, … fallen-back ops are tried, and when so many suffice, a
+ * Falls back the op that disturbs the model's output most, then the next, until the criterion holds; then reverts. Which op is next is found one at a time, but only 1, 2, 4, 8, … fallen-back ops are tried, and when so many suffice, a
  * bisection finds the fewest. Where accuracy grows along that sequence, this gives the plan that trying every step would. Reverting
  * follows the order of the scores, several ops at a time as long as that works, and does not end with the first that fails: what
  * it requantizes includes all that one op at a time would. So the result is never worse for the trials that are saved.
@@ -120,6 +119,6 @@ out:
 
 const struct strategy strategy_mse_v2 = {
 	.name = "mse_v2",
-	.summary = "falls back the worst op as measured again after each step, then reverts what it can",
+	.summary = "falls back the op that disturbs the output most, then the next, then reverts what it can",
 	.traverse = mse_v2_traverse,
 };

@@ -121,9 +121,9 @@ bool search_best(const struct search *s, struct plan *plan, struct score *score)
 bool search_base(const struct search *s, struct plan *plan, struct score *score);
 
 enum rank {
-	RANK_OUTPUT_MSE,  /* error of each op's output in the quantized model against the fp32 one */
-	RANK_IMPACT,      /* error of the model's output that goes away when only this op falls back */
-	RANK_IMPACT_BACK, /* the same for ops in fp32: error that comes when it is quantized again */
+	RANK_OUTPUT_MSE, /* error of each op's output in the quantized model against the fp32 one */
+	RANK_IMPACT,     /* error of the model's output when this op alone is quantized, as the plan has it */
+	RANK_IMPACT_BACK, /* the same for ops in fp32, as they would be quantized again */
 	RANK_HESSIAN,     /* average trace of the Hessian times squared weight error (HAWQ-V2) */
 	RANK_GAIN,        /* seconds that the op is faster in the plan than in fp32, by profiles of both */
 };
@@ -137,7 +137,8 @@ struct op_order {
 	{                                                                                                    \
 		NULL, NULL, 0                                                                                \
 	}
-/* Costs no trial. RANK_IMPACT and RANK_IMPACT_BACK use confidence_batches batches. */
+/* Costs no trial. RANK_IMPACT and RANK_IMPACT_BACK use at most confidence_batches batches, and take at most about as long as one
+ * evaluation of the fp32 model. */
 enum fettle_status search_rank_ops(struct search *s, const struct plan *p, enum rank by,
 				   struct op_order *out);
 void op_order_release(struct op_order *o);

@@ -3,18 +3,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* samples the ops are scored on */
-struct feed *scoring_feed(const struct lab *l)
+enum {
+	SCORED_SHARE = 16, /* of the samples of an evaluation, one in so many is enough to score a plan */
+	SCORED_MIN = 4,
+};
+
+/* Where evaluations are short, so are scores: a plan's score must cost little beside its trial. */
+static struct feed *few_samples(const struct lab *l, struct feed *all)
 {
-	return l->calib ? l->calib : l->eval;
+	struct feed *few = feed_twin(all);
+	size_t total = feed_samples(all), n = l->eval ? feed_samples(l->eval) / SCORED_SHARE : total, i;
+	size_t *chosen = xcalloc(total, sizeof(*chosen));
+
+	n = n < SCORED_MIN ? SCORED_MIN : n;
+	n = n < total ? n : total;
+	for (i = 0; i < n; i++)
+		chosen[i] = feed_sample(all, i);
+	feed_set_order(few, chosen, n, NULL); /* the samples are the feed's own */
+	free(chosen);
+	return few;
 }
 
-enum fettle_status run_batches(struct lab *l, struct session *s, size_t batches, take_fn take, void *self,
-			       struct err *err)
+struct feed *scoring_feed(struct lab *l)
+{
+	if (!l->few)
+		l->few = few_samples(l, l->calib ? l->calib : l->eval);
+	return l->few;
+}
+
+enum fettle_status run_feed(struct lab *l, struct session *s, struct feed *feed, size_t batches, take_fn take,
+			    void *self, struct err *err)
 {
 	struct tensor *out = xcalloc(session_n_outputs(s), sizeof(*out));
 	struct feed_batch b = FEED_BATCH_INIT;
-	struct feed *feed = scoring_feed(l);
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
@@ -32,6 +53,12 @@ enum fettle_status run_batches(struct lab *l, struct session *s, size_t batches,
 	feed_batch_release(&b);
 	free(out);
 	return st;
+}
+
+enum fettle_status run_batches(struct lab *l, struct session *s, size_t batches, take_fn take, void *self,
+			       struct err *err)
+{
+	return run_feed(l, s, scoring_feed(l), batches, take, self, err);
 }
 
 static bool is_float(const struct tensor *t)
@@ -89,6 +116,20 @@ void compare_outputs(void *self, size_t batch, const struct feed_batch *b, const
 			c->signal[i] += (double)x[k] * x[k];
 		}
 	}
+}
+
+double comparison_error(const struct lab *l, const struct comparison *c)
+{
+	double noise = 0, signal = 0;
+	size_t i;
+
+	for (i = 0; i < c->r->per_batch; i++) {
+		if (!lab_output_counts(l, i))
+			continue;
+		noise += c->noise[i];
+		signal += c->signal[i];
+	}
+	return signal > 0 ? noise / signal : noise;
 }
 
 /* where a value of the fp32 graph is in the quantized one: the output of its DQ, if it has one */

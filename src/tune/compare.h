@@ -4,13 +4,16 @@
 
 #include "tune/lab.h"
 
-struct feed *scoring_feed(const struct lab *l); /* samples the ops are scored on */
+struct feed *
+scoring_feed(struct lab *l); /* samples that ops and plans are scored on: a few of those to calibrate with */
 
 /* Runs a session on the first batches and hands each batch's outputs to `take`. */
 typedef void (*take_fn)(void *self, size_t batch, const struct feed_batch *b, const struct tensor *out,
 			size_t n);
 enum fettle_status run_batches(struct lab *l, struct session *s, size_t batches, take_fn take, void *self,
 			       struct err *err);
+enum fettle_status run_feed(struct lab *l, struct session *s, struct feed *feed, size_t batches, take_fn take,
+			    void *self, struct err *err);
 /* The same for values inside a model. */
 struct exposed {
 	struct model *m;
@@ -35,9 +38,19 @@ struct comparison {
 void compare_outputs(void *comparison, size_t batch, const struct feed_batch *b, const struct tensor *out,
 		     size_t n);
 
+/* The squared error of the outputs that count, as a share of them. */
+double comparison_error(const struct lab *l, const struct comparison *c);
+
 /* hessian.c: average trace of the Hessian times squared weight error, per op (HAWQ-V2) */
 enum fettle_status rank_hessian(struct lab *l, const struct plan *p, size_t batches, struct op_order *out,
 				struct err *err);
+/* impact.c: the error of the model's output when only this op is quantized, on at most so many batches. `back`: of ops in fp32
+ * as they would go back to integers. FETTLE_UNSUPPORTED, FETTLE_BACKEND: not to be had for this model. */
+enum fettle_status rank_impact(struct lab *l, const struct plan *p, bool back, size_t batches,
+			       struct op_order *out, struct err *err);
+void put_back_all(const struct lab *l, struct plan *p); /* quantizes every op that can be */
+struct impact;
+void impact_free(struct impact *m);
 /* gain.c */
 enum fettle_status rank_gain(struct lab *l, const struct plan *p, struct op_order *out, struct err *err);
 void op_order_add(struct op_order *o, size_t op, double score);

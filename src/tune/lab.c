@@ -156,6 +156,10 @@ void lab_release(struct lab *l)
 	examiner_free(l->examiner);
 	l->examiner = NULL;
 	reference_release(&l->scored);
+	impact_free(l->impact);
+	l->impact = NULL;
+	feed_free(l->few);
+	l->few = NULL;
 	timing_free(l->timing);
 	l->timing = NULL;
 	session_free(l->fp32);

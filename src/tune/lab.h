@@ -71,6 +71,7 @@ struct reference {
 	}
 
 struct meter;
+struct impact;
 struct timing;
 
 struct lab {
@@ -101,6 +102,8 @@ struct lab {
 	struct examiner *examiner; /* NULL before the baseline, and with an evaluator */
 	struct meter *meter;       /* NULL until something is measured */
 	struct timing *timing;     /* NULL until something is timed */
+	struct impact *impact;     /* NULL until ops are ranked by it */
+	struct feed *few;          /* what plans are scored on; NULL until then */
 	struct reference scored;   /* outputs of the fp32 model for the samples that plans are estimated on */
 	double pass_seconds;       /* of one fp32 evaluation */
 	size_t baseline_size;

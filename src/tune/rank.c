@@ -9,7 +9,6 @@
 
 enum {
 	MSE_BATCHES = 4,
-	SUSPECTS_MAX = 8, /* ops whose impact is measured one by one */
 };
 
 void op_order_add(struct op_order *o, size_t op, double score)
@@ -120,101 +119,43 @@ static enum fettle_status added_errors(struct lab *l, const struct plan *p, doub
 	return st;
 }
 
+/* Ops that can change by what they add to the error, where nothing better is to be had. */
+static enum fettle_status rank_added(struct lab *l, const struct plan *p, bool back, struct op_order *out,
+				     struct err *err)
+{
+	const struct space *space = &l->t->space;
+	double *added = xcalloc(space->n_ops, sizeof(*added));
+	struct plan whole = PLAN_INIT;
+	enum fettle_status st;
+	size_t i;
+
+	plan_copy(&whole, p);
+	if (back)
+		put_back_all(l, &whole);
+	st = added_errors(l, &whole, added, err);
+	for (i = 0; i < space->n_ops && !st; i++)
+		if (back ? whole.choice[i] != p->choice[i] : plan_can_fall_back(p, space, i))
+			op_order_add(out, i, added[i]);
+	plan_release(&whole);
+	free(added);
+	return st;
+}
+
 /* relative squared error of the model's outputs under a plan */
 static enum fettle_status output_error(struct lab *l, const struct plan *p, const struct reference *ref,
 				       size_t batches, double *out, struct err *err)
 {
 	struct comparison c = { ref, xcalloc(ref->per_batch, sizeof(double)),
 				xcalloc(ref->per_batch, sizeof(double)) };
-	double noise = 0, signal = 0;
 	struct session *s;
 	enum fettle_status st;
-	size_t i;
 
 	st = lab_session(l, p, WEIGHTS_NEAREST, &s, err);
 	if (!st)
 		st = run_batches(l, s, batches, compare_outputs, &c, err);
-	for (i = 0; i < ref->per_batch; i++) {
-		if (!lab_output_counts(l, i))
-			continue;
-		noise += c.noise[i];
-		signal += c.signal[i];
-	}
-	*out = signal > 0 ? noise / signal : noise;
+	*out = comparison_error(l, &c);
 	free(c.noise);
 	free(c.signal);
-	return st;
-}
-
-/* The ops that add most, of those that `can`; `most` of them at most. */
-static size_t suspects(const struct lab *l, const double *added, const bool *can, size_t most, size_t *out)
-{
-	size_t n = 0, i, k;
-
-	for (i = 0; i < l->t->space.n_ops; i++) {
-		if (!can[i])
-			continue;
-		for (k = n < most ? n++ : most; k && added[out[k - 1]] < added[i]; k--)
-			if (k < most)
-				out[k] = out[k - 1];
-		if (k < most)
-			out[k] = i;
-	}
-	return n;
-}
-
-/* Every op as if it alone changed; those whose share is next to nothing are not asked. */
-static enum fettle_status rank_impact(struct lab *l, const struct plan *p, bool back, size_t batches,
-				      struct op_order *out, struct err *err)
-{
-	const struct space *space = &l->t->space;
-	struct reference ref = { .per_batch = 0 };
-	struct plan q = PLAN_INIT;
-	bool *can = xcalloc(space->n_ops, sizeof(*can));
-	double *added = xcalloc(space->n_ops, sizeof(*added)), base = 0, error;
-	size_t asked[SUSPECTS_MAX], n, i, k;
-	enum fettle_status st;
-
-	plan_copy(&q, p);
-	for (i = 0; i < space->n_ops; i++) {
-		const struct param *param = &space->v[i];
-		bool quantized = plan_is_quantized(p, space, i);
-
-		can[i] = back ? !quantized && param->n_options > 1 : plan_can_fall_back(p, space, i);
-		if (back && can[i])
-			q.choice[i] = tuning_back(l->t, p, i);
-	}
-	st = added_errors(l, &q, added, err);
-	n = suspects(l, added, can, SUSPECTS_MAX, asked);
-	if (!st)
-		st = run_batches(l, l->fp32, batches, keep_outputs, &ref, err);
-	if (!st && plan_n_quantized(p, space))
-		st = output_error(l, p, &ref, batches, &base, err);
-	for (k = 0; k < n && !st; k++) {
-		i = asked[k];
-		plan_copy(&q, p);
-		q.choice[i] = back ? tuning_back(l->t, p, i) : space->v[i].fallback;
-		if (!back && plan_n_quantized(&q, space) == 0)
-			error = 0; /* the fp32 model */
-		else
-			st = output_error(l, &q, &ref, batches, &error, err);
-		can[i] = false;
-		if (st == FETTLE_UNSUPPORTED ||
-		    st == FETTLE_BACKEND) { /* this one cannot be had: last in line */
-			op_order_add(out, i, back ? INFINITY : -INFINITY);
-			st = FETTLE_OK;
-			continue;
-		}
-		op_order_add(out, i, back ? error - base : base - error);
-	}
-	/* of the rest, what they add says enough: it is less than that of all above */
-	for (i = 0; i < space->n_ops && !st && back; i++)
-		if (can[i])
-			op_order_add(out, i, added[i]);
-	plan_release(&q);
-	reference_release(&ref);
-	free(can);
-	free(added);
 	return st;
 }
 
@@ -250,6 +191,8 @@ enum fettle_status lab_rank(void *self, const struct plan *p, enum rank by, int 
 	case RANK_IMPACT:
 	case RANK_IMPACT_BACK:
 		st = rank_impact(l, p, by == RANK_IMPACT_BACK, n, out, err);
+		if (st == FETTLE_UNSUPPORTED || st == FETTLE_BACKEND)
+			st = rank_added(l, p, by == RANK_IMPACT_BACK, out, err);
 		break;
 	case RANK_GAIN:
 		st = rank_gain(l, p, out, err);

@@ -150,7 +150,7 @@ static const struct row {
 	{ "tuning.quant_level", "0", TUNE, "", SMALL },
 	{ "tuning.strategy.name", "random", TUNE, "", SMALL },
 	{ "tuning.strategy.confidence_batches", "1", TUNE,
-	  "quantization.calibration.sampling_size=24|evaluation.accuracy.iteration=3", SCORED },
+	  "quantization.calibration.sampling_size=24|evaluation.accuracy.iteration=12", SCORED },
 	{ "tuning.strategy.hawq_v2_loss", "mse", TUNE, "", SCORED },
 	{ "tuning.strategy.sigopt_api_token", "t", NOTED_BY_TUNE, "", SMALL },
 	{ "tuning.strategy.sigopt_project_id", "t", NOTED_BY_TUNE, "", SMALL },

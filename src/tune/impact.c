@@ -1,0 +1,335 @@
+/*
+ * Ops by what quantizing each of them alone does to the model's output. (What the output gains when one op of a quantized model
+ * falls back depends more on the sample than on the op: the errors of the others hide it.) What it costs is bounded, whatever the
+ * number of ops: some are measured, the others are taken to be like their neighbours, and of these the worst are measured, too.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tune/compare.h"
+#include "tune/own_noise.h"
+
+enum {
+	RUN_COST = 2,  /* of a run with noise, in runs of the fp32 model; about */
+	RUNS_MIN = 16, /* where there are hardly any samples */
+};
+
+struct impact {
+	struct plan whole; /* its ops' effects these are */
+	size_t *op, n;
+	double *effect; /* of op[k] alone: squared error as a share of the output */
+};
+
+void impact_free(struct impact *m)
+{
+	if (!m)
+		return;
+	plan_release(&m->whole);
+	free(m->op);
+	free(m->effect);
+	free(m);
+}
+
+/* ---- one session for all ops ---- */
+
+struct bed {
+	struct lab *l;
+	const char **value; /* that each op makes */
+	size_t n;
+	struct model *quantized, *noisy;
+	struct session *session;
+	struct feed *feed;    /* the samples */
+	struct tensor *noise; /* [batch][op] */
+	size_t batches;
+	struct reference ref;
+};
+
+static void bed_release(struct bed *b)
+{
+	size_t i;
+
+	session_free(b->session);
+	model_free(b->noisy);
+	model_free(b->quantized);
+	for (i = 0; b->noise && i < b->batches * b->n; i++)
+		tensor_free(&b->noise[i]);
+	free(b->noise);
+	free(b->value);
+	feed_free(b->feed);
+	reference_release(&b->ref);
+}
+
+/* In QDQ form every op has its own nodes. */
+static enum fettle_status quantize_whole(struct bed *b, const struct plan *p, struct err *err)
+{
+	struct lab *l = b->l;
+	struct knowledge k;
+	struct qplan q = QPLAN_INIT;
+	enum fettle_status st;
+
+	tuning_qplan(l->t, p, &q);
+	q.format = FORMAT_QDQ;
+	if (l->t->base.recipes.finetune.algorithm != FINETUNE_OFF) /* see WEIGHTS_NEAREST */
+		q.recipes.finetune.algorithm = FINETUNE_OFF;
+	st = lab_learn_plan(l, tuning_samples(l->t, p), &q, &k, err);
+	if (!st)
+		st = quantize(l->s->z, &k, &q, &b->quantized, err);
+	qplan_release(&q);
+	return st;
+}
+
+static void keep_noise(void *self, size_t batch, const struct feed_batch *fb, const struct tensor *out,
+		       size_t n)
+{
+	struct bed *b = self;
+	size_t i;
+
+	(void)fb;
+	for (i = 0; i < n; i++) {
+		struct tensor *t = &b->noise[batch * b->n + i];
+
+		*t = out[i];
+		t->data = xmalloc(tensor_bytes(&out[i]) + 1);
+		memcpy(t->data, out[i].data, tensor_bytes(&out[i]));
+	}
+}
+
+/* So many of the samples that ops are scored on, from all over them. */
+static enum fettle_status choose_samples(struct bed *b, size_t n, struct err *err)
+{
+	struct feed *all = scoring_feed(b->l);
+	size_t total = feed_samples(all), *chosen, i;
+	enum fettle_status st;
+
+	n = n < total ? n : total;
+	chosen = xcalloc(n + 1, sizeof(*chosen));
+	for (i = 0; i < n; i++)
+		chosen[i] = feed_sample(all, i * total / n);
+	b->feed = feed_twin(all);
+	st = feed_set_order(b->feed, chosen, n, err);
+	b->batches = feed_batches(b->feed);
+	b->noise = xcalloc(b->batches * b->n + 1, sizeof(*b->noise));
+	free(chosen);
+	return st;
+}
+
+/* The model with the noise of op k; of none if that is n. */
+static enum fettle_status run_with(struct bed *b, size_t op, take_fn take, void *self, struct err *err)
+{
+	static const double zero;
+	size_t plain = session_n_inputs(b->session) - b->n, i, k;
+	struct tensor *in = xcalloc(plain + b->n, sizeof(*in)),
+		      *out = xcalloc(session_n_outputs(b->session), sizeof(*out));
+	struct feed_batch fb = FEED_BATCH_INIT;
+	enum fettle_status st = FETTLE_OK;
+
+	for (i = 0; i < b->batches && !st; i++) {
+		if (lab_stopped(b->l)) {
+			st = fail(err, FETTLE_STOP, "stopped");
+			break;
+		}
+		st = feed_read(b->feed, i, &fb, err);
+		if (st)
+			break;
+		memcpy(in, fb.inputs, plain * sizeof(*in));
+		for (k = 0; k < b->n; k++) {
+			struct tensor *t = &in[plain + k];
+
+			*t = b->noise[i * b->n + k];
+			if (k == op)
+				continue;
+			t->data = (void *)(uintptr_t)&zero;
+			memset(t->dims, 0, sizeof(t->dims));
+			for (int d = 0; d < t->rank; d++)
+				t->dims[d] = 1;
+		}
+		st = session_run(b->session, in, out, err);
+		if (!st)
+			take(self, i, &fb, out, session_n_outputs(b->session));
+	}
+	feed_batch_release(&fb);
+	free(in);
+	free(out);
+	return st;
+}
+
+static enum fettle_status bed_open(struct bed *b, const struct impact *m, size_t samples, struct err *err)
+{
+	struct lab *l = b->l;
+	struct session_options so = { .threads = l->o.threads, .level = l->o.level };
+	struct session_options once = { .threads = l->o.threads,
+					.level = OPT_BASIC }; /* it runs once: not worth more */
+	struct model *alone = NULL;
+	struct session *s = NULL;
+	enum fettle_status st;
+	size_t k;
+
+	b->n = m->n;
+	b->value = xcalloc(b->n, sizeof(*b->value));
+	for (k = 0; k < b->n; k++)
+		b->value[k] = l->s->m->nodes.v[l->t->node[m->op[k]]]->out[0];
+	st = choose_samples(b, samples, err);
+	if (!st)
+		st = quantize_whole(b, &m->whole, err);
+	if (!st)
+		st = noise_model(b->quantized, b->value, b->n, &alone, err);
+	if (!st)
+		st = session_new(&s, l->rt, alone, &once, err);
+	if (!st)
+		st = run_feed(l, s, b->feed, b->batches, keep_noise, b, err);
+	if (!st)
+		st = noisy_model(b->quantized->base, b->value, b->noise, b->n, &b->noisy, err);
+	session_free(s);
+	model_free(alone);
+	if (!st)
+		st = session_new(&b->session, l->rt, b->noisy, &so, err);
+	return st ? st : run_with(b, b->n, keep_outputs, &b->ref, err);
+}
+
+static enum fettle_status measure(struct bed *b, size_t op, double *effect, struct err *err)
+{
+	struct comparison c = { &b->ref, xcalloc(b->ref.per_batch, sizeof(double)),
+				xcalloc(b->ref.per_batch, sizeof(double)) };
+	enum fettle_status st = run_with(b, op, compare_outputs, &c, err);
+
+	*effect = comparison_error(b->l, &c);
+	free(c.noise);
+	free(c.signal);
+	return st;
+}
+
+/* ---- which, and how many ---- */
+
+/* Samples of each run, at most so many batches, and how many runs there may be in all, to measure n ops in one evaluation of
+ * the fp32 model. */
+static size_t budget(struct lab *l, size_t n, size_t batches, size_t *runs)
+{
+	struct feed *feed = scoring_feed(l);
+	size_t most = (feed_samples(feed) + feed_batches(feed) - 1) / feed_batches(feed) * batches;
+	size_t all = feed_samples(l->eval ? l->eval : feed) / RUN_COST, samples = all / (n + 4);
+
+	samples = samples < 1 ? 1 : samples > most ? most : samples;
+	*runs = all / samples > RUNS_MIN ? all / samples : RUNS_MIN;
+	return samples;
+}
+
+/* Those not measured, between their neighbours that are, by the logarithm. */
+static void interpolate(double *effect, const bool *measured, size_t n)
+{
+	size_t k, before = n, after;
+
+	for (k = 0; k < n; k++) {
+		if (measured[k]) {
+			before = k;
+			continue;
+		}
+		for (after = k + 1; after < n && !measured[after]; after++)
+			;
+		if (before == n || after == n) {
+			effect[k] = effect[after < n ? after : before];
+		} else {
+			double share = (double)(k - before) / (double)(after - before);
+
+			effect[k] =
+				pow(effect[before] + 1e-30, 1 - share) * pow(effect[after] + 1e-30, share);
+		}
+	}
+}
+
+static enum fettle_status measure_ops(struct impact *m, struct bed *b, size_t runs, struct err *err)
+{
+	bool *measured = xcalloc(m->n + 1, sizeof(*measured));
+	size_t first = runs < m->n ? runs / 2 : m->n, i, k, worst;
+	enum fettle_status st = FETTLE_OK;
+
+	for (i = 0; i < first && !st; i++) {
+		k = first > 1 ? i * (m->n - 1) / (first - 1) : 0;
+		st = measure(b, k, &m->effect[k], err);
+		measured[k] = true;
+	}
+	interpolate(m->effect, measured, m->n);
+	for (i = first; i < runs && i < m->n && !st; i++) {
+		for (worst = m->n, k = 0; k < m->n; k++)
+			if (!measured[k] && (worst == m->n || m->effect[k] > m->effect[worst]))
+				worst = k;
+		st = measure(b, worst, &m->effect[worst], err);
+		measured[worst] = true;
+	}
+	free(measured);
+	return st;
+}
+
+static enum fettle_status find_effects(struct lab *l, const struct plan *whole, size_t batches,
+				       struct err *err)
+{
+	const struct space *space = &l->t->space;
+	struct impact *m = l->impact = xcalloc(1, sizeof(*m));
+	struct bed b = { .l = l };
+	size_t i, samples, runs;
+	enum fettle_status st = FETTLE_OK;
+
+	plan_copy(&m->whole, whole);
+	m->op = xcalloc(space->n_ops, sizeof(*m->op));
+	m->effect = xcalloc(space->n_ops, sizeof(*m->effect));
+	for (i = 0; i < space->n_ops; i++)
+		if (plan_is_quantized(whole, space, i))
+			m->op[m->n++] = i;
+	samples = budget(l, m->n, batches, &runs);
+	if (m->n)
+		st = bed_open(&b, m, samples, err);
+	if (!st)
+		st = measure_ops(m, &b, runs, err);
+	bed_release(&b);
+	if (st) {
+		impact_free(m);
+		l->impact = NULL;
+	}
+	return st;
+}
+
+void put_back_all(const struct lab *l, struct plan *p)
+{
+	const struct space *space = &l->t->space;
+	size_t i;
+
+	for (i = 0; i < space->n_ops; i++)
+		if (!plan_is_quantized(p, space, i) && space->v[i].n_options > 1)
+			p->choice[i] = tuning_back(l->t, p, i);
+}
+
+/* Do the effects there are say it all of this plan? Then its ops are quantized as they are there, or not at all. */
+static bool covers(const struct impact *m, const struct plan *p, const struct space *space)
+{
+	size_t i;
+
+	for (i = 0; i < space->n; i++)
+		if (p->choice[i] != m->whole.choice[i] &&
+		    (i >= space->n_ops || plan_is_quantized(p, space, i)))
+			return false;
+	return true;
+}
+
+enum fettle_status rank_impact(struct lab *l, const struct plan *p, bool back, size_t batches,
+			       struct op_order *out, struct err *err)
+{
+	const struct space *space = &l->t->space;
+	struct plan whole = PLAN_INIT;
+	enum fettle_status st = FETTLE_OK;
+	size_t i, k;
+
+	plan_copy(&whole, p);
+	if (back)
+		put_back_all(l, &whole);
+	if (!l->impact || !covers(l->impact, &whole, space)) {
+		impact_free(l->impact);
+		st = find_effects(l, &whole, batches, err);
+	}
+	for (k = 0; !st && k < l->impact->n; k++) {
+		i = l->impact->op[k];
+		if (back ? !plan_is_quantized(p, space, i) : plan_can_fall_back(p, space, i))
+			op_order_add(out, i, l->impact->effect[k]);
+	}
+	plan_release(&whole);
+	return st;
+}
