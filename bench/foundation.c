@@ -10,6 +10,7 @@
 
 #include "tune/source.h"
 #include "base/file.h"
+#include "evaluate/evaluate.h"
 #include "base/rng.h"
 #include "quantize/weights.h"
 #include "tune/learn.h"
