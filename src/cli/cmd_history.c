@@ -37,8 +37,9 @@ static void show_run(const struct fettle_run *r, bool pareto)
 	char buf[64], text[512];
 	size_t i;
 
-	printf("%s: strategy %s, CPU %s, started %s, %s%s\n", r->model, r->strategy, r->cpu, r->started,
-	       r->stop ? "ended: " : "going on, or cut off", r->stop ? fettle_stop_word(r->stop) : "");
+	print_wrapped(stdout, "%s: strategy %s, CPU %s, started %s, %s%s", r->model, r->strategy, r->cpu,
+		      r->started, r->stop ? "ended: " : "going on, or cut off",
+		      r->stop ? fettle_stop_word(r->stop) : "");
 	printf("fp32 %s %s\n", r->metric,
 	       values_text(r->metric, &r->baseline_values, r->baseline, text, sizeof(text)));
 	if (isfinite(r->speedup))
@@ -139,8 +140,8 @@ static int list_runs(struct fettle *f, bool json)
 	else if (n)
 		show_runs(runs, n);
 	else if (!code)
-		printf("no runs in fettle_workspace; 'fettle history WORKSPACE' shows one that is "
-		       "elsewhere\n");
+		print_wrapped(stdout, "no runs in fettle_workspace; 'fettle history WORKSPACE' shows one "
+				      "that is elsewhere");
 	for (i = 0; i < n; i++)
 		fettle_run_free(runs[i]);
 	free(runs);

@@ -53,7 +53,17 @@ static char *value_text(const json_t *j)
 	return out;
 }
 
-/* "weight per_tensor mse": what one side of an op has that differs; words say it all, numbers need their name */
+static bool ends_with(const struct str *s, const char *word)
+{
+	size_t n = strlen(word);
+
+	return s->n >= n && strcmp(s->s + s->n - n, word) == 0;
+}
+
+/*
+ * "weight per_tensor mse": what one side of an op has that differs. Words say it all, numbers need their name, unless that
+ * was just said: "percentile 99.99".
+ */
 static void side_changes(const char *side, json_t *before, json_t *after, struct str *out)
 {
 	struct str words = STR_INIT;
@@ -62,13 +72,13 @@ static void side_changes(const char *side, json_t *before, json_t *after, struct
 
 	json_object_foreach(after, key, value)
 	{
+		const bool bare = json_is_string(value) || ends_with(&words, key);
 		char *text;
 
 		if (json_equal(value, json_object_get(before, key)))
 			continue;
 		text = value_text(value);
-		str_addf(&words, " %s%s%s", json_is_string(value) ? "" : key,
-			 json_is_string(value) ? "" : " ", text);
+		str_addf(&words, " %s%s%s", bare ? "" : key, bare ? "" : " ", text);
 		free(text);
 	}
 	if (words.n)

@@ -50,6 +50,7 @@ if script -qec stty /dev/null </dev/null >/dev/null 2>&1; then
 	if grep -q "$esc\[1;3[12]mm[a-z]*$esc\[0m" "$dir/out"; then ok; else bad "no coloured verdict of a trial"; fi
 	wide=$(sed "s/$esc\[K/\n/g; s/$esc\[[0-9;]*m//g" "$dir/out" | awk 'length > 80 && !/^(wrote|next)/')
 	if [ -z "$wide" ]; then ok; else bad "wider than the terminal: $wide"; fi
+	fits 80 history "$dir/w1"
 	on_terminal "NO_COLOR=1 $fettle tune examples/fashion.onnx $data --workspace $dir/w2"
 	if grep -q "$esc\[[0-9;]*m" "$dir/out"; then bad "colours despite NO_COLOR"; else ok; fi
 else

@@ -8,6 +8,10 @@
 #define OP(mode) "{\"mode\":\"" mode "\",\"activation\":{\"dtype\":\"uint8\",\"algorithm\":\"minmax\"}}"
 #define KL "{\"mode\":\"static\",\"activation\":{\"dtype\":\"uint8\",\"algorithm\":\"kl\"}}"
 
+#define PERCENTILE                                                                                           \
+	"{\"mode\":\"static\",\"activation\":{\"algorithm\":\"percentile\",\"percentile\":99.99,\"share\":"  \
+	"0.5}}"
+
 static void what_a_plan_changes(void **state)
 {
 	static const char before[] =
@@ -26,6 +30,8 @@ static void what_a_plan_changes(void **state)
 		{ "back into integers", "{\"ops\":{\"e\":" OP("static") "}}", "e in integers", 1 },
 		{ "a setting, and another op", "{\"ops\":{\"a\":" KL ",\"c\":" OP("dynamic") "}}",
 		  "a: activation kl; c in integers, dynamic", 2 },
+		{ "a number's name is said once", "{\"ops\":{\"a\":" PERCENTILE "}}",
+		  "a: activation percentile 99.99 share 0.5", 1 },
 		{ "recipes and samples",
 		  "{\"samples\":50,\"recipes\":{\"cle\":true,\"finetune\":{\"algorithm\":\"gram\",\"x\":1}}}",
 		  "cle on; finetune gram; 50 calibration samples", 3 },
