@@ -513,6 +513,12 @@ struct fettle_measure {
 	struct fettle_values values;
 	double speedup_low, speedup_high; /* as in struct fettle_timing */
 };
+/* How often the fp32 graph was rewritten in one way. */
+struct fettle_rewriting {
+	size_t size;
+	const char *name, *summary;
+	size_t times;
+};
 /* Where the time went. */
 struct fettle_seconds {
 	size_t size;
@@ -583,6 +589,11 @@ struct fettle_tuned {
 	size_t n_speeds;
 	int latency_threads; /* 0: all cores */
 	size_t instances;
+	/* The fp32 model with its graph rewritten (recipe rewrite_graph), timed as the others: what came from the graph, and not
+	 * from integers. Its accuracy is not measured. NULL: nothing was rewritten. */
+	const struct fettle_measure *rewritten;
+	const struct fettle_rewriting *const *rewritings;
+	size_t n_rewritings;
 };
 FETTLE_API enum fettle_status fettle_tune(struct fettle *f, const struct fettle_tune_options *o,
 					  struct fettle_tuned **out);

@@ -12,7 +12,7 @@
 /* the result, with what it points to */
 struct tuned {
 	struct fettle_tuned pub;
-	struct fettle_measure baseline, best;
+	struct fettle_measure baseline, best, rewritten;
 	struct fettle_seconds seconds;
 	struct fettle_saved saved;
 	struct arena arena;
@@ -125,6 +125,25 @@ static void copy_precisions(struct tuned *out, const struct job_request *u, cons
 			     sizeof(t->saturates_on));
 }
 
+static void copy_rewritten(struct tuned *out, const struct subject *s, const struct job_result *r)
+{
+	struct fettle_tuned *t = &out->pub;
+	struct fettle_rewriting *all = arena_alloc(&out->arena, SIMPLIFICATIONS * sizeof(*all));
+	size_t i, n = 0;
+
+	for (i = 0; i < SIMPLIFICATIONS; i++)
+		if (s->rewritten.n[i])
+			all[n++] = (struct fettle_rewriting){ .name = simplifications[i]->name,
+							      .summary = simplifications[i]->summary,
+							      .times = s->rewritten.n[i] };
+	t->rewritings = sized_list(&out->arena, all, n, sizeof(*all));
+	t->n_rewritings = n;
+	out->rewritten = measure_of(&r->rewritten, 0, NAN);
+	out->rewritten.size = sizeof(out->rewritten);
+	out->rewritten.ops_fp32 = out->baseline.ops_fp32;
+	t->rewritten = n ? &out->rewritten : NULL;
+}
+
 static void copy_costs(struct tuned *t, const struct job_result *r)
 {
 	const struct lab_times *s = &r->seconds;
@@ -181,6 +200,7 @@ static void copy_result(struct tuned *out, const struct job_request *u, const st
 	t->n_pareto = r->n_pareto;
 	copy_precisions(out, u, r);
 	copy_speeds(out, &u->run.lab.o.deployed, r);
+	copy_rewritten(out, u->run.lab.s, r);
 	copy_costs(out, r);
 }
 

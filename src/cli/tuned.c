@@ -181,6 +181,8 @@ void show_models(const struct fettle_tuned *t)
 		memmove(head + 6, head + 7, 2 * sizeof(*head));
 	table_begin(&table, head, wide ? 9 : 8, 0x1fe);
 	show_row(&table, "fp32", t->baseline, wide);
+	if (t->rewritten)
+		show_row(&table, "fp32, rewritten", t->rewritten, wide);
 	show_row(&table, t->met ? "best" : t->best->trial ? "best seen" : "default", t->best, wide);
 	table_print(&table);
 	show_values(t);

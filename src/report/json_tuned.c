@@ -76,6 +76,21 @@ static void add_candidates(json_t *j, const struct fettle_tuned *t)
 	json_object_set_new(j, "candidates", list);
 }
 
+/* the fp32 model with its graph rewritten, and how */
+static json_t *rewritten_json(const struct fettle_tuned *t)
+{
+	json_t *j = measure_json(t->rewritten, t->metric), *each = json_object();
+	size_t i;
+
+	json_object_del(j, "trial");
+	json_object_del(j, "accuracy");
+	for (i = 0; i < t->n_rewritings; i++)
+		json_object_set_new(each, t->rewritings[i]->name,
+				    json_integer((json_int_t)t->rewritings[i]->times));
+	json_object_set_new(j, "rewritings", each);
+	return j;
+}
+
 json_t *json_of_tuned(const struct context *cx, const struct fettle_tuned *t)
 {
 	json_t *j;
@@ -102,6 +117,8 @@ json_t *json_of_tuned(const struct context *cx, const struct fettle_tuned *t)
 	json_object_set_new(j, "latency_threads", json_integer(t->latency_threads));
 	json_object_set_new(j, "instances", json_integer((json_int_t)t->instances));
 	json_object_set_new(j, "faster", json_boolean(t->best->speedup_low > 1));
+	if (t->rewritten)
+		json_object_set_new(j, "rewritten", rewritten_json(t));
 	json_object_set_new(j, "cpu", json_string(t->cpu));
 	json_object_set_new(j, "measured_on", json_string(t->measured_on));
 	json_object_set_new(j, "saturates_on", json_names(t->saturates_on));

@@ -94,6 +94,7 @@ struct job_result {
 	size_t best_trial; /* 0: no trial finished */
 	double best_accuracy;
 	struct job_measure baseline, best;
+	struct job_measure rewritten; /* the fp32 model with its graph rewritten, if it was */
 	struct job_speed
 		speeds[DEPLOYED_BATCHES]; /* as many as deployed.batches; the first is that of `best` */
 	size_t n_speeds;

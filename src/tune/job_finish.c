@@ -102,14 +102,20 @@ static enum fettle_status measure_speeds(struct job *j, const struct plan *best,
 	struct lab *l = j->o.lab;
 	const struct deployed *d = &l->o.deployed;
 	struct job_result *r = &j->r;
-	struct latency times[2];
+	const bool rewritten = simplified_total(&l->s->rewritten) > 0;
+	struct latency times[3];
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
 	for (i = 0; i < d->n_batches && !st; i++) {
-		st = lab_time(l, best, NULL, i, &limits, times, err);
+		st = i || !rewritten ? lab_time(l, best, NULL, i, &limits, times, err)
+				     : lab_time_rewritten(l, best, i, &limits, times, err);
 		if (st)
 			break;
+		if (!i && rewritten) { /* what came from the graph, and not from integers */
+			r->rewritten.latency = times[2].median;
+			r->rewritten.speedup = times[2].speedup;
+		}
 		r->speeds[i] = (struct job_speed){ .batch = d->batches[i],
 						   .baseline = times[0].median,
 						   .best = times[1].median,
@@ -123,7 +129,9 @@ static enum fettle_status measure_speeds(struct job *j, const struct plan *best,
 	r->baseline.latency = r->speeds[0].baseline;
 	r->best.latency = r->speeds[0].best;
 	r->best.speedup = r->speeds[0].speedup;
-	return speedup_write(j->history, &r->best.speedup, err);
+	if (rewritten)
+		st = lab_size(l->s->m, &r->rewritten.size_bytes, err);
+	return st ? st : speedup_write(j->history, &r->best.speedup, err);
 }
 
 /* the best model and its plan, to where they belong */
@@ -240,6 +248,7 @@ static void fill_result(struct job *j, const struct trial *best)
 	r->best_accuracy = best->score.accuracy;
 	r->best.latency = NAN;
 	r->best.speedup = (struct race_ratio){ NAN, 0, INFINITY };
+	r->rewritten = r->best;
 	r->baseline = (struct job_measure){
 		.latency = NAN, .speedup = { 1, 1, 1 }, .size_bytes = j->o.lab->baseline_size, .n_values = n
 	};

@@ -150,13 +150,15 @@ static enum fettle_status keep_at_hand(struct lab *l, const struct plan *against
 	return FETTLE_OK;
 }
 
-enum fettle_status lab_time(struct lab *l, const struct plan *p, const struct plan *against, size_t which,
-			    const struct latency_limits *limits, struct latency times[2], struct err *err)
+/* the plan's model against another's, and with `rewritten` a third */
+static enum fettle_status time_models(struct lab *l, const struct plan *p, const struct plan *against,
+				      bool rewritten, size_t which, const struct latency_limits *limits,
+				      struct latency *times, struct err *err)
 {
-	struct entrant own = { .n = 0 }, other = { .n = 0 }, *first = &other;
+	struct entrant own = { .n = 0 }, other = { .n = 0 }, third = { .n = 0 }, *first = &other;
 	struct timed_on in = { .b = FEED_BATCH_INIT };
 	const bool crowd = sessions_crowd(n_instances(l), l->o.deployed.threads);
-	struct contender v[2];
+	struct contender v[3];
 	enum fettle_status st = FETTLE_OK;
 	double start;
 
@@ -166,19 +168,36 @@ enum fettle_status lab_time(struct lab *l, const struct plan *p, const struct pl
 		st = against ? enter_plan(l, against, &other, err) : enter_fp32(l, &first, err);
 	if (!st)
 		st = enter_plan(l, p, &own, err);
+	if (!st && rewritten)
+		st = open_sessions(l, l->s->m, &third, err);
 	start = clock_now();
 	if (!st)
 		st = read_inputs(l, which, &in, err);
 	if (!st) {
 		v[0] = (struct contender){ first->s, first->n, in.inputs, crowd };
 		v[1] = (struct contender){ own.s, own.n, in.inputs, crowd };
-		st = evaluate_latency(v, 2, limits, lab_go_on_uncounted, l, times, err);
+		v[2] = (struct contender){ third.s, third.n, in.inputs, crowd };
+		st = evaluate_latency(v, rewritten ? 3 : 2, limits, lab_go_on_uncounted, l, times, err);
 	}
 	l->times.latency += clock_now() - start;
 	timed_on_release(&in);
 	entrant_release(&own);
 	entrant_release(&other);
+	entrant_release(&third);
 	return st;
+}
+
+enum fettle_status lab_time(struct lab *l, const struct plan *p, const struct plan *against, size_t which,
+			    const struct latency_limits *limits, struct latency times[2], struct err *err)
+{
+	return time_models(l, p, against, false, which, limits, times, err);
+}
+
+enum fettle_status lab_time_rewritten(struct lab *l, const struct plan *p, size_t which,
+				      const struct latency_limits *limits, struct latency times[3],
+				      struct err *err)
+{
+	return time_models(l, p, NULL, true, which, limits, times, err);
 }
 
 void lab_prefer(void *lab, const struct plan *p)
