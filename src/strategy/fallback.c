@@ -210,6 +210,8 @@ enum fettle_status stage_single_ops(struct search *s, const struct plan *base, s
 		suspects = order->n; /* none is guilty of anything: which of them may be faster in fp32? */
 	else
 		search_want(s, WANT_VALUE); /* their effects are compared */
+	if (search_frugal(s) && suspects > SIDE_BY_SIDE)
+		suspects = SIDE_BY_SIDE;
 	if (plan_n_quantized(base, search_space(s)) < 2)
 		suspects = 0; /* without it, nothing is left */
 	for (i = 0; !st && i < suspects && any && stage_may_go_on(s, leave); i += n) {

@@ -235,7 +235,7 @@ static enum fettle_status apply_costly(struct search *s, struct plan *base, stru
 
 	search_stage(s, "fine-tuned");
 	for (i = space->n_ops; i < space->n && !st && !score->met; i++) {
-		if (!space->v[i].costly || space->v[i].apply == NO_OPTION ||
+		if (!space->v[i].costly || space->v[i].apply == NO_OPTION || !search_costly_worth(s, base) ||
 		    base->choice[i] == space->v[i].apply)
 			continue;
 		plan_copy(&p, base);

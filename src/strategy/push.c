@@ -7,6 +7,10 @@
 
 #define GAIN_MIN 1e-9 /* where nothing is known of gains, loss alone decides */
 
+/* Of a frugal search: the least gain, as a share of the model's time, that is worth a trial, and how many trials there are. */
+#define GAIN_WORTH 0.01
+enum { TRIALS_MAX = 8 };
+
 struct push {
 	struct search *s;
 	struct plan *plan;
@@ -15,6 +19,7 @@ struct push {
 	bool revert;  /* not by loss per gain, and little of it is expected to go through */
 	size_t *op;   /* in fp32 or 16 bits, cheapest first */
 	size_t n;
+	size_t first; /* trials that there were before */
 };
 
 static bool is_candidate(const struct push *p, size_t op)
@@ -77,6 +82,22 @@ static enum fettle_status find_candidates(struct push *p)
 	return st;
 }
 
+/* A trial that may quantize these: is it worth it? */
+static bool is_worth(const struct push *p, const size_t *op, size_t n)
+{
+	const struct space *space = search_space(p->s);
+	double gain = 0, all = 0;
+	size_t i;
+
+	if (!search_frugal(p->s))
+		return true;
+	for (i = 0; i < n; i++)
+		gain += space->v[op[i]].gain;
+	for (i = 0; i < space->n_ops; i++)
+		all += space->v[i].gain;
+	return (gain >= GAIN_WORTH || all <= 0) && search_n_trials(p->s) < p->first + TRIALS_MAX;
+}
+
 /* Quantizes these too if the criterion still holds. */
 static enum fettle_status try_with(struct push *p, const size_t *op, size_t n, bool *met)
 {
@@ -101,7 +122,8 @@ static enum fettle_status find_first(struct push *p, bool *met)
 	size_t i;
 
 	for (i = 0; !st && !*met && i < p->n && stage_may_go_on(p->s, p->leave); i++)
-		st = try_with(p, &p->op[i], 1, met);
+		if (is_worth(p, &p->op[i], 1))
+			st = try_with(p, &p->op[i], 1, met);
 	return st;
 }
 
@@ -114,7 +136,7 @@ static enum fettle_status requantize(struct push *p, const size_t *op, size_t n)
 	enum fettle_status st;
 	bool met = false;
 
-	if (!n)
+	if (!n || !is_worth(p, op, n))
 		return FETTLE_OK;
 	st = try_with(p, op, n, &met);
 	if (st || met || n == 1)
@@ -132,6 +154,8 @@ static enum fettle_status requantize_in_steps(struct push *p)
 
 	while (!st && i < p->n) {
 		n = n < p->n - i ? n : p->n - i;
+		if (!is_worth(p, &p->op[i], p->n - i))
+			break;
 		st = try_with(p, &p->op[i], n, &met);
 		i += met || n == 1 ? n : 0;
 		n = met ? 2 * n : n > 1 ? n / 2 : 1;
@@ -149,7 +173,7 @@ static enum fettle_status requantize_singly(struct push *p)
 	while (!st && any) {
 		any = false;
 		for (i = 0; !st && i < p->n; i++) {
-			if (!is_candidate(p, p->op[i]))
+			if (!is_candidate(p, p->op[i]) || !is_worth(p, &p->op[i], 1))
 				continue;
 			st = try_with(p, &p->op[i], 1, &met);
 			any |= met;
@@ -163,6 +187,7 @@ static enum fettle_status run_push(struct push *p)
 	enum fettle_status st;
 	bool met = false;
 
+	p->first = search_n_trials(p->s);
 	st = stage_try(p->s, p->plan, &met);
 	if (st)
 		return st;

@@ -73,7 +73,8 @@ static enum fettle_status try_options(struct search *s, size_t param, size_t lea
 
 	if (!search_space(s)->v[param].costly) {
 		settings_base(s, &p);
-	} else if (fallback_base(s, &p)) { /* accuracy is all that it has to give */
+	} else if (fallback_base(s, &p) || /* accuracy is all that it has to give */
+		   !search_costly_worth(s, &p)) {
 		plan_release(&p);
 		return FETTLE_OK;
 	}

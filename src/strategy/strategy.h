@@ -95,6 +95,14 @@ void search_want(struct search *s, enum want what);
 /* Is there room for n more trials? (0 limit: always.) For choosing how to spend what is left. */
 size_t search_trials_left(const struct search *s); /* SIZE_MAX: no limit */
 
+/*
+ * The user has set no time: then stages that only improve on what meets the criterion try what may gain something that is worth
+ * a trial, and not for long.
+ */
+bool search_frugal(const struct search *s);
+/* Is a costly recipe, applied to this plan, expected to be worth the time it takes? */
+bool search_costly_worth(const struct search *s, const struct plan *p);
+
 /* From here on no stage need leave trials to those that follow. */
 void search_spend_all(struct search *s);
 bool search_spends_all(const struct search *s);

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "tune/examiner.h"
 #include "tune/values.h"
 
 static const struct trial *best_tuned(const struct job *j)
@@ -280,6 +281,8 @@ enum fettle_status job_search(struct job *j, struct err *err)
 		c.fp32_objective += i == LAB_ACCURACY ? c.accuracy_weight : l->o.weights[i];
 	c.no_early = l->o.no_early;
 	c.width = l->o.jobs;
+	c.frugal = !(c.timeout > 0);
+	c.samples = l->examiner ? examiner_samples(l->examiner) : 0;
 	c.backend = &lab_backend;
 	c.self = l;
 	st = history_count(j->history, &c.recorded, err);

@@ -227,6 +227,30 @@ void search_want(struct search *s, enum want what)
 	s->want = what;
 }
 
+bool search_frugal(const struct search *s)
+{
+	return s->c.frugal;
+}
+
+/* Fine-tuning takes about as long as so many runs of the model for each op, whatever the number of samples to evaluate. */
+#define COSTLY_RUNS 20
+/* What a pass must be expected to gain, as a share of the latency. */
+#define PASS_WORTH 0.05
+
+bool search_costly_worth(const struct search *s, const struct plan *p)
+{
+	double passes, gain = 0;
+	size_t i;
+
+	if (!s->c.frugal || !s->c.samples)
+		return true;
+	for (i = 0; i < s->c.space->n_ops; i++)
+		if (plan_is_quantized(p, s->c.space, i))
+			gain += s->c.space->v[i].gain;
+	passes = COSTLY_RUNS * (double)plan_n_quantized(p, s->c.space) / (double)s->c.samples;
+	return passes * PASS_WORTH <= gain;
+}
+
 void search_spend_all(struct search *s)
 {
 	s->spends_all = true;

@@ -107,6 +107,8 @@ struct search_config {
 	double timeout; /* seconds from search_new(); 0: stop at the first plan that meets the criterion */
 	bool no_early;  /* every trial is evaluated to its end */
 	size_t width;   /* trials side by side; 0: 1 */
+	bool frugal;    /* see search_frugal() */
+	size_t samples; /* of an evaluation; 0: not known */
 	const struct search_backend *backend;
 	void *self; /* the backend's */
 };

@@ -254,6 +254,33 @@ static void each_stage_finds_what_it_is_for(void **state)
 	}
 }
 
+/* A frugal search still meets the criterion, and spends few trials on quantizing more; others spend more on some of these. */
+static void frugal_pushes_are_short(void **state)
+{
+	static const struct recipe_for_world r = { "lossy", .n_ops = 60, .settings = 2, .op_loss = 0.03 };
+	size_t seed, i, longest[2] = { 0, 0 }, frugal;
+
+	(void)state;
+	for (seed = 0; seed < 10; seed++)
+		for (frugal = 0; frugal < 2; frugal++) {
+			struct world w;
+			struct outcome o;
+			size_t pushed = 0;
+
+			world_init(&w, &r, seed);
+			w.frugal = frugal;
+			o = run(&w, strategy_find("fettle"), 300);
+			check(o.best_score.met);
+			for (i = 0; i < w.log.n; i++)
+				pushed += strcmp(w.log.v[i].stage, "push") == 0;
+			longest[frugal] = pushed > longest[frugal] ? pushed : longest[frugal];
+			plan_release(&o.best_plan);
+			world_release(&w);
+		}
+	assert_true(longest[1] <= 8);
+	assert_true(longest[0] > 8);
+}
+
 static void auto_keeps_trials_for_basic(void **state)
 {
 	const struct recipe_for_world r = { "large haystack", .n_ops = 150, .settings = 2, .n_types = 3,
@@ -710,6 +737,7 @@ int main(void)
 		cmocka_unit_test(costly_recipes_and_16_bits_come_late),
 		cmocka_unit_test(costly_recipes_are_for_those_who_need_them),
 		cmocka_unit_test(few_ops_go_to_16_bits),
+		cmocka_unit_test(frugal_pushes_are_short),
 		cmocka_unit_test(auto_keeps_trials_for_basic),
 		cmocka_unit_test(fallback_starts_from_the_most_accurate_plan),
 		cmocka_unit_test(dynamic_only_when_static_will_not_do),

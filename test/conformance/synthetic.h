@@ -45,7 +45,7 @@ struct logged {
 };
 
 struct world {
-	bool no_early;
+	bool no_early, frugal;
 	size_t width;
 	const struct recipe_for_world *r;
 	struct space space;
@@ -423,6 +423,7 @@ static inline struct search_config world_config(struct world *w, size_t max_tria
 				       .timeout = w->timeout,
 				       .no_early = w->no_early,
 				       .width = w->width,
+				       .frugal = w->frugal,
 				       .backend = &world_backend,
 				       .self = w };
 }
