@@ -65,6 +65,8 @@ static enum fettle_status describe(struct metric *m, const char *name, struct er
 				    name, metric_name(j->part[metric_higher_is_better(j->part[0]) ? 0 : i]),
 				    metric_name(j->part[metric_higher_is_better(j->part[0]) ? i : 0]));
 		j->type.needs |= metric_needs(j->part[i]);
+	}
+	for (i = 0; i < j->n; i++) {
 		if (j->weighted)
 			str_addf(&text, "%s%.6g*%s", i ? "," : "", j->weight[i], metric_name(j->part[i]));
 		else

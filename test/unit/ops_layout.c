@@ -25,18 +25,18 @@ static void rules_say_how_weights_lie(void **state)
 
 	(void)state;
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
-		struct model m = { .path = NULL };
-		struct node *n = model_new_node(&m, rows[i].op, "", "n", 3, 1);
+		struct model *m = xcalloc(1, sizeof(*m));
+		struct node *n = model_new_node(m, rows[i].op, "", "n", 3, 1);
 
 		if (rows[i].attr)
-			node_set_int(&m, n, rows[i].attr, 1);
+			node_set_int(m, n, rows[i].attr, 1);
 		if (op_layout(n) != rows[i].layout || op_convolves(n) != rows[i].convolves ||
 		    op_weight_turned(n) != rows[i].turned || op_input_turned(n) != rows[i].input_turned ||
 		    op_weight_axis(n) != rows[i].axis)
 			fail_msg("%s %s: layout %d, axis %d", rows[i].op, rows[i].attr ? rows[i].attr : "",
 				 (int)op_layout(n), op_weight_axis(n));
 		assert_int_equal(op_channel_axis(n, 4), i == 5 ? 3 : 1);
-		arena_release(&m.arena);
+		model_free(m);
 	}
 }
 
