@@ -257,3 +257,9 @@ enum fettle_status config_set(struct config *c, const char *key, const char *val
 	plain_locale_end(&locale);
 	return st;
 }
+
+void config_open_approach(struct config *c)
+{
+	if (!config_is_set(c, &c->quantization.approach))
+		c->quantization.approach = APPROACH_AUTO;
+}

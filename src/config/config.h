@@ -141,8 +141,8 @@ struct config {
 	int device; /* 0: cpu */
 
 	struct {
-		int approach; /* enum approach: static; dynamic when the framework is onnxrt_integerops */
-		int format;   /* enum quant_format: QDQ; QOperator when the framework is onnxrt_qlinearops */
+		int approach; /* enum approach: static (tune: auto); dynamic when the framework is onnxrt_integerops */
+		int format; /* enum quant_format: QDQ; QOperator when the framework is onnxrt_qlinearops */
 		const char *cpu; /* in ops/cpu.c; NULL: this one */
 		struct config_constraint model_wise;
 		struct config_constraints op_type_wise, op_wise;
@@ -279,6 +279,8 @@ const char *config_where(const struct config_origin *at, struct arena *a);
 const struct config_origin *config_origin(const struct config *c, const void *field);
 /* Whether the user gave it: not the default, and not implied by another setting. */
 bool config_is_set(const struct config *c, const void *field);
+/* For a search over plans: where the user has named no approach, all of them are tried. */
+void config_open_approach(struct config *c);
 
 /* For later stages: "FILE:LINE:COLUMN: …" or "FLAG: …", or just the message where `at` is NULL. */
 enum fettle_status config_fail(const struct config_origin *at, enum fettle_status st, struct err *err,

@@ -376,6 +376,8 @@ enum fettle_status request_begin(struct request *r, struct context *cx, const st
 		st = config_set(r->c, "quantization.calibration.sampling_size", number, "--samples",
 				&cx->err);
 	}
+	if (!st && command & (CONFIG_TUNE | CONFIG_INSPECT))
+		config_open_approach(r->c);
 	if (!st)
 		st = choose_cpu(r, cx);
 	if (!st)

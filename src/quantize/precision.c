@@ -16,6 +16,13 @@ static bool is_narrow(enum dtype t)
 	return t == DT_U8 || t == DT_S8;
 }
 
+/* does it only convert between floats and integers? */
+static bool converts(const struct node *n)
+{
+	return strcmp(n->op, "QuantizeLinear") == 0 || strcmp(n->op, "DequantizeLinear") == 0 ||
+	       strcmp(n->op, "DynamicQuantizeLinear") == 0;
+}
+
 /* does this node of an optimised graph compute with integers, or look rows up in a table of them? */
 static bool works_on_integers(const struct model *m, const struct node *n)
 {
@@ -24,8 +31,23 @@ static bool works_on_integers(const struct model *m, const struct node *n)
 	return (table && is_narrow(table->t.dtype)) || computes_integers(n);
 }
 
-/* a copy whose nodes say which op of the base they are */
-static struct model *marked(const struct model *q, const struct op_list *ops)
+/* The op that a node of the quantized model has the name of, or is a part of: "conv1_7" is one of "conv1". */
+static size_t op_of_node(const struct map *names, const struct node *n)
+{
+	size_t op = map_get(names, n->name), len = strlen(n->name);
+	char *base;
+
+	while (len && n->name[len - 1] >= '0' && n->name[len - 1] <= '9')
+		len--;
+	if (op != MAP_NONE || converts(n) || !len || !n->name[len] || n->name[len - 1] != '_')
+		return op;
+	base = xstrfmt("%.*s", (int)len - 1, n->name);
+	op = map_get(names, base);
+	free(base);
+	return op;
+}
+
+struct model *marked_model(const struct model *q, const struct op_list *ops)
 {
 	struct model *m = model_derive(q);
 	struct map names = MAP_INIT;
@@ -34,16 +56,15 @@ static struct model *marked(const struct model *q, const struct op_list *ops)
 	for (i = 0; i < ops->n; i++)
 		map_set(&names, ops->v[i].name, i);
 	for (i = 0; i < m->nodes.n; i++) {
-		op = map_get(&names, m->nodes.v[i]->name);
+		op = op_of_node(&names, m->nodes.v[i]);
 		if (op != MAP_NONE)
-			m->nodes.v[i]->name = arena_strfmt(&m->arena, MARK "%zu#", op);
+			m->nodes.v[i]->name = arena_strfmt(&m->arena, MARK "%zu#%zu", op, i);
 	}
 	map_release(&names);
 	return m;
 }
 
-/* the ops that a node names, one after the other; false: no more */
-static bool next_mark(const char **at, size_t *op)
+bool next_mark(const char **at, size_t *op)
 {
 	const char *found = strstr(*at, MARK);
 
@@ -98,7 +119,7 @@ enum fettle_status integer_ops(const struct model *quantized, struct runtime *rt
 			       bool *out, struct err *err)
 {
 	const struct session_options so = { .threads = 1 };
-	struct model *m = marked(quantized, ops), *optimised = NULL;
+	struct model *m = marked_model(quantized, ops), *optimised = NULL;
 	bool *seen = xcalloc(ops->n + 1, sizeof(*seen));
 	enum fettle_status st = optimised_graph(&optimised, rt, m, &so, err);
 	size_t i, op;

@@ -43,6 +43,10 @@ struct plan_origin {
 	const struct qplan *plan;       /* what the search, or nobody, has made of that */
 };
 
+/* A copy of a quantized model (or of the base) in which the names of nodes say which op of the base they are, or are part of. */
+struct model *marked_model(const struct model *q, const struct op_list *ops);
+/* The ops that the name of a runtime's node tells, one after the other: *at starts as the name. false: no more. */
+bool next_mark(const char **at, size_t *op);
 /* Which ops of the base the runtime computes in integers in this quantized model; as many as ops->n. */
 enum fettle_status integer_ops(const struct model *quantized, struct runtime *rt, const struct op_list *ops,
 			       bool *out, struct err *err);

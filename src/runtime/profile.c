@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/scratch.h"
 #include "base/str.h"
 #include "runtime/probe.h"
 
 static const char suffix[] = "_kernel_time";
 
-/* Every run is in the profile, the first and slow one too: a node is told once, with its median. */
+/* Every run is in the profile, the slow first one and disturbed ones too: a node is told once, with its lower quartile. */
 struct node_time {
 	char *name;
 	const char *op;
@@ -55,7 +56,7 @@ static void tell(json_t *all, profile_fn take, void *self)
 	}
 	for (i = 0; i < v.n; i++) {
 		qsort(v.v[i].us.v, v.v[i].us.n, sizeof(double), by_size);
-		take(self, v.v[i].name, v.v[i].op, v.v[i].us.v[v.v[i].us.n / 2] / 1e6, v.v[i].shapes);
+		take(self, v.v[i].name, v.v[i].op, v.v[i].us.v[v.v[i].us.n / 4] / 1e6, v.v[i].shapes);
 		VEC_RELEASE(&v.v[i].us);
 		free(v.v[i].name);
 	}
@@ -67,12 +68,15 @@ static enum fettle_status run_often(struct session *s, const struct profile_opti
 {
 	struct tensor *made_up = xcalloc(session_n_inputs(s), sizeof(*made_up)),
 		      *out = xcalloc(session_n_outputs(s), sizeof(*out));
+	const double start = clock_now();
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
 	if (!o->inputs)
 		st = fake_inputs(s, o->batch, 1, true, made_up, err);
-	for (i = 0; i < o->runs && !st; i++)
+	for (i = 0; i < o->runs && !st &&
+		    !(o->seconds > 0 && i >= PROFILE_LEAST && clock_now() - start > o->seconds);
+	     i++)
 		st = session_run(s, o->inputs ? o->inputs : made_up, out, err);
 	for (i = 0; i < session_n_inputs(s) && !o->inputs; i++)
 		tensor_free(&made_up[i]);
@@ -112,4 +116,15 @@ enum fettle_status profile_model(struct runtime *rt, struct model *m, const char
 	free(file);
 	free(prefix);
 	return st;
+}
+
+double profile_elements(const void *shapes)
+{
+	const json_t *first = json_array_get(shapes, 0), *dim;
+	void *type = json_object_iter((json_t *)first); /* {"float": [1, 3, 32, 32]} */
+	double n = type ? 1 : 0;
+	size_t i;
+
+	json_array_foreach(json_object_iter_value(type), i, dim) n *= (double)json_integer_value(dim);
+	return n;
 }

@@ -16,9 +16,14 @@ struct profile_options {
 	size_t batch; /* made-up inputs of so many rows, unless: */
 	struct tensor *inputs;
 	size_t runs;
+	double seconds; /* no more runs after so long, once there are PROFILE_LEAST; 0: no limit */
 };
+enum { PROFILE_LEAST = 5 };
 enum fettle_status profile_model(struct runtime *rt, struct model *m, const char *path,
 				 const struct profile_options *o, profile_fn take, void *self,
 				 struct err *err);
+
+/* Of the node's first input, by its shapes; 0: it has none. */
+double profile_elements(const void *shapes);
 
 #endif

@@ -16,12 +16,6 @@
 #define ERROR_FIRST 0.02
 /* What a plan that failed teaches: this share of its error may pass. */
 #define ERROR_STEP 0.4
-/* A plan with less in int8 is tried if its latency is at most this share of the other's: what is nearer counts as equal. */
-#define FASTER 0.98
-/* Ops that are slower in int8 go back to fp32 if that saves this share of the ops' time, each of them this much. */
-#define SLOW_SHARE 0.2
-#define SLOW_OP 0.05
-
 /* Takes the option if the output's error falls enough. */
 static enum fettle_status consider(struct search *s, struct plan *best, const struct plan *p, double *error)
 {
@@ -88,78 +82,63 @@ static enum fettle_status consider_settings(struct search *s, struct plan *best,
 	return st;
 }
 
-/* Takes the plan if it is faster. */
-static enum fettle_status consider_speed(struct search *s, struct plan *best, const struct plan *p,
-					 double *least)
+/* Each op in the mode that is fastest by profiles, if timings agree. */
+static enum fettle_status choose_modes(struct search *s, struct plan *base)
 {
-	double x;
+	struct plan p = PLAN_INIT;
+	double predicted, as_it_is, faster;
 	enum fettle_status st;
 
-	if (plan_equal(p, best, search_space(s)) || !plan_n_quantized(p, search_space(s)))
-		return FETTLE_OK;
-	st = search_objective(s, p, &x);
-	if (st || !(x < FASTER * *least))
-		return st;
-	*least = x;
-	plan_copy(best, p);
-	return FETTLE_OK;
-}
-
-/* What profiles show to be slower in int8, back in fp32. */
-static enum fettle_status without_slow_ops(struct search *s, const struct plan *base, struct plan *out)
-{
-	const struct space *space = search_space(s);
-	struct op_order gains = OP_ORDER_INIT;
-	double sum = 0, lost = 0;
-	enum fettle_status st;
-	size_t i;
-
-	st = search_rank_ops(s, base, RANK_GAIN, &gains);
-	plan_copy(out, base);
-	for (i = 0; i < gains.n && !st; i++)
-		sum += fabs(gains.score[i]);
-	for (i = 0; i < gains.n && !st; i++) {
-		if (gains.score[i] > -SLOW_OP * sum || !plan_can_fall_back(base, space, gains.op[i]))
-			continue;
-		lost -= gains.score[i];
-		out->choice[gains.op[i]] = space->v[gains.op[i]].fallback;
-	}
-	if (lost < SLOW_SHARE * sum)
-		plan_copy(out, base);
-	op_order_release(&gains);
+	st = search_fastest(s, base, false, &p, &predicted);
+	if (st || isnan(predicted) || plan_equal(&p, base, search_space(s)))
+		goto out;
+	search_stage(s, "fastest");
+	st = search_objective(s, base, &as_it_is);
+	if (!st)
+		st = search_objective(s, &p, &faster);
+	if (!st && faster < as_it_is)
+		plan_copy(base, &p);
+out:
+	plan_release(&p);
 	return st;
 }
 
-/* Int8 is not always faster: at the ends of a network, where data come and go as floats, and for some ops. */
-static enum fettle_status try_faster(struct search *s, const struct plan *base)
+/* Of a plan that meets the criterion: without the ops whose integers cost more time than they save. */
+static enum fettle_status drop_slow_ops(struct search *s, const struct plan *met)
+{
+	struct plan p = PLAN_INIT;
+	double predicted;
+	enum fettle_status st;
+
+	st = search_fastest(s, met, true, &p, &predicted);
+	if (!st && !isnan(predicted) && plan_n_quantized(&p, search_space(s))) {
+		search_stage(s, "faster");
+		search_want(s, WANT_FASTER);
+		st = stage_try(s, &p, NULL);
+		search_want(s, WANT_VERDICT);
+	}
+	plan_release(&p);
+	return st;
+}
+
+/* Ranges that are taken at run time fit every sample. */
+static enum fettle_status consider_dynamic(struct search *s, struct plan *best, double *error, double enough)
 {
 	const struct space *space = search_space(s);
-	struct plan best = PLAN_INIT, p = PLAN_INIT;
-	double first, least;
+	struct plan p = PLAN_INIT;
 	enum fettle_status st;
 	size_t i;
 
-	st = search_objective(s, base, &first);
-	least = first;
-	plan_copy(&best, base);
-	for (i = space->n_ops; i < space->n && !st; i++) {
-		if (!space->v[i].keeps_fp32 || space->v[i].apply == NO_OPTION)
-			continue;
-		plan_copy(&p, &best);
-		p.choice[i] = space->v[i].apply;
-		st = consider_speed(s, &best, &p, &least);
+	if (*error <= enough)
+		return FETTLE_OK;
+	plan_copy(&p, best);
+	for (i = 0; i < space->n_ops; i++) {
+		unsigned o = param_option_in(&space->v[i], OPTION_DYNAMIC);
+
+		if (o != NO_OPTION && plan_is_quantized(best, space, i))
+			p.choice[i] = (uint16_t)o;
 	}
-	if (!st)
-		st = without_slow_ops(s, &best, &p);
-	if (!st)
-		st = consider_speed(s, &best, &p, &least);
-	if (!st && least < first) {
-		search_stage(s, "faster");
-		search_want(s, WANT_FASTER);
-		st = stage_try(s, &best, NULL);
-		search_want(s, WANT_VERDICT);
-	}
-	plan_release(&best);
+	st = consider(s, best, &p, error);
 	plan_release(&p);
 	return st;
 }
@@ -204,6 +183,8 @@ static enum fettle_status fall_back(struct search *s, const struct plan *base, s
 		fall_back_all(&p, search_space(s));
 	if (!st)
 		st = push(s, &p, base, leave);
+	if (!st)
+		st = drop_slow_ops(s, &p);
 	plan_release(&p);
 	op_order_release(&order);
 	return st;
@@ -220,6 +201,8 @@ static enum fettle_status improve(struct search *s, struct plan *base, double en
 		st = consider_recipes(s, base, &error, enough);
 	if (!st)
 		st = consider_settings(s, base, &error, enough);
+	if (!st)
+		st = consider_dynamic(s, base, &error, enough);
 	search_stage(s, "least error");
 	return st ? st : search_try(s, base, score);
 }
@@ -272,7 +255,9 @@ enum fettle_status fettle_search(struct search *s, size_t leave)
 	search_hold(s);
 	plan_init(&base, search_space(s));
 	search_stage(s, "default");
-	st = search_try(s, &base, &score);
+	st = choose_modes(s, &base);
+	if (!st)
+		st = search_try(s, &base, &score);
 	if (!st && !score.met)
 		st = improve(s, &base, ERROR_FINE, &score);
 	if (!st && !score.met)
@@ -281,8 +266,8 @@ enum fettle_status fettle_search(struct search *s, size_t leave)
 		st = apply_costly(s, &base, &score);
 	if (!st && !score.met)
 		st = try_16_bits(s, &base, &score);
-	if (!st)
-		st = score.met ? try_faster(s, &base) : fall_back(s, &base, leave);
+	if (!st && !score.met)
+		st = fall_back(s, &base, leave);
 	plan_release(&base);
 	return st ? st : search_release(s);
 }

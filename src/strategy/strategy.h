@@ -133,7 +133,6 @@ enum rank {
 	RANK_IMPACT,     /* error of the model's output when this op alone is quantized, as the plan has it */
 	RANK_IMPACT_BACK, /* the same for ops in fp32, as they would be quantized again */
 	RANK_HESSIAN,     /* average trace of the Hessian times squared weight error (HAWQ-V2) */
-	RANK_GAIN,        /* seconds that the op is faster in the plan than in fp32, by profiles of both */
 };
 /* Ops (parameter numbers) with their scores, highest first. Only ops that the rank covers are in it. */
 struct op_order {
@@ -152,6 +151,13 @@ enum fettle_status search_rank_ops(struct search *s, const struct plan *p, enum 
 void op_order_release(struct op_order *o);
 /* The error of the model's output under a plan, as a share of the output, on a few batches. Costs no trial. */
 enum fettle_status search_estimate(struct search *s, const struct plan *p, double *error);
+/*
+ * The plan with the settings and recipes of `from` in which each op has the mode (static, dynamic, fp32) that makes the model fastest,
+ * by profiles. `within`: ops may only be as they are in `from`, or in fp32. *predicted: its latency in units of the fp32 model's; NAN
+ * where latency is not what counts, or nothing is known: then the plan is `from`. Costs no trial.
+ */
+enum fettle_status search_fastest(struct search *s, const struct plan *from, bool within, struct plan *out,
+				  double *predicted);
 /* Latency, or what else the user wants low, in units of the fp32 model's. Costs no trial. */
 enum fettle_status search_objective(struct search *s, const struct plan *p, double *value);
 

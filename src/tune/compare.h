@@ -51,8 +51,6 @@ enum fettle_status rank_impact(struct lab *l, const struct plan *p, bool back, s
 void put_back_all(const struct lab *l, struct plan *p); /* quantizes every op that can be */
 struct impact;
 void impact_free(struct impact *m);
-/* gain.c */
-enum fettle_status rank_gain(struct lab *l, const struct plan *p, struct op_order *out, struct err *err);
 void op_order_add(struct op_order *o, size_t op, double score);
 
 #endif

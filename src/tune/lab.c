@@ -8,6 +8,7 @@
 #include "tune/compare.h"
 #include "tune/examiner.h"
 #include "tune/ledger.h"
+#include "tune/modes.h"
 #include "tune/values.h"
 #include "tune/worker.h"
 
@@ -142,6 +143,7 @@ const struct search_backend lab_backend = {
 	.prefer = lab_prefer,
 	.rank = lab_rank,
 	.estimate = lab_estimate,
+	.fastest = lab_fastest,
 	.known = known,
 	.record = record,
 	.completed = completed,
@@ -165,6 +167,8 @@ void lab_release(struct lab *l)
 	session_free(l->fp32);
 	meter_free(l->meter);
 	l->meter = NULL;
+	modes_free(l->modes);
+	l->modes = NULL;
 	l->fp32 = NULL;
 	learner_free(l->learner);
 	l->learner = NULL;

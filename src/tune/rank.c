@@ -194,9 +194,6 @@ enum fettle_status lab_rank(void *self, const struct plan *p, enum rank by, int 
 		if (st == FETTLE_UNSUPPORTED || st == FETTLE_BACKEND)
 			st = rank_added(l, p, by == RANK_IMPACT_BACK, out, err);
 		break;
-	case RANK_GAIN:
-		st = rank_gain(l, p, out, err);
-		break;
 	default:
 		st = rank_hessian(l, p, n, out, err);
 	}

@@ -354,6 +354,25 @@ enum fettle_status search_estimate(struct search *s, const struct plan *p, doubl
 	return st ? search_backend_ended(s, st) : FETTLE_OK;
 }
 
+enum fettle_status search_fastest(struct search *s, const struct plan *from, bool within, struct plan *out,
+				  double *predicted)
+{
+	enum fettle_status st = search_may_continue(s);
+
+	*predicted = NAN;
+	plan_copy(out, from);
+	if (st || !s->c.backend->fastest)
+		return st;
+	st = s->c.backend->fastest(s->c.self, from, within, out, predicted, &s->err);
+	if (st == FETTLE_UNSUPPORTED ||
+	    st == FETTLE_BACKEND) { /* some plan cannot be had: nothing is known, then */
+		*predicted = NAN;
+		plan_copy(out, from);
+		return FETTLE_OK;
+	}
+	return st ? search_backend_ended(s, st) : FETTLE_OK;
+}
+
 enum fettle_status search_objective(struct search *s, const struct plan *p, double *value)
 {
 	const struct trial *best = s->best ? trial_at(s, s->best) : NULL;
