@@ -60,7 +60,7 @@ run="tune m.onnx --calib c.npz --eval e.npz --eval-samples 100 --threads 1 --max
 	refuses 'confidence is 0.9.*, was not set' $run --confidence 0.9
 	refuses 'recipes.cle is false, was left open' $run --recipe cle=off
 	refuses 'quant_format is QOperator, was QDQ' $run --format QOperator
-	refuses 'approach is .*dynamic.*, was .*static' $run --approach dynamic
+	refuses 'approach is .*dynamic.*, was .*auto' $run --approach dynamic
 	refuses 'sampling_size is .50., was .100.' $run --samples 50
 	refuses 'objective is modelsize, was performance' $run --objective modelsize
 	refuses 'strategy_plugin.so is [0-9a-f]+, was not set' $run --plugin "$BUILD/test/strategy_plugin.so"
