@@ -16,6 +16,7 @@
 #define ERROR_FIRST 0.02
 /* What a plan that failed teaches: this share of its error may pass. */
 #define ERROR_STEP 0.4
+
 /* Takes the option if the output's error falls enough. */
 static enum fettle_status consider(struct search *s, struct plan *best, const struct plan *p, double *error)
 {

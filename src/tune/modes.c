@@ -410,7 +410,7 @@ static enum fettle_status profile_plan(struct lab *l, const struct plan *p, doub
 	struct profile_of now = { .total = 0 };
 	struct profiled seen = { PLAN_INIT, 0 };
 	struct model *model;
-	enum fettle_status st = lab_model(l, p, WEIGHTS_NEAREST, &model, err);
+	enum fettle_status st = lab_model(l, p, WEIGHTS_ANY, &model, err);
 	size_t i;
 
 	if (!st)
