@@ -594,6 +594,8 @@ struct fettle_tuned {
 	const struct fettle_measure *rewritten;
 	const struct fettle_rewriting *const *rewritings;
 	size_t n_rewritings;
+	/* why it is no faster than fp32, by op types, and what would help (NULL: nothing is known); NULL: it is faster */
+	const char *no_faster, *would_help;
 };
 FETTLE_API enum fettle_status fettle_tune(struct fettle *f, const struct fettle_tune_options *o,
 					  struct fettle_tuned **out);

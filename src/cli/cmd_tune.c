@@ -70,15 +70,31 @@ static void show_verdict(const struct fettle_tuned *t)
 			      100 * t->best->int8_share, t->almost_nothing);
 }
 
+static void show_no_faster(const struct fettle_tuned *t)
+{
+	const bool slower = t->best->speedup_high < 1;
+	char buf[64], word[64];
+
+	if (!t->no_faster)
+		return;
+	print_wrapped(stdout, "%s: %s, measured on this CPU. Why: %s.",
+		      styled(stdout, STYLE_BAD, slower ? "SLOWER THAN FP32" : "NO FASTER THAN FP32", word,
+			     sizeof(word)),
+		      human_speedup(t->best->speedup, t->best->speedup_low, t->best->speedup_high, buf,
+				    sizeof(buf)),
+		      t->no_faster);
+	if (t->would_help)
+		print_wrapped(stdout, "What may help: %s.", t->would_help);
+	putchar('\n');
+}
+
 void show_tune_result(const struct fettle *f, const struct fettle_tuned *t, const char *model)
 {
 	double pass = t->fp32_pass_s > 0 ? t->fp32_pass_s : 1;
 
+	show_no_faster(t);
 	show_models(t);
 	show_verdict(t);
-	if (t->met && t->best->speedup_low <= 1 && isfinite(t->best->speedup_high))
-		printf("But it is %s than fp32 on this CPU.\n",
-		       t->best->speedup_high < 1 ? "slower" : "no faster");
 	if (t->recipes && *t->recipes)
 		print_wrapped(stdout, "Recipes: %s", t->recipes);
 	show_fp32(f);

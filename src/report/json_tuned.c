@@ -126,6 +126,8 @@ json_t *json_of_tuned(const struct context *cx, const struct fettle_tuned *t)
 	json_object_set_new(j, "pareto", numbers_json(t->pareto, t->n_pareto));
 	json_object_set_new(j, "almost_nothing",
 			    t->almost_nothing ? json_string(t->almost_nothing) : json_null());
+	json_object_set_new(j, "no_faster", t->no_faster ? json_string(t->no_faster) : json_null());
+	json_object_set_new(j, "would_help", t->would_help ? json_string(t->would_help) : json_null());
 	json_object_set_new(j, "untried", t->untried ? json_string(t->untried) : json_null());
 	if (t->has_holdout)
 		json_object_set_new(j, "holdout",

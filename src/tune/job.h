@@ -102,6 +102,8 @@ struct job_result {
 	struct precisions precisions; /* of its model */
 	const char *plan_path;
 	const char *almost_nothing, *untried; /* in words; NULL: nothing to say */
+	const char *no_faster,
+		*would_help; /* why it is no faster than fp32, and under which conditions it may be */
 	struct lab_times seconds;
 	double seconds_total, seconds_runtime;
 	struct {

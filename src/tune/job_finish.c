@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "tune/ledger.h"
 #include "tune/pareto.h"
+#include "tune/slower.h"
 #include "tune/timing.h"
 #include "tune/values.h"
 
@@ -134,6 +135,18 @@ static enum fettle_status measure_speeds(struct job *j, const struct plan *best,
 	return st ? st : speedup_write(j->history, &r->best.speedup, err);
 }
 
+/* A model that is no faster is written all the same: the user learns why. Without a profile the speed alone is told. */
+static void explain_speed(struct job *j, const struct plan *best)
+{
+	struct job_result *r = &j->r;
+
+	if (r->best.speedup.low > 1 || !isfinite(r->best.speedup.high))
+		return;
+	if (slower_why(j->o.lab, best, &j->arena, &r->no_faster, NULL))
+		r->no_faster = "it could not be profiled";
+	r->would_help = slower_help(j->o.lab, &j->arena);
+}
+
 /* the best model and its plan, to where they belong */
 static enum fettle_status write_best(struct job *j, const struct trial *best, struct err *err)
 {
@@ -160,6 +173,7 @@ static enum fettle_status write_best(struct job *j, const struct trial *best, st
 	if (st)
 		return st;
 	r->almost_nothing = why_almost_nothing(j, &best->plan);
+	explain_speed(j, &best->plan);
 	r->untried = what_is_untried(j);
 	return FETTLE_OK;
 }

@@ -69,6 +69,33 @@ else
 	echo "SKIPPED: no python3-onnx to make a model with a fixed batch"
 fi
 
+# ---- a model so small that conversions cost more than integers gain, if not on every CPU ----
+/usr/bin/python3 -B -c "
+import numpy as np, onnx
+from onnx import helper as h, numpy_helper as n
+r = np.random.default_rng(0)
+w = [n.from_array(r.standard_normal((8, 8)).astype(np.float32), 'w%d' % i) for i in range(3)]
+nodes = [h.make_node('MatMul', ['x' if i == 0 else 't%d' % i, 'w%d' % i], ['t%d' % (i + 1)], name='mm%d' % i) for i in range(3)]
+g = h.make_graph(nodes, 'g', [h.make_tensor_value_info('x', 1, ['n', 8])], [h.make_tensor_value_info('t3', 1, ['n', 8])], w)
+onnx.save(h.make_model(g, opset_imports=[h.make_opsetid('', 13)], ir_version=8), '$dir/tiny.onnx')
+for name in 'calib', 'eval': np.savez('$dir/%s.npz' % name, x=r.standard_normal((64, 8)).astype(np.float32))" 2>/dev/null
+if [ -e "$dir/tiny.onnx" ]; then
+	tiny="tune $dir/tiny.onnx --calib $dir/calib.npz --eval $dir/eval.npz --metric cosine --tolerance 0.5 --threads 1 --quiet"
+	# shellcheck disable=SC2086
+	expect 0 '"faster"' $tiny --workspace "$dir/tiny" --json
+	py "assert d['faster'] == (d['best']['speedup_low'] > 1)
+assert (d['no_faster'] is None) == d['faster'], d['no_faster']
+assert d['faster'] or ('MatMul' in d['no_faster'] or 'conversions' in d['no_faster']) and ' ms' in d['no_faster']" "why it is no faster"
+	# shellcheck disable=SC2086
+	expect 0 "wrote" $tiny --workspace "$dir/tiny2"
+	if grep -q 'THAN FP32' "$dir/out"; then
+		head -n 1 "$dir/out" | grep -Eq '^(SLOWER|NO FASTER) THAN FP32: [0-9.]+x \([0-9.]+ to' && ok || bad "the first line: $(head -n 1 "$dir/out")"
+		grep -q 'What may help: larger batches' "$dir/out" && ok || bad "no word of what may help"
+	fi
+else
+	echo "SKIPPED: no python3-onnx to make a tiny model"
+fi
+
 # ---- with one core busy, two runs choose plans that are equally fast ----
 sh -c 'while :; do :; done' &
 busy=$!
