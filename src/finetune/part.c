@@ -3,12 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { QUANTIZED, FP32 };
+#include "ops/kind.h"
 
-static bool is_op(const struct node *n, const char *op)
-{
-	return n && strcmp(n->op, op) == 0; /* of ONNX's domain or Microsoft's */
-}
+enum { QUANTIZED, FP32 };
 
 static bool has(const struct map *m, const char *name)
 {
@@ -24,11 +21,11 @@ const char *quantized_name(const struct graph_index *g, const char *value)
 		const struct node *q = g->m->nodes.v[g->uses[i]];
 		size_t ints;
 
-		if (!is_op(q, "QuantizeLinear"))
+		if (!is_quantize_linear(q))
 			continue;
 		ints = graph_value(g, q->out[0]);
 		for (k = g->first[ints]; k < g->first[ints + 1]; k++)
-			if (is_op(g->m->nodes.v[g->uses[k]], "DequantizeLinear"))
+			if (is_dequantize_linear(g->m->nodes.v[g->uses[k]]))
 				return g->m->nodes.v[g->uses[k]]->out[0];
 	}
 	return value;
@@ -41,11 +38,11 @@ static bool made_from_read(const struct graph_index *g, const struct map *reads,
 {
 	const struct node *q = graph_producer(g, ints), *dq;
 
-	while (is_op(q, "QuantizeLinear")) {
+	while (is_quantize_linear(q)) {
 		if (has(reads, q->in[0]))
 			return true;
 		dq = graph_producer(g, q->in[0]);
-		q = is_op(dq, "DequantizeLinear") ? graph_producer(g, dq->in[0]) : NULL;
+		q = is_dequantize_linear(dq) ? graph_producer(g, dq->in[0]) : NULL;
 	}
 	return false;
 }
@@ -65,7 +62,7 @@ static size_t find_cut(const struct graph_index *g, const struct map *reads, con
 		need[graph_value(g, outputs[i])] = true;
 	for (i = m->nodes.n; i--;) {
 		const struct node *node = m->nodes.v[i];
-		bool dequantizes = is_op(node, "DequantizeLinear"), inside = false;
+		bool dequantizes = is_dequantize_linear(node), inside = false;
 
 		for (k = 0; k < node->n_out; k++) {
 			const size_t v = *node->out[k] ? graph_value(g, node->out[k]) : MAP_NONE;

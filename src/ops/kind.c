@@ -31,6 +31,16 @@ static const char *const compute_types[] = {
 	"Conv", "ConvTranspose", "Gemm", "MatMul", "LSTM", "GRU", "RNN"
 };
 
+bool is_quantize_linear(const struct node *n)
+{
+	return n && strcmp(n->op, "QuantizeLinear") == 0;
+}
+
+bool is_dequantize_linear(const struct node *n)
+{
+	return n && strcmp(n->op, "DequantizeLinear") == 0;
+}
+
 bool is_quantized(const struct node *n)
 {
 	size_t i;

@@ -6,6 +6,9 @@
 
 /* Is it an op of a quantized model? */
 bool is_quantized(const struct node *n);
+/* Is it a QuantizeLinear, a DequantizeLinear, of any domain? n may be NULL. */
+bool is_quantize_linear(const struct node *n);
+bool is_dequantize_linear(const struct node *n);
 /* Does it also compute with integers? */
 bool computes_integers(const struct node *n);
 /* "quantized already (3 QuantizeLinear, 5 DequantizeLinear)"; NULL: it is not */

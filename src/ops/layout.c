@@ -48,6 +48,38 @@ int op_channel_axis(const struct node *n, int rank)
 	return r && r->channels_last ? rank - 1 : 1;
 }
 
+enum op_channels op_channels(const struct node *n)
+{
+	static const struct {
+		const char *type;
+		enum op_channels way;
+	} known[] = {
+		{ "Relu", CHANNELS_KEPT },
+		{ "LeakyRelu", CHANNELS_KEPT },
+		{ "PRelu", CHANNELS_KEPT },
+		{ "Identity", CHANNELS_KEPT },
+		{ "Dropout", CHANNELS_KEPT },
+		{ "Slice", CHANNELS_KEPT },
+		{ "Pad", CHANNELS_KEPT },
+		{ "Resize", CHANNELS_KEPT },
+		{ "MaxPool", CHANNELS_KEPT_SECOND },
+		{ "AveragePool", CHANNELS_KEPT_SECOND },
+		{ "GlobalAveragePool", CHANNELS_KEPT_SECOND },
+		{ "GlobalMaxPool", CHANNELS_KEPT_SECOND },
+		{ "Reshape", CHANNELS_RESHAPED },
+		{ "Flatten", CHANNELS_RESHAPED },
+		{ "Squeeze", CHANNELS_RESHAPED },
+		{ "Unsqueeze", CHANNELS_RESHAPED },
+		{ "Transpose", CHANNELS_TURNED },
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(known); i++)
+		if (node_is(n, known[i].type))
+			return known[i].way;
+	return CHANNELS_LOST;
+}
+
 bool op_cuts_off(const struct node *n)
 {
 	return node_is(n, "Relu") || node_is(n, "Clip");

@@ -74,6 +74,15 @@ bool op_weight_turned(const struct node *n); /* a matrix: [outputs, inputs] */
 bool op_input_turned(const struct node *n);
 int op_weight_axis(const struct node *n);            /* of the output channels; -1: the last */
 int op_channel_axis(const struct node *n, int rank); /* of a value of this rank that it reads or writes */
+/* What an op does with the channels of its first input, if it is f with f(s x) = s f(x) for each of them and s > 0. */
+enum op_channels {
+	CHANNELS_LOST,        /* none of these */
+	CHANNELS_KEPT,        /* they stay on their axis */
+	CHANNELS_KEPT_SECOND, /* if that is the second: pools */
+	CHANNELS_RESHAPED,
+	CHANNELS_TURNED, /* by "perm" */
+};
+enum op_channels op_channels(const struct node *n);
 /* Is it a Relu or Clip, which cuts values off? Then its bounds, as far as they are constants; infinite otherwise. */
 bool op_cuts_off(const struct node *n);
 void op_cut_bounds(struct model *m, const struct node *n, float *lo, float *hi);

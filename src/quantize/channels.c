@@ -6,16 +6,6 @@
 
 #include "quantize/internal.h"
 
-static bool is_one_of(const struct node *n, const char *const *ops, size_t count)
-{
-	size_t i;
-
-	for (i = 0; i < count; i++)
-		if (node_is(n, ops[i]))
-			return true;
-	return false;
-}
-
 static const struct init *float_const(const struct model *m, const struct node *n, size_t k)
 {
 	const struct init *w = k < n->n_in && *n->in[k] ? model_init(m, n->in[k]) : NULL;
@@ -306,7 +296,6 @@ static bool reshaped_lane(const struct tensor *in, const struct tensor *out, siz
 
 static bool visit_move(struct channels *c, const struct node *n)
 {
-	static const char *const reshapes[] = { "Reshape", "Flatten", "Squeeze", "Unsqueeze" };
 	const struct tensor *in = shape_of(c, n->in[0]), *out = shape_of(c, n->out[0]);
 	struct lane l = *lane_of(c, n->in[0]);
 	const int64_t *perm;
@@ -315,10 +304,10 @@ static bool visit_move(struct channels *c, const struct node *n)
 
 	if (!in || !out)
 		return false;
-	if (is_one_of(n, reshapes, ARRAY_LEN(reshapes))) {
+	if (op_channels(n) == CHANNELS_RESHAPED) {
 		if (!reshaped_lane(in, out, c->size[channels_root(c, l.class)], &l))
 			return false;
-	} else if (node_is(n, "Transpose")) {
+	} else if (op_channels(n) == CHANNELS_TURNED) {
 		perm = node_ints(n, "perm", &count);
 		for (d = 0; d < in->rank && (perm ? (int)perm[d] : in->rank - 1 - d) != l.axis; d++)
 			;
@@ -343,10 +332,6 @@ static bool pads_with_zero(struct model *m, const struct node *n)
 /* ops f with f(s x) = s f(x) for each channel and s > 0, which leave channels where they are */
 static bool visit_channelwise(struct channels *c, const struct node *n)
 {
-	static const char *const any[] = { "Relu",  "LeakyRelu", "Identity", "Dropout",
-					   "Slice", "Pad",       "Resize" };
-	static const char *const second[] = { "MaxPool", "AveragePool", "GlobalAveragePool",
-					      "GlobalMaxPool" };
 	const struct tensor *in = shape_of(c, n->in[0]), *out = shape_of(c, n->out[0]);
 	const struct lane *l = lane_of(c, n->in[0]);
 	const char *mode = node_str(n, "mode");
@@ -354,10 +339,10 @@ static bool visit_channelwise(struct channels *c, const struct node *n)
 
 	if (!same || (n->n_out > 1 && *n->out[1]))
 		return false;
-	if (node_is(n, "PRelu") ? !float_const(c->s->m, n, 1)
-				: !is_one_of(n, any, ARRAY_LEN(any)) &&
-					  !(is_one_of(n, second, ARRAY_LEN(second)) && l->axis == 1))
+	if (op_channels(n) != CHANNELS_KEPT && !(op_channels(n) == CHANNELS_KEPT_SECOND && l->axis == 1))
 		return false;
+	if (node_is(n, "PRelu") && !float_const(c->s->m, n, 1))
+		return false; /* its slopes may depend on the sample */
 	if (node_is(n, "Pad") && ((mode && strcmp(mode, "constant") != 0) || !pads_with_zero(c->s->m, n)))
 		return false; /* what is padded with would have to be scaled too */
 	pass_on(c, n->in[0], n->out[0], l->axis, l->repeat);

@@ -3,6 +3,7 @@
  * op. Which nodes the plan quantizes is known, so nothing has to be guessed from patterns. What has no
  * integer op (ConvTranspose) stays as it is, which every runtime can run too.
  */
+#include "ops/kind.h"
 #include "quantize/internal.h"
 
 #include <stdlib.h>
@@ -15,16 +16,11 @@ struct conversion {
 	bool *drop; /* nodes that their op has swallowed */
 };
 
-static bool is_dq(const struct node *n)
-{
-	return n && strcmp(n->op, "DequantizeLinear") == 0;
-}
-
 static struct node *dq_of(const struct conversion *c, const char *value)
 {
 	struct node *n = graph_producer(&c->g, value);
 
-	return is_dq(n) ? n : NULL;
+	return is_dequantize_linear(n) ? n : NULL;
 }
 
 static size_t node_index(const struct conversion *c, const struct node *n)
@@ -42,7 +38,7 @@ static struct node *output_q(const struct conversion *c, const struct node *n, s
 		*act = user;
 		user = graph_only_user(&c->g, user->out[0]);
 	}
-	return user && strcmp(user->op, "QuantizeLinear") == 0 ? user : NULL;
+	return is_quantize_linear(user) ? user : NULL;
 }
 
 struct operands {
@@ -192,7 +188,7 @@ static void drop_unused(struct model *m)
 		struct node *n = m->nodes.v[i];
 		size_t v = graph_value(&g, n->out[0]);
 
-		if (is_dq(n) && !g.output[v] && !graph_n_uses(&g, v))
+		if (is_dequantize_linear(n) && !g.output[v] && !graph_n_uses(&g, v))
 			continue;
 		m->nodes.v[kept++] = n;
 	}

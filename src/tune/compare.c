@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ops/kind.h"
+
 enum {
 	SCORED_SHARE = 16, /* of the samples of an evaluation, one in so many is enough to score a plan */
 	SCORED_MIN = 4,
@@ -143,13 +145,13 @@ const char *name_in(const struct graph_index *q, const char *value)
 		const struct node *n = q->m->nodes.v[q->uses[i]];
 		size_t out;
 
-		if (strcmp(n->op, "QuantizeLinear") != 0)
+		if (!is_quantize_linear(n))
 			continue;
 		out = graph_value(q, n->out[0]);
 		for (k = q->first[out]; k < q->first[out + 1]; k++) {
 			const struct node *dq = q->m->nodes.v[q->uses[k]];
 
-			if (strcmp(dq->op, "DequantizeLinear") == 0 && !node_has_attr(dq, "axis"))
+			if (is_dequantize_linear(dq) && !node_has_attr(dq, "axis"))
 				return dq->out[0];
 		}
 	}

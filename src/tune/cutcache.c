@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "ops/kind.h"
 
 /* A cut that saves less than this share of the network is not worth a session of its own. */
 #define WORTH_IT 0.1
@@ -190,7 +191,7 @@ static bool can_cut(const struct model *m, const struct node *n, struct value *o
 	const struct value *source;
 	int i;
 
-	if (strcmp(n->op, "QuantizeLinear") != 0 || !zero)
+	if (!is_quantize_linear(n) || !zero)
 		return false;
 	source = model_value(m, n->in[0]);
 	if (!source || source->type.rank < 1 || source->type.dims[0] >= 0)
