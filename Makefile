@@ -25,6 +25,7 @@ check: SETUP = --tests
 check: build
 	@tools/check-format
 	@tools/check-layers
+	@tools/check-prose
 	@tools/check-symbols $(BUILD)/libfettle.so
 
 test:

@@ -1,5 +1,6 @@
 #include "base/sized.h"
 
+#include <assert.h>
 #include <string.h>
 
 void sized_give(void *out, const void *from, size_t size)
@@ -18,6 +19,7 @@ void sized_take(void *to, const void *from, size_t size)
 	size_t given;
 
 	memcpy(&given, from, sizeof(given));
+	assert(given >= sizeof(given)); /* set by the *_INIT of the caller's version */
 	memcpy(to, from, given < size ? given : size);
 }
 

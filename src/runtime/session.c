@@ -1,5 +1,6 @@
 #include "runtime/session.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -308,11 +309,13 @@ size_t session_n_outputs(const struct session *s)
 
 const struct value *session_input(const struct session *s, size_t i)
 {
+	assert(i < s->n_in);
 	return &s->in[i];
 }
 
 const struct value *session_output(const struct session *s, size_t i)
 {
+	assert(i < s->n_out);
 	return &s->out[i];
 }
 

@@ -1,5 +1,6 @@
 #include "tune/context.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -210,6 +211,7 @@ struct fettle_values values_of(const double *v, size_t n)
 {
 	struct fettle_values out = { .n = n };
 
+	assert(n <= METRICS_MAX);
 	_Static_assert((int)FETTLE_METRICS_MAX == (int)METRICS_MAX, "as many as a metric can have");
 	memcpy(out.v, v, n * sizeof(*v));
 	return out;

@@ -1,5 +1,6 @@
 #include "tune/one_plan.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/file.h"
@@ -139,6 +140,7 @@ enum fettle_status quantize_one(struct context *cx, const struct one_plan *o, st
 	double start = clock_now();
 	enum fettle_status st = FETTLE_OK;
 
+	assert(plan->n == o->s->ops.n);
 	/* any other model without such ops is written as it is, as one is whose opset cannot be raised */
 	if ((o->s->quantized || o->s->hidden) && !has_work(o->s, plan))
 		return context_nothing(cx, o->s, "quantize", o->model);

@@ -1,5 +1,6 @@
 #include "tune/source.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,6 +109,7 @@ enum fettle_status source_open(struct source *s, struct context *cx, const struc
 	struct input_spec *specs = xcalloc(n + 1, sizeof(*specs));
 	enum fettle_status st;
 
+	assert(!s->feed);
 	session_specs(session, specs);
 	st = check_inputs(d, specs, n, &cx->err);
 	if (!st && !s->data)

@@ -1,5 +1,6 @@
 #include "tune/worker.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -49,6 +50,7 @@ void workers_free(struct workers *w)
 
 struct worker *workers_at(struct workers *w, size_t i)
 {
+	assert(i <= w->n); /* the last keeps what workers_keep() was given */
 	return &w->v[i];
 }
 
