@@ -70,8 +70,10 @@ static enum fettle_status keep_scores(const struct evaluation *e, const struct a
 	size_t i;
 
 	if (e->scores && metric_type(e->metric)->is_mean) {
-		st = metric_sample_scores(e->metric, a->out, a->n, a->labels, a->reference, b->valid, row,
-					  err);
+		st = metric_sample_scores(
+			e->metric,
+			&(struct metric_batch){ a->out, a->n, a->labels, a->reference, b->valid, 0 }, row,
+			err);
 		for (i = 0; i < b->valid && !st; i++)
 			e->scores[place_of(e, b, at, i)] = row[i];
 		for (i = 0; e->paired && i < b->valid && !st; i++)

@@ -325,19 +325,17 @@ enum fettle_status metric_add(struct metric *m, const struct tensor *outputs, si
 	return FETTLE_OK;
 }
 
-enum fettle_status metric_sample_scores(const struct metric *m, const struct tensor *outputs,
-					size_t n_outputs, const struct tensor *labels,
-					const struct tensor *reference, size_t n_valid, double *scores,
-					struct err *err)
+enum fettle_status metric_sample_scores(const struct metric *m, const struct metric_batch *batch,
+					double *scores, struct err *err)
 {
-	struct metric_batch b = { outputs, n_outputs, labels, reference, n_valid, 0 };
+	struct metric_batch b = *batch;
 	struct tensor *own;
 	enum fettle_status st;
 
 	if (!m->type->is_mean)
 		return fail(err, FETTLE_UNSUPPORTED,
 			    "cannot score single samples by %s: it is not a mean of their scores", m->name);
-	if (!n_valid)
+	if (!b.n_valid)
 		return FETTLE_OK;
 	st = select_outputs(m, &b, &own, err);
 	if (!st)

@@ -54,7 +54,6 @@
 #include "tensor/tensor.h"
 
 struct metric;
-struct metric_batch;
 
 enum { METRIC_NAME_LEN = 32 }; /* with the NUL */
 enum { METRICS_MAX = 8, METRICS_NAME_LEN = 128 };
@@ -64,6 +63,16 @@ enum metric_needs {
 	METRIC_LABELS = 1,
 	METRIC_REFERENCE = 2,
 	METRIC_EITHER = METRIC_LABELS | METRIC_REFERENCE,
+};
+
+/* The arguments of metric_add(). */
+struct metric_batch {
+	const struct tensor *outputs;
+	size_t n_outputs;
+	const struct tensor *labels, *reference; /* NULL: none */
+	size_t n_valid;
+	enum metric_needs
+		target; /* METRIC_LABELS or METRIC_REFERENCE: which of the two counts; set by the metric */
 };
 
 /* What is known of a metric before it has seen a sample, and (below) how it works. */
@@ -138,10 +147,8 @@ enum fettle_status metric_add(struct metric *m, const struct tensor *outputs, si
  * Only for those with is_mean: writes the n_valid scores that metric_add() would have added, and adds
  * nothing. metric_value() is their sum in the order of the samples over their number, bit for bit.
  */
-enum fettle_status metric_sample_scores(const struct metric *m, const struct tensor *outputs,
-					size_t n_outputs, const struct tensor *labels,
-					const struct tensor *reference, size_t n_valid, double *scores,
-					struct err *err);
+enum fettle_status metric_sample_scores(const struct metric *m, const struct metric_batch *batch,
+					double *scores, struct err *err);
 
 enum fettle_status metric_value(struct metric *m, double *value, struct err *err);
 

@@ -40,15 +40,6 @@ struct metric {
 	struct metric_joint *joint; /* NULL: it is one metric */
 };
 
-/* The arguments of metric_add(). */
-struct metric_batch {
-	const struct tensor *outputs;
-	size_t n_outputs;
-	const struct tensor *labels, *reference;
-	size_t n_valid;
-	enum metric_needs target; /* METRIC_LABELS or METRIC_REFERENCE: which of the two counts */
-};
-
 /* Numeric, and at least n_valid rows. `what` is "outputs", "labels" or "reference". */
 enum fettle_status metric_check(const struct metric *m, const char *what, const struct tensor *t,
 				size_t n_valid, struct err *err);

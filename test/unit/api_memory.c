@@ -161,7 +161,7 @@ static void a_run_gives_its_model(void **state)
 	struct fettle_tune_options o = FETTLE_TUNE_OPTIONS_INIT;
 	struct fettle_recover_options back = FETTLE_RECOVER_OPTIONS_INIT;
 	struct fettle_tuned *t = NULL;
-	struct loaded calib = load(CALIB, 16), eval = load(EVAL, 100);
+	struct loaded calib = load(CALIB, 16), eval = load(EVAL, 100), other = load(EVAL, 99);
 	const char *note;
 	size_t i;
 
@@ -183,6 +183,13 @@ static void a_run_gives_its_model(void **state)
 	must(fettle_recover(f, &back));
 	assert_is_file(t->output);
 	fettle_tuned_free(t);
+	o.resume = true; /* with other samples it would be another run */
+	o.eval_data = other.data;
+	assert_refused(fettle_tune(f, &o, &t), "evaluation data");
+	o.eval_data = eval.data;
+	must(fettle_tune(f, &o, &t));
+	fettle_tuned_free(t);
+	loaded_release(&other);
 	loaded_release(&calib);
 	loaded_release(&eval);
 	free(run);

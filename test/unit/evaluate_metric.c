@@ -104,8 +104,12 @@ static void scores_are_the_value(const struct metric *m, const struct set *s, do
 	size_t i;
 
 	if (type->is_mean) {
-		assert_ok(metric_sample_scores(m, s->outputs, s->n_outputs, s->has_labels ? &s->labels : NULL,
-					       s->has_reference ? s->reference : NULL, s->n, scores, &err),
+		assert_ok(metric_sample_scores(m,
+					       &(struct metric_batch){ s->outputs, s->n_outputs,
+								       s->has_labels ? &s->labels : NULL,
+								       s->has_reference ? s->reference : NULL,
+								       s->n, 0 },
+					       scores, &err),
 			  err);
 		for (i = 0; i < s->n; i++) {
 			assert_true(scores[i] >= type->score_min && scores[i] <= type->score_max);
@@ -113,9 +117,11 @@ static void scores_are_the_value(const struct metric *m, const struct set *s, do
 		}
 		assert_true(same_bits(sum / (double)s->n, want));
 	} else {
-		assert_int_equal(
-			metric_sample_scores(m, s->outputs, s->n_outputs, NULL, NULL, s->n, scores, &err),
-			FETTLE_UNSUPPORTED);
+		assert_int_equal(metric_sample_scores(m,
+						      &(struct metric_batch){ s->outputs, s->n_outputs, NULL,
+									      NULL, s->n, 0 },
+						      scores, &err),
+				 FETTLE_UNSUPPORTED);
 	}
 	free(scores);
 }
@@ -1058,9 +1064,13 @@ static void cosine_keeps_its_bounds(void **state)
 		}
 		out.data = a;
 		ref.data = b;
-		assert_ok(metric_sample_scores(m, &out, 1, NULL, &out, 1, &score, &err), err);
+		assert_ok(metric_sample_scores(m, &(struct metric_batch){ &out, 1, NULL, &out, 1, 0 }, &score,
+					       &err),
+			  err);
 		assert_true(score == 1);
-		assert_ok(metric_sample_scores(m, &out, 1, NULL, &ref, 1, &score, &err), err);
+		assert_ok(metric_sample_scores(m, &(struct metric_batch){ &out, 1, NULL, &ref, 1, 0 }, &score,
+					       &err),
+			  err);
 		assert_true(score >= -1 && score <= 1 && fabs(fabs(score) - 1) < 1e-9);
 	}
 	metric_free(m);
@@ -1194,7 +1204,9 @@ static void outputs_can_be_chosen(void **state)
 	assert_ok(metric_add(twin, out, 3, &labels, NULL, 2, &err), err);
 	assert_ok(metric_value(twin, &value, &err), err);
 	assert_true(value == 1);
-	assert_ok(metric_sample_scores(twin, out, 3, &labels, NULL, 2, scores, &err), err);
+	assert_ok(metric_sample_scores(twin, &(struct metric_batch){ out, 3, &labels, NULL, 2, 0 }, scores,
+				       &err),
+		  err);
 	assert_true(scores[0] == 1 && scores[1] == 1);
 	assert_true(metric_chance(twin, &out[1]) == 0.5);
 	assert_int_equal(metric_add(twin, out, 1, &labels, NULL, 2, &err), FETTLE_INVALID);

@@ -1,6 +1,7 @@
 /* What a rule says of an op's weight, against the definitions of the ops. */
 #include "unit/unit.h"
 
+#include "ops/kind.h"
 #include "ops/rules.h"
 
 static void rules_say_how_weights_lie(void **state)
@@ -40,9 +41,42 @@ static void rules_say_how_weights_lie(void **state)
 	}
 }
 
+static void ops_are_known_by_type_and_domain(void **state)
+{
+	static const struct {
+		const char *op, *domain;
+		enum op_channels channels;
+		bool q, dq;
+	} rows[] = {
+		{ "Relu", "", CHANNELS_KEPT, false, false },
+		{ "Relu", "com.example", CHANNELS_LOST, false, false }, /* someone else's: not known */
+		{ "MaxPool", "", CHANNELS_KEPT_SECOND, false, false },
+		{ "Flatten", "", CHANNELS_RESHAPED, false, false },
+		{ "Transpose", "", CHANNELS_TURNED, false, false },
+		{ "Sigmoid", "", CHANNELS_LOST, false, false }, /* f(s x) is not s f(x) */
+		{ "QuantizeLinear", "", CHANNELS_LOST, true, false },
+		{ "QuantizeLinear", DOMAIN_MS, CHANNELS_LOST, true, false }, /* below opset 13 */
+		{ "DequantizeLinear", DOMAIN_MS, CHANNELS_LOST, false, true },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct model *m = xcalloc(1, sizeof(*m));
+		struct node *n = model_new_node(m, rows[i].op, rows[i].domain, "n", 1, 1);
+
+		if (op_channels(n) != rows[i].channels || is_quantize_linear(n) != rows[i].q ||
+		    is_dequantize_linear(n) != rows[i].dq)
+			fail_msg("%s of '%s': channels %d", rows[i].op, rows[i].domain, (int)op_channels(n));
+		model_free(m);
+	}
+	assert_false(is_quantize_linear(NULL) || is_dequantize_linear(NULL));
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(rules_say_how_weights_lie) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(rules_say_how_weights_lie),
+					    cmocka_unit_test(ops_are_known_by_type_and_domain) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
