@@ -40,13 +40,13 @@ says 'no libonnxruntime-dev 1.21 or later'
 setup_of '' '(none)' "$debian"
 says 'header \(libonnxruntime-dev of trixie\)'
 # a build asks for nothing that only tests need
-setup_of 'libcmocka-dev clang debhelper' 1.21 "$debian"
-says_not 'libcmocka-dev|clang|debhelper'
+setup_of 'libcmocka-dev clang debhelper qemu-user' 1.21 "$debian"
+says_not 'libcmocka-dev|clang|debhelper|qemu'
 setup_of 'libcmocka-dev clang cmake' 1.21 "$debian" --tests
 says 'install .*cmake.*libcmocka-dev'
 says_not 'clang( |$)'
-setup_of 'clang debhelper' 1.21 "$debian" --fuzz --deb
-says 'install .*clang debhelper'
+setup_of 'clang debhelper qemu-user' 1.21 "$debian" --fuzz --deb --cpus
+says 'install .*clang debhelper qemu-user'
 setup_of '' 1.21 "$debian" --test
 says "unknown argument '--test'"
 ORT_ROOT=$dir PATH="$bin:$PATH" tools/setup >"$dir/out" 2>&1
