@@ -24,146 +24,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "finetune/method.h"
+#include "finetune/gram_sums.h"
 #include "quantize/blas.h"
 
-enum { MAX_SWEEPS = 50, MAX_PAIR_SWEEPS = 8, ROWS = 1024 };
+enum { MAX_SWEEPS = 50, MAX_PAIR_SWEEPS = 8 };
 /* pairs gain little, and their cost grows with the square of the patch */
 enum { PAIRS_UP_TO = 256 };
 /* halves need more damping than the whole; so much more, by what was measured on small networks (bench/rounding) */
 static const double caution = 3;
 /* what a choice is judged by: so many groups, and outputs of each */
 enum { JUDGED_GROUPS = 8, JUDGED_OUTS = 32 };
-
-/* Sums over all positions, group after group. */
-struct sums {
-	double *h;     /* patch x patch */
-	double *c;     /* patch x outs */
-	double *x, *y; /* patch; outs */
-	double count;
-};
-
-/* Buffers for some positions at a time. */
-struct rows {
-	float *x, *h, *c;
-};
-
-/* one row of a patch; zero where there is padding, or everywhere (NULL) */
-static float *gather_row(const struct layer *l, const float *row, size_t column, float *out)
-{
-	const size_t channels = l->groups * l->ins, ins = l->ins;
-	size_t k;
-
-	for (k = 0; k < l->kernel[2]; k++, out += ins) {
-		/* what would be negative is very large */
-		const size_t i = column * l->stride[2] + k * l->dilation[2] - l->pad[2];
-
-		if (!row || i >= l->in[2])
-			memset(out, 0, ins * sizeof(float));
-		else if (ins == 1)
-			*out = row[i * channels];
-		else
-			memcpy(out, row + i * channels, ins * sizeof(float));
-	}
-	return out;
-}
-
-/* the patch of one position, from the group's first channel on */
-static float *gather_patch(const struct layer *l, const float *x, const size_t at[LAYER_DIMS], float *out)
-{
-	const size_t row = l->in[2] * l->groups * l->ins;
-	size_t kz, ky;
-
-	for (kz = 0; kz < l->kernel[0]; kz++)
-		for (ky = 0; ky < l->kernel[1]; ky++) {
-			const size_t z = at[0] * l->stride[0] + kz * l->dilation[0] - l->pad[0],
-				     y = at[1] * l->stride[1] + ky * l->dilation[1] - l->pad[1];
-			const bool inside = z < l->in[0] && y < l->in[1];
-
-			out = gather_row(l, inside ? x + (z * l->in[1] + y) * row : NULL, at[2], out);
-		}
-	return out;
-}
-
-/* the patches of group g at n positions from `at` on, counted over all units */
-static void gather_patches(const struct layer *l, const float *x, size_t g, size_t at, size_t n, float *out)
-{
-	const size_t plane = l->out[1] * l->out[2];
-	size_t o[LAYER_DIMS] = { at % layer_positions(l) / plane, at % plane / l->out[2], at % l->out[2] };
-
-	for (x += at / layer_positions(l) * layer_x_size(l) + g * l->ins; n--;) {
-		out = gather_patch(l, x, o, out);
-		if (++o[2] < l->out[2])
-			continue;
-		o[2] = 0;
-		if (++o[1] < l->out[1])
-			continue;
-		o[1] = 0;
-		if (++o[0] < l->out[0])
-			continue;
-		o[0] = 0;
-		x += layer_x_size(l);
-	}
-}
-
-static void add(double *to, const float *from, size_t n)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		to[i] += (double)from[i];
-}
-
-static void add_columns(double *to, const float *rows, size_t n, size_t columns, size_t step)
-{
-	size_t i, k;
-
-	for (i = 0; i < n; i++)
-		for (k = 0; k < columns; k++)
-			to[k] += (double)rows[i * step + k];
-}
-
-static void add_rows(const struct layer *l, const struct units *u, size_t g, size_t at, size_t n,
-		     struct sums *s, struct rows *r)
-{
-	const size_t k = l->patch, m = l->outs, outputs = layer_outputs(l);
-	const float *y = u->y + at * outputs + g * m;
-
-	gather_patches(l, u->x, g, at, n, r->x);
-	cblas_ssyrk(CblasRowMajor, CblasUpper, CblasTrans, (int)k, (int)n, 1, r->x, (int)k, 0, r->h, (int)k);
-	cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)k, (int)m, (int)n, 1, r->x, (int)k, y,
-		    (int)outputs, 0, r->c, (int)m);
-	add(s->h + g * k * k, r->h, k * k);
-	add(s->c + g * k * m, r->c, k * m);
-	add_columns(s->x + g * k, r->x, n, k, k);
-	add_columns(s->y + g * m, y, n, m, outputs);
-}
-
-static void add_units(const struct layer *l, const struct units *u, struct sums *s, struct rows *r)
-{
-	const size_t n = u->n * layer_positions(l);
-	size_t g, at;
-
-	for (g = 0; g < l->groups; g++)
-		for (at = 0; at < n; at += ROWS)
-			add_rows(l, u, g, at, n - at < ROWS ? n - at : ROWS, s, r);
-	s->count += (double)n;
-}
-
-/* every other batch goes to the second */
-static enum fettle_status add_all(struct work *w, struct sums sums[2], struct rows *r, struct err *err)
-{
-	const struct units *u;
-	enum fettle_status st = FETTLE_OK;
-	size_t b;
-
-	for (b = 0; b < w->c->split.n_train && !st; b++) {
-		st = capture_get(w->c, b, &u, err);
-		if (!st)
-			add_units(w->l, u, &sums[b % 2], r);
-	}
-	return st;
-}
 
 /* One group's problem, in the order of rounding. The factor is only a way to a start, so floats suffice. */
 struct problem {
@@ -206,7 +76,7 @@ static void find_order(const double *h, size_t k, size_t *order)
 
 /* the quadratic function of group g: H in order, its factor, and the real minimum of each output. False: with
  * so little damping H is not positive, as far as floats can tell. */
-static bool pose(const struct work *w, const struct sums *s, size_t g, double damping, struct problem *p)
+static bool pose(const struct work *w, const struct gram_sums *s, size_t g, double damping, struct problem *p)
 {
 	const struct layer *l = w->l;
 	const size_t k = p->k, m = l->outs;
@@ -400,8 +270,8 @@ static double product(const struct problem *p, const double *q, const double *x)
 }
 
 /* the squared error of levels q (in p's order) on other samples, but for a constant; the bias is by the first */
-static double error_on(const struct work *w, const struct problem *p, const struct sums *by,
-		       const struct sums *on, size_t out, const double *q)
+static double error_on(const struct work *w, const struct problem *p, const struct gram_sums *by,
+		       const struct gram_sums *on, size_t out, const double *q)
 {
 	const struct layer *l = w->l;
 	const size_t k = p->k, m = l->outs, g = out / m, o = out % m;
@@ -425,7 +295,7 @@ static double error_on(const struct work *w, const struct problem *p, const stru
 }
 
 /* how well levels do on one half that were made from the other with this damping */
-static double judge(const struct work *w, const struct sums sums[2], double damping, struct problem *p,
+static double judge(const struct work *w, const struct gram_sums sums[2], double damping, struct problem *p,
 		    double *buffer)
 {
 	const struct layer *l = w->l;
@@ -450,7 +320,7 @@ static double judge(const struct work *w, const struct sums sums[2], double damp
 }
 
 /* the damping that does best: in tens from 1 as long as it gets better, then by threes around there */
-static double choose_damping(const struct work *w, const struct sums sums[2], struct problem *p,
+static double choose_damping(const struct work *w, const struct gram_sums sums[2], struct problem *p,
 			     double *buffer)
 {
 	static const double factors[] = { 10, 0.1, 3, 1 / 3.0 };
@@ -476,30 +346,8 @@ static double choose_damping(const struct work *w, const struct sums sums[2], st
 	return best;
 }
 
-static void sums_init(struct sums *s, const struct layer *l, struct arena *a)
-{
-	const size_t k = l->patch, outputs = layer_outputs(l);
-
-	s->h = arena_alloc(a, l->groups * k * k * sizeof(double));
-	s->c = arena_alloc(a, outputs * k * sizeof(double));
-	s->x = arena_alloc(a, l->groups * k * sizeof(double));
-	s->y = arena_alloc(a, outputs * sizeof(double));
-}
-
-/* adds the second to the first */
-static void sums_merge(struct sums s[2], const struct layer *l)
-{
-	const size_t k = l->patch, outputs = layer_outputs(l);
-
-	cblas_daxpy((int)(l->groups * k * k), 1, s[1].h, 1, s[0].h, 1);
-	cblas_daxpy((int)(outputs * k), 1, s[1].c, 1, s[0].c, 1);
-	cblas_daxpy((int)(l->groups * k), 1, s[1].x, 1, s[0].x, 1);
-	cblas_daxpy((int)outputs, 1, s[1].y, 1, s[0].y, 1);
-	s[0].count += s[1].count;
-}
-
 /* the bias that takes the mean residual off */
-static void set_shift(struct layer *l, const struct sums *s, size_t out)
+static void set_shift(struct layer *l, const struct gram_sums *s, size_t out)
 {
 	const size_t g = out / l->outs;
 	double mean = s->y[out], sum = 0;
@@ -515,7 +363,7 @@ size_t gram_bytes(const struct layer *l)
 	const size_t k = l->patch, outputs = layer_outputs(l);
 
 	return (2 * l->groups + 1) * k * k * sizeof(double) + 2 * k * k * sizeof(float) +
-	       4 * outputs * k * sizeof(double) + ROWS * k * sizeof(float);
+	       4 * outputs * k * sizeof(double) + GRAM_ROWS * k * sizeof(float);
 }
 
 enum fettle_status gram(struct work *w, struct err *err)
@@ -524,16 +372,16 @@ enum fettle_status gram(struct work *w, struct err *err)
 	const size_t k = l->patch, m = l->outs, outputs = layer_outputs(l);
 	struct arena a = ARENA_INIT;
 	struct problem p = { .k = k };
-	struct sums s[2] = { { .count = 0 }, { .count = 0 } };
-	struct rows r;
+	struct gram_sums s[2] = { { .count = 0 }, { .count = 0 } };
+	struct gram_rows r;
 	double *buffer, damping;
 	enum fettle_status st;
 	size_t g, o;
 
 	blas_single_begin();
-	sums_init(&s[0], l, &a);
-	sums_init(&s[1], l, &a);
-	r.x = arena_alloc(&a, ROWS * k * sizeof(float));
+	gram_sums_init(&s[0], l, &a);
+	gram_sums_init(&s[1], l, &a);
+	r.x = arena_alloc(&a, GRAM_ROWS * k * sizeof(float));
 	r.h = arena_alloc(&a, k * k * sizeof(float));
 	r.c = arena_alloc(&a, k * m * sizeof(float));
 	p.h = arena_alloc(&a, k * k * sizeof(double));
@@ -543,12 +391,12 @@ enum fettle_status gram(struct work *w, struct err *err)
 	p.diagonal = arena_alloc(&a, k * sizeof(double));
 	p.order = arena_alloc(&a, k * sizeof(size_t));
 	buffer = arena_alloc(&a, 6 * k * sizeof(double));
-	st = add_all(w, s, &r, err);
+	st = gram_sums_add(w, s, &r, err);
 	if (st)
 		goto out;
 	damping = choose_damping(w, s, &p, buffer);
 	damping /= caution;
-	sums_merge(s, l);
+	gram_sums_merge(s, l);
 	for (g = 0; g < l->groups; g++) {
 		double d = damping;
 
