@@ -596,6 +596,8 @@ struct fettle_tuned {
 	size_t n_rewritings;
 	/* why it is no faster than fp32, by op types, and what would help (NULL: nothing is known); NULL: it is faster */
 	const char *no_faster, *would_help;
+	/* how many times as fast as fp32 profiles predicted it to be, before it was timed; NaN: they did not */
+	double predicted_speedup;
 };
 FETTLE_API enum fettle_status fettle_tune(struct fettle *f, const struct fettle_tune_options *o,
 					  struct fettle_tuned **out);

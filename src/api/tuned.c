@@ -189,6 +189,7 @@ static void copy_result(struct tuned *out, const struct job_request *u, const st
 	t->almost_nothing = r->almost_nothing ? arena_strdup(a, r->almost_nothing) : NULL;
 	t->no_faster = r->no_faster ? arena_strdup(a, r->no_faster) : NULL;
 	t->would_help = r->would_help ? arena_strdup(a, r->would_help) : NULL;
+	t->predicted_speedup = r->predicted;
 	t->untried = r->untried ? arena_strdup(a, r->untried) : NULL;
 	t->has_holdout = r->has_holdout;
 	t->holdout = r->holdout;

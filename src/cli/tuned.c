@@ -141,11 +141,14 @@ static void show_speeds(const struct fettle_tuned *t)
 	char where[96], buf[64];
 	size_t i;
 
-	if (t->n_speeds == 1)
+	if (t->n_speeds == 1) {
 		printf("\nSpeed-up: %s, %s\n",
 		       human_speedup(t->best->speedup, t->best->speedup_low, t->best->speedup_high, buf,
 				     sizeof(buf)),
 		       conditions(t, t->speeds[0]->batch, where, sizeof(where)));
+		if (isfinite(t->predicted_speedup))
+			printf("Profiles of its ops had predicted %.2fx\n", t->predicted_speedup);
+	}
 	if (t->n_speeds < 2)
 		return;
 	putchar('\n');

@@ -117,6 +117,7 @@ json_t *json_of_tuned(const struct context *cx, const struct fettle_tuned *t)
 	json_object_set_new(j, "latency_threads", json_integer(t->latency_threads));
 	json_object_set_new(j, "instances", json_integer((json_int_t)t->instances));
 	json_object_set_new(j, "faster", json_boolean(t->best->speedup_low > 1));
+	json_object_set_new(j, "predicted_speedup", json_number(t->predicted_speedup));
 	if (t->rewritten)
 		json_object_set_new(j, "rewritten", rewritten_json(t));
 	json_object_set_new(j, "cpu", json_string(t->cpu));

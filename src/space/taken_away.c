@@ -37,18 +37,19 @@ static void tell_settings(const struct tuning *with, const struct tuning *withou
 	size_t t, i;
 
 	for (t = 0; t < s->n_types; t++) {
-		size_t all = 0, least = SIZE_MAX, most = 0;
+		size_t all = 0, least = SIZE_MAX, most = 0, lost = 0;
 
 		for (i = 0; i < s->n_ops; i++) {
 			size_t left = settings_of(with, param_of(with, without->node[i]));
 
 			if (s->v[i].type_id != t || !left)
 				continue;
-			all = settings_of(without, i);
+			lost += settings_of(without, i) - left;
+			all = settings_of(without, i) > all ? settings_of(without, i) : all;
 			least = left < least ? left : least;
 			most = left > most ? left : most;
 		}
-		if (least >= all)
+		if (!lost)
 			continue;
 		str_addf(out, "%s%s ", first ? "constraints leave " : ", ", s->types[t]);
 		str_addf(out, least < most ? "%zu to %zu" : "%zu", least, most);

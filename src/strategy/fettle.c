@@ -83,23 +83,17 @@ static enum fettle_status consider_settings(struct search *s, struct plan *best,
 	return st;
 }
 
-/* Each op in the mode that is fastest by profiles, if timings agree. */
+/* Each op in the mode that is fastest. */
 static enum fettle_status choose_modes(struct search *s, struct plan *base)
 {
 	struct plan p = PLAN_INIT;
-	double predicted, as_it_is, faster;
-	enum fettle_status st;
+	double predicted;
+	enum fettle_status st = search_fastest(s, base, false, &p, &predicted);
 
-	st = search_fastest(s, base, false, &p, &predicted);
-	if (st || isnan(predicted) || plan_equal(&p, base, search_space(s)))
-		goto out;
-	search_stage(s, "fastest");
-	st = search_objective(s, base, &as_it_is);
-	if (!st)
-		st = search_objective(s, &p, &faster);
-	if (!st && faster < as_it_is)
+	if (!st && !plan_equal(&p, base, search_space(s))) {
+		search_stage(s, "fastest");
 		plan_copy(base, &p);
-out:
+	}
 	plan_release(&p);
 	return st;
 }
@@ -112,7 +106,7 @@ static enum fettle_status drop_slow_ops(struct search *s, const struct plan *met
 	enum fettle_status st;
 
 	st = search_fastest(s, met, true, &p, &predicted);
-	if (!st && !isnan(predicted) && plan_n_quantized(&p, search_space(s))) {
+	if (!st && !plan_equal(&p, met, search_space(s)) && plan_n_quantized(&p, search_space(s))) {
 		search_stage(s, "faster");
 		search_want(s, WANT_FASTER);
 		st = stage_try(s, &p, NULL);

@@ -154,7 +154,7 @@ enum fettle_status search_estimate(struct search *s, const struct plan *p, doubl
 /*
  * The plan with the settings and recipes of `from` in which each op has the mode (static, dynamic, fp32) that makes the model fastest,
  * by profiles. `within`: ops may only be as they are in `from`, or in fp32. *predicted: its latency in units of the fp32 model's; NAN
- * where latency is not what counts, or nothing is known: then the plan is `from`. Costs no trial.
+ * where latency is not what counts. The plan is `from` where nothing faster is known. Costs no trial.
  */
 enum fettle_status search_fastest(struct search *s, const struct plan *from, bool within, struct plan *out,
 				  double *predicted);

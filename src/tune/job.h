@@ -98,7 +98,8 @@ struct job_result {
 	struct job_speed
 		speeds[DEPLOYED_BATCHES]; /* as many as deployed.batches; the first is that of `best` */
 	size_t n_speeds;
-	struct qplan plan;            /* of the best */
+	double predicted;  /* how many times as fast as fp32 it was predicted to be; NaN: it was not */
+	struct qplan plan; /* of the best */
 	struct precisions precisions; /* of its model */
 	const char *plan_path;
 	const char *almost_nothing, *untried; /* in words; NULL: nothing to say */

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "tune/ledger.h"
+#include "tune/modes.h"
 #include "tune/pareto.h"
 #include "tune/slower.h"
 #include "tune/timing.h"
@@ -147,6 +148,20 @@ static void explain_speed(struct job *j, const struct plan *best)
 	r->would_help = slower_help(j->o.lab, &j->arena);
 }
 
+/* Ops that are in fp32 for speed, and not for accuracy. */
+static void explain_modes(struct job *j)
+{
+	struct precisions *is = &j->r.precisions;
+	size_t i;
+
+	for (i = 0; i < is->n; i++)
+		if (is->v[i].is == PRECISION_FP32 && is->v[i].reason == FP32_SEARCH &&
+		    modes_slower(j->o.lab->modes, i)) {
+			is->v[i].reason = FP32_NO_GAIN;
+			is->v[i].why = "faster in fp32, with its conversions";
+		}
+}
+
 /* the best model and its plan, to where they belong */
 static enum fettle_status write_best(struct job *j, const struct trial *best, struct err *err)
 {
@@ -172,6 +187,8 @@ static enum fettle_status write_best(struct job *j, const struct trial *best, st
 				   err);
 	if (st)
 		return st;
+	explain_modes(j);
+	r->predicted = modes_predicted(l, &best->plan);
 	r->almost_nothing = why_almost_nothing(j, &best->plan);
 	explain_speed(j, &best->plan);
 	r->untried = what_is_untried(j);
@@ -261,6 +278,7 @@ static void fill_result(struct job *j, const struct trial *best)
 	r->best_trial = best->number;
 	r->best_accuracy = best->score.accuracy;
 	r->best.latency = NAN;
+	r->predicted = NAN;
 	r->best.speedup = (struct race_ratio){ NAN, 0, INFINITY };
 	r->rewritten = r->best;
 	r->baseline = (struct job_measure){

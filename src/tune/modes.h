@@ -10,10 +10,15 @@
 
 struct modes;
 void modes_free(struct modes *m);
+/* Was this node left in fp32 because that is faster, conversions counted? */
+bool modes_slower(const struct modes *m, size_t node);
+/* How many times as fast as the fp32 model such a plan was predicted to be; NAN: it was not. */
+double modes_predicted(const struct lab *l, const struct plan *p);
 
 /*
  * The fastest plan with the settings and recipes of `from`. `within`: only ops that `from` quantizes may be, in the mode that they
- * have there. *predicted is its latency by profiles, in units of fp32's; NAN when latency does not matter, and then the plan is `from`.
+ * have there. *predicted is its latency by profiles, in units of fp32's; NAN when latency does not matter, and
+ * the plan is `from`. It is `from` too when timings say that nothing is faster. The history keeps the answer, so that a run that is resumed goes the same way.
  */
 enum fettle_status lab_fastest(void *lab, const struct plan *from, bool within, struct plan *out,
 			       double *predicted, struct err *err);

@@ -1,0 +1,243 @@
+/* The ops that have a choice of modes and the values between them, with the prices that profiles give. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tune/modes_impl.h"
+
+/* What it is worth to have all multiply-adds in integers, if that is no faster: a model that is a quarter of the size. */
+#define WORTH 0.01
+
+bool has_mode_choice(const struct lab *l, size_t node)
+{
+	const struct op *op = &l->s->ops.v[node];
+	size_t i;
+
+	if (!op->rule || op->rule->kind == OP_TABLE) /* a table in integers is for its size */
+		return false;
+	if (op->rule->kind == OP_MOVE)
+		return l->t->base.ops[node].mode == OP_STATIC;
+	for (i = 0; i < l->t->space.n_ops; i++)
+		if (l->t->node[i] == node)
+			return true;
+	return false;
+}
+
+static bool reads_activation(const struct lab *l, size_t reader, const char *value)
+{
+	const struct node *n = l->s->m->nodes.v[reader];
+	size_t k;
+
+	for (k = 0; k < n->n_in; k++)
+		if (strcmp(n->in[k], value) == 0 &&
+		    !is_activation_input(l->s->m, l->s->ops.v[reader].rule, n, k))
+			return false;
+	return true;
+}
+
+static double elements_of(const struct lab *l, const char *value, bool *image)
+{
+	const struct tensor *t = shapes_find(&l->s->shapes, value);
+
+	*image = t && t->rank >= 4;
+	return t ? (double)tensor_count(t) : 0;
+}
+
+static void add_value(struct lab *l, struct modes *m, size_t v)
+{
+	const struct graph_index *g = &l->s->g;
+	int by = g->producer[v];
+	struct assign_value value = { .maker = by == NO_NODE ? ASSIGN_OUTSIDE : m->place[by],
+				      .floats_read = g->output[v] };
+	size_t i, first = m->readers.n;
+	bool image;
+	double n = elements_of(l, g->names[v], &image);
+
+	for (i = g->first[v]; i < g->first[v + 1]; i++) {
+		int at = m->place[g->uses[i]];
+
+		if (at == value.maker && at != ASSIGN_OUTSIDE)
+			return; /* between an op and the Relu that is part of it */
+		if (at == ASSIGN_OUTSIDE || !reads_activation(l, g->uses[i], g->names[v]))
+			value.floats_read = true;
+		else
+			VEC_PUSH(&m->readers, (size_t)at);
+	}
+	value.n_readers = m->readers.n - first;
+	if (!value.n_readers && value.maker == ASSIGN_OUTSIDE)
+		return;
+	VEC_PUSH(&m->values, value);
+	VEC_PUSH(&m->elements, n);
+	VEC_PUSH(&m->images, image);
+}
+
+/* Ops with a choice, with the Relu or Clip that the runtime makes part of each; then what goes between them. */
+void find_mode_ops(struct lab *l)
+{
+	struct modes *m = l->modes;
+	const struct model *base = l->s->m;
+	size_t i;
+
+	m->place = xcalloc(base->nodes.n + 1, sizeof(*m->place));
+	m->node = xcalloc(base->nodes.n + 1, sizeof(*m->node));
+	for (i = 0; i < base->nodes.n; i++)
+		m->place[i] = ASSIGN_OUTSIDE;
+	for (i = 0; i < base->nodes.n; i++) {
+		const struct node *n = base->nodes.v[i], *act;
+
+		if (!has_mode_choice(l, i))
+			continue;
+		m->node[m->n_ops] = i;
+		m->place[i] = (int)m->n_ops++;
+		act = n->n_out ? fused_activation(&l->s->g, n->out[0]) : NULL;
+		if (act && l->s->ops.v[i].rule->kind != OP_MOVE)
+			m->place[l->s->g.producer[graph_value(&l->s->g, act->out[0])]] = m->place[i];
+	}
+	for (i = 0; i < l->s->g.n; i++)
+		if (!l->s->g.constant[i])
+			add_value(l, m, i);
+}
+
+/* the place of a node's parameter in the space; MAP_NONE: it has none */
+size_t mode_param(const struct lab *l, size_t node)
+{
+	size_t i;
+
+	for (i = 0; i < l->t->space.n_ops; i++)
+		if (l->t->node[i] == node)
+			return i;
+	return MAP_NONE;
+}
+
+static bool is_mode(enum option_mode o, enum assign_mode m)
+{
+	return m == ASSIGN_FP32      ? o == OPTION_FP32
+	       : m == ASSIGN_DYNAMIC ? o == OPTION_DYNAMIC
+				     : o == OPTION_STATIC || o == OPTION_WIDE;
+}
+
+/* The option that puts an op in a mode: as `from` has it, if it has it so; NO_OPTION: none. */
+unsigned mode_option(const struct lab *l, size_t param, const struct plan *from, bool within,
+		     enum assign_mode mode)
+{
+	static const enum option_mode options[] = {
+		[ASSIGN_DYNAMIC] = OPTION_DYNAMIC, [ASSIGN_STATIC] = OPTION_STATIC
+	};
+	const struct param *p = &l->t->space.v[param];
+
+	if (is_mode(p->options[from->choice[param]].mode, mode))
+		return from->choice[param];
+	if (mode == ASSIGN_FP32)
+		return p->fallback;
+	if (within || (mode == ASSIGN_DYNAMIC && l->s->ops.v[l->t->node[param]].rule->dynamic_slow))
+		return NO_OPTION;
+	return param_option_in(p, options[mode]);
+}
+
+/* the seconds of a node and of the Relu that is part of it */
+static double seconds_of(const struct lab *l, const struct modes *m, size_t op, enum assign_mode mode)
+{
+	double sum = 0;
+	size_t i;
+
+	for (i = m->node[op]; i < l->s->m->nodes.n; i++)
+		if (m->place[i] == (int)op)
+			sum += m->seconds[mode][i];
+	return sum;
+}
+
+static void price_ops(const struct lab *l, const struct modes *m, const struct plan *from, bool within,
+		      double worth, struct assign_op *ops)
+{
+	size_t i, k;
+
+	for (i = 0; i < m->n_ops; i++) {
+		size_t param = mode_param(l, m->node[i]);
+
+		for (k = 0; k < ASSIGN_MODES; k++)
+			ops[i].seconds[k] =
+				param == MAP_NONE
+					? (k == ASSIGN_DYNAMIC ? INFINITY
+							       : seconds_of(l, m, i, (enum assign_mode)k))
+				: mode_option(l, param, from, within, (enum assign_mode)k) == NO_OPTION
+					? INFINITY
+					: seconds_of(l, m, i, (enum assign_mode)k);
+		ops[i].seconds[ASSIGN_FP32] +=
+			l->s->ops.total_macs > 0 ? worth * l->s->ops.v[m->node[i]].macs / l->s->ops.total_macs
+						 : 0;
+	}
+}
+
+/* A convolution in integers wants another layout than one in floats: out of the one, into the other. */
+static void price_values(struct modes *m)
+{
+	size_t i, at = 0;
+
+	for (i = 0; i < m->values.n; i++) {
+		struct assign_value *v = &m->values.v[i];
+		double n = m->elements.v[i] * (double)m->rows,
+		       layout = m->images.v[i] ? 2 * line_at(&m->lines[LAYOUT], n) : 0;
+
+		v->readers = m->readers.v + at;
+		at += v->n_readers;
+		v->to_int = m->factor * (line_at(&m->lines[TO_INT], n) + layout);
+		v->to_float = m->factor * (line_at(&m->lines[TO_FLOAT], n) + layout);
+		if (!(v->to_float > 0))
+			v->to_float = v->to_int; /* none was seen */
+		v->at_run_time = line_at(&m->lines[AT_RUN_TIME], n);
+	}
+}
+
+static void apply(const struct lab *l, const struct plan *from, bool within, const enum assign_mode *mode,
+		  struct plan *out)
+{
+	const struct modes *m = l->modes;
+	size_t i;
+
+	plan_copy(out, from);
+	for (i = 0; i < l->t->space.n_ops; i++) {
+		int at = m->place[l->t->node[i]];
+		unsigned o = at < 0 ? NO_OPTION : mode_option(l, i, from, within, mode[at]);
+
+		if (o != NO_OPTION)
+			out->choice[i] = (uint16_t)o;
+	}
+}
+
+double mode_share(const struct lab *l, const struct plan *p)
+{
+	return lab_summary(l, p).low_share;
+}
+
+/* Plans with less in integers are no success while others are. */
+double least_share(const struct lab *l, const struct plan *from)
+{
+	return mode_share(l, from) < 2 * SLIGHT_SHARE ? 0 : SLIGHT_SHARE;
+}
+
+/* The assignment that is predicted to be fastest. If that is next to nothing in integers: the fastest with more. */
+double solve_modes(struct lab *l, const struct plan *from, bool within, struct plan *out)
+{
+	enum { STEPS = 12 };
+	struct modes *m = l->modes;
+	struct assign_problem p = { xcalloc(m->n_ops + 1, sizeof(*p.ops)), m->n_ops, m->values.v,
+				    m->values.n };
+	enum assign_mode *mode = xcalloc(m->n_ops + 1, sizeof(*mode));
+	double worth = WORTH * m->fp32, ops = 0, converting;
+	size_t i, k;
+
+	price_values(m);
+	for (k = 0; k < STEPS; k++, worth *= 2) {
+		price_ops(l, m, from, within, worth, (struct assign_op *)p.ops);
+		assign_best(&p, mode);
+		apply(l, from, within, mode, out);
+		if (mode_share(l, out) >= least_share(l, from))
+			break;
+	}
+	for (i = 0; i < m->n_ops; i++)
+		ops += p.ops[i].seconds[mode[i]];
+	converting = assign_cost(&p, mode) - ops;
+	free((void *)p.ops);
+	free(mode);
+	return converting;
+}

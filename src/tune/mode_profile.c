@@ -1,0 +1,158 @@
+/* What the runtime's profile of a model says of each op of the base, and of conversions. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "quantize/precision.h"
+#include "runtime/profile.h"
+#include "tune/modes_impl.h"
+
+enum { RUNS = 20 }; /* of a profile, at most */
+/* Seconds for the runs of a profile: a share of an evaluation, and more than a small model's noise. */
+#define PROFILE_SHARE 0.05
+#define PROFILE_SECONDS 0.02
+
+static void line_add(struct line *l, double x, double y)
+{
+	l->n += 1;
+	l->x += x;
+	l->y += y;
+	l->xx += x * x;
+	l->xy += x * y;
+}
+
+double line_at(const struct line *l, double x)
+{
+	double spread = l->n * l->xx - l->x * l->x, slope, start;
+
+	if (!(l->n > 0) || !(l->x > 0))
+		return 0;
+	slope = spread > 1e-9 * l->n * l->xx ? (l->n * l->xy - l->x * l->y) / spread : l->y / l->x;
+	start = (l->y - slope * l->x) / l->n;
+	if (slope < 0 || start < 0) { /* no such thing: through the origin, then */
+		slope = l->xy / l->xx;
+		start = 0;
+	}
+	return start + slope * x;
+}
+
+static int conversion_of(const char *op)
+{
+	static const struct {
+		const char *op;
+		int is;
+	} known[] = {
+		{ "QuantizeLinear", TO_INT },
+		{ "DequantizeLinear", TO_FLOAT },
+		{ "DynamicQuantizeLinear", AT_RUN_TIME },
+		{ "Transpose", LAYOUT }, /* those that are no op's: convolutions in integers want channels last, */
+		{ "ReorderInput", LAYOUT }, /* in floats they want them in blocks */
+		{ "ReorderOutput", LAYOUT }
+	};
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(known); i++)
+		if (strcmp(known[i].op, op) == 0)
+			return known[i].is;
+	return CONVERSIONS;
+}
+
+struct profile_of {
+	const struct lab *l;
+	const struct graph_index
+		*g; /* of the model that is run: its values have the names that its nodes have made */
+	struct mode_profile *out;
+	struct line *lines;
+};
+
+/* The convolution that the runtime names after what it was fused with: the sum, the Relu. */
+static size_t fused_into(const struct profile_of *p, size_t op, int depth)
+{
+	const struct graph_index *g = &p->l->s->g;
+	const struct node *n = g->m->nodes.v[op];
+	size_t k, v, found;
+
+	if (op_convolves(n))
+		return op;
+	for (k = 0; k < n->n_in && depth; k++) {
+		v = graph_value(g, n->in[k]);
+		if (v == MAP_NONE || g->producer[v] == NO_NODE)
+			continue;
+		found = fused_into(p, (size_t)g->producer[v], depth - 1);
+		if (found != MAP_NONE && !(p->out->seconds[found] > 0))
+			return found;
+	}
+	return MAP_NONE;
+}
+
+/* The op of the base that a node of the runtime stands for; MAP_NONE: none. */
+static size_t op_of(const struct profile_of *p, const char *node, const char *type)
+{
+	static const char blocked[] = "_nchwc"; /* such a node is named after its output */
+	const char *at = node, *end = strstr(node, blocked);
+	size_t op, v, fused;
+	char *value;
+
+	if (next_mark(&at, &op))
+		return op;
+	if (!end)
+		return MAP_NONE;
+	value = xstrfmt("%.*s", (int)(end - node), node);
+	v = graph_value(p->g, value);
+	at = v == MAP_NONE || p->g->producer[v] == NO_NODE ? "" : p->g->m->nodes.v[p->g->producer[v]]->name;
+	free(value);
+	if (!next_mark(&at, &op))
+		return MAP_NONE;
+	fused = strcmp(type, "Conv") == 0 ? fused_into(p, op, 4) : op;
+	return fused == MAP_NONE ? op : fused;
+}
+
+static void take_node(void *self, const char *node, const char *type, double seconds, const void *shapes)
+{
+	struct profile_of *p = self;
+	size_t op = op_of(p, node, type);
+	int conversion = conversion_of(type);
+
+	p->out->total += seconds;
+	if (op != MAP_NONE && conversion != TO_INT && conversion != TO_FLOAT && conversion != AT_RUN_TIME) {
+		p->out->seconds[op] += seconds;
+	} else if (conversion != CONVERSIONS) {
+		line_add(&p->lines[conversion], profile_elements(shapes), seconds);
+		p->out->converting += seconds;
+	}
+}
+
+static void take_total(void *self, const char *node, const char *type, double seconds, const void *shapes)
+{
+	(void)node;
+	(void)type;
+	(void)shapes;
+	*(double *)self += seconds;
+}
+
+enum fettle_status mode_profile(struct lab *l, struct model *m, struct mode_profile *out, struct err *err)
+{
+	struct profile_options o = { .session = { .threads = l->o.threads, .level = l->o.level },
+				     .batch = 1,
+				     .runs = RUNS,
+				     .seconds = fmax(PROFILE_SHARE * l->pass_seconds, PROFILE_SECONDS) };
+	struct model *marked = marked_model(m, &l->s->ops);
+	struct feed_batch b = FEED_BATCH_INIT;
+	struct graph_index g;
+	struct profile_of p = { l, &g, out, l->modes->lines };
+	enum fettle_status st = l->one ? feed_read(l->one, 0, &b, err) : FETTLE_OK;
+
+	graph_index_init(&g, marked);
+	o.inputs = l->one ? b.inputs : NULL;
+	l->modes->rows = l->one && b.n ? b.n : 1;
+	*out = (struct mode_profile){ .seconds = xcalloc(l->s->ops.n + 1, sizeof(*out->seconds)) };
+	if (!st)
+		st = profile_model(l->rt, marked, NULL, &o, take_node, &p, err);
+	if (!st && m == l->s->m) /* the fp32 model: what the user has now, too */
+		st = profile_model(l->rt, NULL, l->o.model, &o, take_total, &l->modes->original, err);
+	feed_batch_release(&b);
+	graph_index_release(&g);
+	model_free(marked);
+	return st;
+}
