@@ -41,6 +41,11 @@ static void show_saved(const struct fettle_tuned *t)
 		putchar('\n');
 }
 
+static bool gain_is_demanded(const struct fettle_tuned *t)
+{
+	return t->higher_is_better ? t->target > t->baseline->accuracy : t->target < t->baseline->accuracy;
+}
+
 static void show_verdict(const struct fettle_tuned *t)
 {
 	char value[32], word[96];
@@ -63,7 +68,11 @@ static void show_verdict(const struct fettle_tuned *t)
 			      t->trials == 1 ? "" : "s", t->strategy, why_stopped(t));
 	if (t->untried)
 		print_wrapped(stdout, "Untried: %s.", t->untried);
-	if (!t->met && t->best->trial)
+	if (!t->met && gain_is_demanded(t))
+		print_wrapped(
+			stdout,
+			"A negative tolerance demands a gain over fp32, which does not meet it either.");
+	else if (!t->met && t->best->trial)
 		print_wrapped(stdout, "Of all that was tried, only fp32 meets it.");
 	if (t->almost_nothing)
 		print_wrapped(stdout, "Almost nothing is quantized (%.2g %% of the multiply-adds): %s.",

@@ -183,12 +183,12 @@ static enum fettle_status fail_word(struct reader *r, const struct word *words, 
 	return st;
 }
 
-static enum fettle_status read_word(struct reader *r, const struct word *words, const struct yaml *y,
-				    int *out)
+static enum fettle_status read_word(struct reader *r, const struct key *k, const struct yaml *y, int *out)
 {
+	bool other = k->otherwise && yaml_is_text(y) && !str_starts(y->text, k->checked);
 	const struct word *w;
 
-	for (w = words; yaml_is_text(y) && w->name; w++) {
+	for (w = k->words; yaml_is_text(y) && w->name; w++) {
 		if (strcasecmp(w->name, y->text) != 0)
 			continue;
 		if (w->refused)
@@ -196,7 +196,12 @@ static enum fettle_status read_word(struct reader *r, const struct word *words, 
 		*out = w->value;
 		return FETTLE_OK;
 	}
-	return fail_word(r, words, y);
+	for (w = k->words; other && w->name; w++)
+		if (strcmp(w->name, k->otherwise) == 0) {
+			*out = w->value;
+			return FETTLE_OK;
+		}
+	return fail_word(r, k->words, y);
 }
 
 enum fettle_status read_text(struct reader *r, const struct yaml *y, const char **out)
@@ -225,19 +230,23 @@ enum fettle_status read_path(struct reader *r, const struct yaml *y, const char 
 
 /* ---- lists ---- */
 
-static void split_commas(struct reader *r, const struct yaml *y, struct items *out)
+/* at commas, or where there are none at blanks */
+static void split_text(struct reader *r, const struct yaml *y, struct items *out)
 {
-	const char *s = y->text, *end;
+	static const char blanks[] = " \t\n";
+	const char *s = y->text, *end, *mark = strchr(s, ',') ? "," : blanks;
 	size_t n = 1;
 
 	for (end = s; *end; end++)
-		n += *end == ',';
+		n += strchr(mark, *end) != NULL;
 	out->v = arena_alloc(arena_of(r), n * sizeof(*out->v));
-	for (out->n = 0; out->n < n; s = end + 1) {
-		const char *first = s + strspn(s, " \t\n"), *last;
+	for (out->n = 0, end = ","; *end; s = end + 1) {
+		const char *first = s + strspn(s, blanks), *last;
 		struct yaml *item;
 
-		end = first + strcspn(first, ",");
+		if (!*first && mark == blanks)
+			break;
+		end = first + strcspn(first, mark);
 		for (last = end; last > first && isspace((unsigned char)last[-1]); last--)
 			;
 		item = arena_alloc(arena_of(r), sizeof(*item));
@@ -255,8 +264,8 @@ enum fettle_status read_items(struct reader *r, const struct yaml *y, struct ite
 	size_t i;
 
 	*out = (struct items){ NULL, 0 };
-	if (yaml_is_text(y) && strchr(y->text, ',')) {
-		split_commas(r, y, out);
+	if (yaml_is_text(y) && strpbrk(y->text, ", \t\n")) {
+		split_text(r, y, out);
 	} else if (y->type == YAML_LIST) {
 		*out = (struct items){ y->v, y->n };
 	} else {
@@ -308,7 +317,7 @@ static enum fettle_status read_int_item(struct reader *r, const struct key *k, c
 	int word = 0;
 
 	if (k->type == KEY_WORDS) {
-		st = read_word(r, k->words, y, &word);
+		st = read_word(r, k, y, &word);
 		*out = word;
 	} else if (k->type == KEY_BOOLS) {
 		st = read_bool(r, y, &b);
@@ -355,7 +364,7 @@ static enum fettle_status read_allowed(struct reader *r, const struct key *k, co
 	size_t i;
 
 	for (i = 0; i < items->n; i++) {
-		st = read_word(r, k->words, items->v[i], &word);
+		st = read_word(r, k, items->v[i], &word);
 		if (st)
 			return st;
 		allowed.mask |= (unsigned)word;
@@ -429,7 +438,7 @@ static enum fettle_status read_value(struct reader *r, const struct key *k, cons
 	case KEY_NUMBER:
 		return read_number(r, k, y, false, field);
 	case KEY_WORD:
-		return read_word(r, k->words, y, field);
+		return read_word(r, k, y, field);
 	case KEY_TEXT:
 	case KEY_PATH:
 		return read_optional_text(r, k, y, field);

@@ -6,18 +6,75 @@
 #include "config/print.h"
 #include "config/read.h"
 
-/* `topk: 1`, `topk: {k: 1}`, `F1: {average: micro}`, `MSE:`; *param is NULL where none is given */
-static enum fettle_status metric_param(struct reader *r, const struct yaml *y, const char **param)
+/* The metrics that INC has for the tasks of GLUE, and for others that it names by a task. */
+static const struct {
+	const char *name, *task, *metric;
+} tasks[] = {
+	{ "GLUE", "mrpc", "f1:binary" }, /* the first is the default */
+	{ "GLUE", "cola", "mcc" },       { "GLUE", "sts-b", "0.5*pearson,0.5*spearman" },
+	{ "GLUE", "qqp", "top1" },       { "GLUE", "mnli", "top1" },
+	{ "GLUE", "qnli", "top1" },      { "GLUE", "rte", "top1" },
+	{ "GLUE", "wnli", "top1" },      { "GLUE", "sst-2", "top1" },
+	{ "ROC", "dlrm", "auc" },        { "ROC", "dien", "auc" },
+	{ "ROC", "wide_deep", "auc" },
+};
+
+/* The metric that a name and a task (NULL: none given) stand for; NULL: it has none. */
+static const char *metric_of_task(const char *name, const char *task)
 {
-	*param = NULL;
-	if (yaml_is_null(y) || (y->type == YAML_MAP && !y->n))
-		return FETTLE_OK;
-	if (y->type == YAML_MAP && y->n == 1 &&
-	    (!strcmp(y->key[0]->text, "k") || !strcmp(y->key[0]->text, "average")))
-		return read_text(r, y->v[0], param);
-	if (y->type == YAML_MAP)
-		return fail_value(r, y->key[0], "unknown option '%.80s', need k or average", y->key[0]->text);
-	return read_text(r, y, param);
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(tasks); i++)
+		if (!strcasecmp(tasks[i].name, name) && (!task || !strcasecmp(tasks[i].task, task)))
+			return tasks[i].metric;
+	return NULL;
+}
+
+static enum fettle_status fail_task(struct reader *r, const char *name, const struct yaml *task)
+{
+	struct str list = STR_INIT;
+	enum fettle_status st;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(tasks); i++)
+		if (!strcasecmp(tasks[i].name, name))
+			str_addf(&list, "%s%s", list.n ? ", " : "", tasks[i].task);
+	st = list.n ? fail_value(r, task, "%s, need one of %s", describe(r, task), list.s)
+		    : fail_value(r, task, "%s has no tasks", name);
+	str_release(&list);
+	return st;
+}
+
+/* What `MSE: {compare_label: false}` and so on make of a metric's name. */
+static enum fettle_status metric_option(struct reader *r, const char *name, const struct yaml *key,
+					const struct yaml *y, const char **text)
+{
+	struct config_origin at = origin_of(r, key);
+	const char *option = key->text, *value = NULL;
+	enum fettle_status st = read_text(r, y, &value);
+
+	if (st)
+		return st;
+	if (!strcmp(option, "k") || !strcmp(option, "average")) {
+		*text = arena_strfmt(&r->c->state->arena, "%s:%s", name, value);
+	} else if (!strcmp(option, "task")) {
+		*text = metric_of_task(name, value);
+		if (!*text)
+			return fail_task(r, name, y);
+	} else if (!strcmp(option, "compare_label")) {
+		if (strcasecmp(value, "true") != 0 && strcasecmp(value, "false") != 0)
+			return fail_value(r, y, "%s, need true or false", describe(r, y));
+		*text = arena_strfmt(&r->c->state->arena, "%s:%s", name,
+				     strcasecmp(value, "true") == 0 ? "labels" : "reference");
+	} else if (!strcmp(option, "num_classes")) {
+		add_note(r->c, &at, false,
+			 "%s: num_classes has no effect: the model's output has the classes", r->path);
+	} else {
+		return fail_value(
+			r, key, "unknown option '%.80s', need k, average, task, compare_label or num_classes",
+			option);
+	}
+	return FETTLE_OK;
 }
 
 static const char *registered_metric(const struct config_strings *names, const char *text)
@@ -30,19 +87,49 @@ static const char *registered_metric(const struct config_strings *names, const c
 	return NULL;
 }
 
+/* `topk: 1`, `topk: {k: 1}`, `F1: {average: micro}`, `MSE:`, `GLUE: {task: cola}`, as metric_new() takes it */
+static enum fettle_status metric_text(struct reader *r, const struct yaml *name, const struct yaml *y,
+				      const char **text)
+{
+	const char *task = metric_of_task(name->text, NULL), *param;
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	*text = task ? task : name->text;
+	if (!y || yaml_is_null(y))
+		return FETTLE_OK;
+	if (y->type != YAML_MAP) {
+		st = read_text(r, y, &param);
+		if (!st)
+			*text = arena_strfmt(&r->c->state->arena, "%s:%s", name->text, param);
+		return st;
+	}
+	if (!task && !registered_metric(&r->c->state->from.metrics, name->text)) {
+		struct metric *m = NULL;
+
+		st = metric_new(&m, name->text, r->err); /* its options mean nothing where it is unknown */
+		metric_free(m);
+		if (st)
+			return fail_here(r, name, st);
+	}
+	if (y->n > 1)
+		return fail_value(r, y->key[1], "%zu options, need one", y->n);
+	for (i = 0; i < y->n && !st; i++)
+		st = metric_option(r, name->text, y->key[i], y->v[i], text);
+	return st;
+}
+
 /* One metric; *out is its name as it is to be kept. */
 static enum fettle_status read_one_metric(struct reader *r, const struct yaml *name,
 					  const struct yaml *options, const char **out)
 {
 	struct arena *arena = &r->c->state->arena;
-	const char *text = name->text, *param = NULL;
+	const char *text;
 	struct metric *m = NULL;
-	enum fettle_status st = options ? metric_param(r, options, &param) : FETTLE_OK;
+	enum fettle_status st = metric_text(r, name, options, &text);
 
 	if (st)
 		return st;
-	if (param)
-		text = arena_strfmt(arena, "%s:%s", text, param);
 	*out = registered_metric(&r->c->state->from.metrics, text);
 	if (*out)
 		return FETTLE_OK;

@@ -32,7 +32,8 @@ static const struct word approaches[] = {
 	WORD("static", APPROACH_STATIC),
 	WORD("dynamic", APPROACH_DYNAMIC),
 	WORD("auto", APPROACH_AUTO),
-	{ "quant_aware_training", 0, "training is not supported, quantize after it" },
+	{ "quant_aware_training", 0,
+	  "fettle does not train: give it the trained model and say post_training_static_quant" },
 	END,
 };
 /* The first name of a value is the one that is printed; the others are INC's of other times. */
@@ -44,6 +45,7 @@ static const struct word frameworks[] = {
 	WORD("onnxrt_qlinear", FRAMEWORK_QLINEAR),
 	WORD("onnxrt_integer", FRAMEWORK_INTEGER),
 	WORD("onnxrt_qdqops", FRAMEWORK_QDQ),
+	WORD("onnxrt_qoperator", FRAMEWORK_QLINEAR),
 	WORD("onnxrt", FRAMEWORK_ONNXRT),
 	WORD("mxnet", FRAMEWORK_OTHER),
 	WORD("tensorflow", FRAMEWORK_OTHER + 1),
@@ -54,12 +56,13 @@ static const struct word frameworks[] = {
 	WORD("pytorch_fx", FRAMEWORK_OTHER + 6),
 	WORD("pytorch_ipex", FRAMEWORK_OTHER + 7),
 	WORD("engine", FRAMEWORK_OTHER + 8),
+	WORD("NA", FRAMEWORK_OTHER + 9),
 	END,
 };
 static const struct word formats[] = { WORD("QDQ", FORMAT_QDQ), WORD("QOperator", FORMAT_QOPERATOR), END };
 const struct word device_words[] = {
 	WORD("cpu", 0),
-	{ "gpu", 0, "not supported, fettle runs on the cpu" },
+	{ "gpu", 0, "fettle runs on the cpu: say cpu or leave it out" },
 	END,
 };
 static const struct word graph_levels[] = {
@@ -72,7 +75,12 @@ static const struct word granularities[] = {
 	WORD("per_channel", CONFIG_PER_CHANNEL),
 	END,
 };
-static const struct word schemes[] = { WORD("asym", 1 << SCHEME_ASYM), WORD("sym", 1 << SCHEME_SYM), END };
+static const struct word schemes[] = {
+	WORD("asym", 1 << SCHEME_ASYM),
+	WORD("sym", 1 << SCHEME_SYM),
+	WORD("asym_float", 1 << SCHEME_ASYM), /* PyTorch's: the zero point before it is rounded */
+	END,
+};
 static const struct word dtypes[] = {
 	WORD("uint8", T_U8),
 	WORD("int8", T_S8),
@@ -87,6 +95,7 @@ static const struct word algorithms[] = {
 #include "calibrate/list.h"
 #undef RANGE
 	WORD("entropy", 1 << RANGE_KL),
+	WORD("placeholder", 1 << RANGE_MINMAX), /* PyTorch's, of activations whose range each batch gives */
 	END,
 };
 static const struct word last_batches[] = {
@@ -133,7 +142,8 @@ static const struct word directions[] = {
 static const struct key model_keys[] = {
 	{ "name", KEY_TEXT, AT(model.name), USED(SEARCHES), .incidental = true },
 	/* what it implies is in the identity */
-	{ "framework", KEY_WORD, AT(model.framework), WORDS(frameworks), USED(PLANS), .incidental = true },
+	{ "framework", KEY_WORD, AT(model.framework), WORDS(frameworks), .otherwise = "NA", .checked = "onnx",
+	  USED(PLANS), .incidental = true },
 	{ "inputs", KEY_TEXTS, AT(model.inputs), .empty = true,
 	  USED(SCORES | CONFIG_QUANTIZE | CONFIG_BENCH) },
 	{ "outputs", KEY_TEXTS, AT(model.outputs), .empty = true, USED(SCORES) },
@@ -174,11 +184,14 @@ static const struct key calibration_keys[] = {
 	END,
 };
 
+/* INC's weight.bit and activation.compute_dtype are for other runtimes. */
 static const struct key side_keys[] = {
 	{ "granularity", KEY_ALLOWED, IN(config_side, granularity), WORDS(granularities) },
 	{ "scheme", KEY_ALLOWED, IN(config_side, scheme), WORDS(schemes) },
 	{ "dtype", KEY_ALLOWED, IN(config_side, dtype), WORDS(dtypes) },
 	{ "algorithm", KEY_ALLOWED, IN(config_side, algorithm), WORDS(algorithms) },
+	{ "bit", KEY_UNUSED, .why = "the dtype says how many bits there are" },
+	{ "compute_dtype", KEY_UNUSED, .why = "ONNX Runtime computes in the dtype" },
 	END,
 };
 const struct key constraint_keys[] = {
@@ -187,6 +200,8 @@ const struct key constraint_keys[] = {
 	END,
 };
 
+#define NO_BF16 "ONNX Runtime has no bf16 or fp16 kernels for the cpu, so that fp32 stays"
+#define NO_TRAINING "fettle does not train: give it the trained model and leave this section out"
 static const struct key quantization_keys[] = {
 	{ "approach", KEY_WORD, AT(quantization.approach), WORDS(approaches) },
 	{ "quant_format", KEY_WORD, AT(quantization.format), WORDS(formats), USED(TRIES | CONFIG_QUANTIZE) },
@@ -196,6 +211,8 @@ static const struct key quantization_keys[] = {
 	{ "model_wise", KEY_MAP, AT(quantization.model_wise), .keys = constraint_keys },
 	{ "op_type_wise", KEY_CUSTOM, AT(quantization.op_type_wise), .custom = &custom_constraints },
 	{ "op_wise", KEY_CUSTOM, AT(quantization.op_wise), .custom = &custom_constraints },
+	{ "optype_wise", KEY_CUSTOM, AT(quantization.op_type_wise), .custom = &custom_constraints,
+	  .alias = true },
 	{ "op_type_dict", KEY_CUSTOM, AT(quantization.op_type_wise), .custom = &custom_constraints,
 	  .alias = true },
 	{ "op_name_dict", KEY_CUSTOM, AT(quantization.op_wise), .custom = &custom_constraints,
@@ -203,9 +220,11 @@ static const struct key quantization_keys[] = {
 	{ "calibration_sampling_size", KEY_INTS, AT(calibration.sampling_size), LIMITS(1, 1 << 30),
 	  .alias = true },
 	{ "quant_level", KEY_WORD, AT(tuning.quant_level), WORDS(quant_levels), .alias = true },
-	{ "use_bf16", KEY_UNUSED, .why = "bf16 is not available" },
-	{ "excluded_precisions", KEY_UNUSED, .why = "bf16 is not available" },
-	{ "train", KEY_REFUSED, .why = "quantization-aware training is not supported" },
+	{ "optimization_level", KEY_WORD, AT(tuning.quant_level), WORDS(quant_levels), .alias = true },
+	{ "use_bf16", KEY_UNUSED, .why = NO_BF16 },
+	{ "excluded_precisions", KEY_UNUSED, .why = NO_BF16 },
+	{ "advance", KEY_UNUSED, .why = "recipes.weight_correction corrects weights" },
+	{ "train", KEY_REFUSED, .why = NO_TRAINING },
 	END,
 };
 
@@ -216,6 +235,7 @@ static const struct key accuracy_configs_keys[] = {
 	{ "cores_per_instance", KEY_UNUSED, .why = "only intra_num_of_threads is used" },
 	{ "num_of_instance", KEY_UNUSED, .why = "only intra_num_of_threads is used" },
 	{ "kmp_blocktime", KEY_UNUSED, .why = "only intra_num_of_threads is used" },
+	{ "kmp_affinity", KEY_UNUSED, .why = "only intra_num_of_threads is used" },
 	END,
 };
 static const struct key accuracy_keys[] = {
@@ -242,6 +262,7 @@ static const struct key performance_configs_keys[] = {
 	  .alias = true },
 	{ "inter_num_of_threads", KEY_UNUSED, .why = "only cores_per_instance is used" },
 	{ "kmp_blocktime", KEY_UNUSED, .why = "only cores_per_instance is used" },
+	{ "kmp_affinity", KEY_UNUSED, .why = "only cores_per_instance is used" },
 	END,
 };
 #define SAME_DATA KEY_UNUSED, .why = "performance is measured on the data of the accuracy"
@@ -300,15 +321,16 @@ static const struct key strategy_keys[] = {
 	END,
 };
 
+/* a negative loss demands a gain */
 #define LOSS(word, id, most)                                                                                 \
 	{                                                                                                    \
-		word, KEY_NUMBER, AT(tuning.tolerable_loss), LIMITS(0, most),                                \
+		word, KEY_NUMBER, AT(tuning.tolerable_loss), LIMITS(-1e9, most),                             \
 			.percent = true, .alias = true, .also = offsetof(struct config, tuning.criterion),   \
 			.also_value = (id)                                                                   \
 	}
 static const struct key criterion_keys[] = {
 	{ "criterion", KEY_WORD, AT(tuning.criterion), WORDS(criteria) },
-	{ "tolerable_loss", KEY_NUMBER, AT(tuning.tolerable_loss), LIMITS(0, 1e9), .percent = true },
+	{ "tolerable_loss", KEY_NUMBER, AT(tuning.tolerable_loss), LIMITS(-1e9, 1e9), .percent = true },
 	{ "higher_is_better", KEY_BOOL, AT(tuning.higher_is_better) },
 	LOSS("relative", CRITERION_RELATIVE, 1),
 	LOSS("absolute", CRITERION_ABSOLUTE, 1e9),
@@ -462,7 +484,7 @@ static const struct key search_keys[] = { SEARCH_KEYS(false), END };
 
 #define OTHER_JOB(name)                                                                                      \
 	{                                                                                                    \
-		name, KEY_REFUSED, .why = "not supported, fettle quantizes after training"                   \
+		name, KEY_REFUSED, .why = NO_TRAINING                                                        \
 	}
 const struct key config_keys[] = {
 	{ "version", KEY_UNUSED, .why = "all versions are read alike" },
@@ -478,9 +500,13 @@ const struct key config_keys[] = {
 	SEARCH_KEYS(true),
 	OTHER_JOB("pruning"),
 	OTHER_JOB("distillation"),
-	OTHER_JOB("mixed_precision"),
-	OTHER_JOB("graph_optimization"),
+	OTHER_JOB("auto_distillation"),
+	OTHER_JOB("train"),
 	OTHER_JOB("nas"),
+	{ "mixed_precision", KEY_UNUSED, .why = NO_BF16, .alias = true },
+	{ "graph_optimization", KEY_UNUSED, .why = NO_BF16, .alias = true },
+	{ "use_bf16", KEY_UNUSED, .why = NO_BF16, .alias = true },
+	{ "optimization_level", KEY_WORD, AT(tuning.quant_level), WORDS(quant_levels), .alias = true },
 	END,
 };
 

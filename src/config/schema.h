@@ -72,6 +72,8 @@ struct key {
 	size_t also;            /* of an alias: this int is set too, to also_value; 0: none */
 	int also_value;
 	const struct word *words;
+	const char *otherwise; /* of a word: the one that stands for those not listed, ... */
+	const char *checked;   /* ... unless they begin with this */
 	const struct key *keys;
 	enum key_maker made;         /* of a map: it has its keys from key_table() instead */
 	const struct recipe *recipe; /* of custom_number: whose number it is */

@@ -162,6 +162,10 @@ static enum fettle_status check_tag(struct builder *b, struct fy_token *tag)
 	if (!tag)
 		return FETTLE_OK;
 	note_position(b, tag);
+	/* INC's only tag */
+	if (strcmp(token_text(b, tag), "!Pruner") == 0)
+		return fail_at(b, b->line, b->column,
+			       "fettle does not prune: give it the pruned model and leave the section out");
 	return fail_at(b, b->line, b->column, "tag '%.80s' is not supported, leave it out",
 		       token_text(b, tag));
 }

@@ -78,6 +78,7 @@ struct metric *metric_new_of(const struct metric_type *type)
 
 	m->type = type;
 	m->param = type->param;
+	m->needs = type->needs;
 	memcpy(m->name, type->name, strlen(type->name) + 1);
 	m->state = xcalloc(1, type->state_size);
 	return m;
@@ -164,7 +165,7 @@ bool metric_higher_is_better(const struct metric *m)
 
 enum metric_needs metric_needs(const struct metric *m)
 {
-	return m->type->needs;
+	return m->needs;
 }
 
 size_t metric_samples(const struct metric *m)
@@ -235,8 +236,8 @@ static enum fettle_status select_outputs(const struct metric *m, struct metric_b
 
 static bool by_reference(const struct metric *m, const struct tensor *output, const struct tensor *labels)
 {
-	if (m->type->needs != METRIC_EITHER)
-		return m->type->needs == METRIC_REFERENCE;
+	if (m->needs != METRIC_EITHER)
+		return m->needs == METRIC_REFERENCE;
 	return !labels || !metric_comparable(output, labels);
 }
 
@@ -261,13 +262,13 @@ static enum fettle_status choose_target(const struct metric *m, struct metric_ba
 		return fail(err, FETTLE_INVALID, "cannot compute %s: the model has no outputs", m->name);
 	reference = by_reference(m, &b->outputs[0], b->labels);
 	b->target = reference ? METRIC_REFERENCE : METRIC_LABELS;
-	if (reference && !b->reference && b->labels && m->type->needs == METRIC_EITHER)
+	if (reference && !b->reference && b->labels && m->needs == METRIC_EITHER)
 		return metric_mismatch(m, &b->outputs[0], "labels", b->labels,
 				       "numbers of the same shape, or the fp32 model's outputs", err);
 	if (reference && !b->reference)
 		return fail(err, FETTLE_INVALID, "cannot compute %s: no %sfp32 outputs to compare with",
-			    m->name, m->type->needs == METRIC_EITHER ? "labels and no " : "");
-	if (!reference && !b->labels && m->type->needs != METRIC_NOTHING)
+			    m->name, m->needs == METRIC_EITHER ? "labels and no " : "");
+	if (!reference && !b->labels && m->needs != METRIC_NOTHING)
 		return fail(err, FETTLE_INVALID,
 			    "cannot compute %s: the data has no labels; agreement or mse need none", m->name);
 	if (m->target && m->target != b->target)
@@ -372,6 +373,7 @@ struct metric *metric_twin(const struct metric *m)
 		return joint_twin(m);
 	twin = metric_new_of(m->type);
 	twin->param = m->param;
+	twin->needs = m->needs;
 	memcpy(twin->name, m->name, sizeof(twin->name));
 	metric_select(twin, m->selected.v, m->selected.n);
 	if (m->whole)

@@ -19,9 +19,11 @@
  *	mse, mae      mean of (a-b)^2, |a-b| over all elements of all samples; rmse is the root of mse
  *	l1, l2        mean over samples of the sum of |a-b|, of the root of the sum of (a-b)^2
  *	r2            1 - sum (a-b)^2 / sum (b-mean b)^2, pearson the linear correlation, over all elements
+ *	spearman      the linear correlation of the ranks, over all elements; equal ones share their mean rank
  *	cosine        mean over samples of the cosine of a and b; 1 when both are zero, 0 when one is
  *	sqnr          10 log10(sum b^2 / sum (a-b)^2) in dB, over everything; at most 200, -inf when b is zero
  *	psnr          20 log10(max b - min b) - 10 log10(mse) in dB, over everything; at most 200
+ *	mse:labels, mse:reference (also mae, rmse, r2, pearson, sqnr, psnr): compared with nothing else
  *	ssim          mean over samples of the structural similarity of a and b, see metric_ssim.c
  *
  * Classes. top-k, f1, mcc, miou and agreement read outputs[0], shaped [N,C], or [N,T,C] for token classifiers, where
@@ -40,7 +42,7 @@
  *
  * The value does not depend, not even in the last bit, on how the samples were cut into batches: each
  * sample is summed by itself and then added, in the order of the samples, by one addition. Memory does
- * not grow with the number of samples. auc is exact up to 65,536 distinct scores; beyond that, it
+ * not grow with the number of samples, except for spearman. auc is exact up to 65,536 distinct scores; beyond that, it
  * drops as many low bits of the scores as it takes to leave that many (3 MB), so scores that differ only
  * there count as ties. The result is still independent of batches and of the order.
  */

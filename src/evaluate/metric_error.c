@@ -1,5 +1,7 @@
 /* How far outputs are from numbers they should equal: labels, or the fp32 model's outputs. */
 #include <math.h>
+#include <stdio.h>
+#include <strings.h>
 
 #include "evaluate/metric_impl.h"
 
@@ -275,6 +277,20 @@ static void error_bounds(const struct metric *m, size_t rest, double (*of)(const
 		.scores = id##_scores,                                                                       \
 	};
 
+/* "mse:labels" or "mse:reference" where both could be compared with */
+static enum fettle_status parse_target(struct metric *m, const char *param, struct err *err)
+{
+	if (!*param)
+		return FETTLE_OK;
+	if (strcasecmp(param, "labels") != 0 && strcasecmp(param, "reference") != 0)
+		return fail(err, FETTLE_INVALID, "cannot use metric '%s:%s': need %s:labels or %s:reference",
+			    m->name, param, m->name, m->name);
+	m->needs = strcasecmp(param, "labels") == 0 ? METRIC_LABELS : METRIC_REFERENCE;
+	snprintf(m->name, sizeof(m->name), "%s:%s", m->type->name,
+		 m->needs == METRIC_LABELS ? "labels" : "reference");
+	return FETTLE_OK;
+}
+
 #define OVER_EVERYTHING(id, better_high, db_max, bounds_of, about)                                           \
 	static enum fettle_status id##_value(struct metric *m, double *value, struct err *err)               \
 	{                                                                                                    \
@@ -286,6 +302,8 @@ static void error_bounds(const struct metric *m, size_t rest, double (*of)(const
 		.needs = METRIC_EITHER,                                                                      \
 		.higher_is_better = better_high,                                                             \
 		.decibels_max = db_max,                                                                      \
+		.default_param = "",                                                                         \
+		.parse = parse_target,                                                                       \
 		.state_size = sizeof(struct sums),                                                           \
 		.add = sums_add,                                                                             \
 		.value = id##_value,                                                                         \

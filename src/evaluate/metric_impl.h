@@ -30,6 +30,7 @@ struct metric {
 	const struct metric_type *type;
 	char name[METRICS_NAME_LEN];
 	long param;
+	enum metric_needs needs;  /* the type's, unless a parameter narrows them */
 	size_t n;                 /* samples added */
 	enum metric_needs target; /* what they were compared with; 0 before the first */
 	double sum;               /* of scores */

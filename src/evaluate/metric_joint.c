@@ -64,7 +64,7 @@ static enum fettle_status describe(struct metric *m, const char *name, struct er
 				    "one direction",
 				    name, metric_name(j->part[metric_higher_is_better(j->part[0]) ? 0 : i]),
 				    metric_name(j->part[metric_higher_is_better(j->part[0]) ? i : 0]));
-		j->type.needs |= metric_needs(j->part[i]);
+		m->needs |= metric_needs(j->part[i]);
 	}
 	for (i = 0; i < j->n; i++) {
 		if (j->weighted)

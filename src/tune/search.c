@@ -21,8 +21,8 @@ static enum fettle_status check_criterion(const struct search_config *c, struct 
 		return fail(err, FETTLE_INVALID,
 			    "cannot tune: the baseline's accuracy is 0, no loss can be relative to it; "
 			    "use an absolute criterion");
-	if (!(c->tolerance >= 0))
-		return fail(err, FETTLE_INVALID, "cannot tune: tolerance %g, need 0 or more", c->tolerance);
+	if (isnan(c->tolerance))
+		return fail(err, FETTLE_INVALID, "cannot tune: tolerance %g, need a number", c->tolerance);
 	if (!(c->timeout >= 0))
 		return fail(err, FETTLE_INVALID, "cannot tune: timeout %g, need 0 or more", c->timeout);
 	return FETTLE_OK;

@@ -110,7 +110,7 @@ wrong "'TFRecordDataset', need ImageFolder" 'evaluation:' '  accuracy:' '    dat
 	'        TFRecordDataset: {root: ../data/eval}'
 wrong "nowhere" 'evaluation:' '  accuracy:' '    dataloader:' '      dataset:' '        ImageFolder: {root: nowhere}'
 wrong "toppk.*did you mean" 'evaluation:' '  accuracy:' '    metric: {toppk: 1}'
-wrong "pruning.*not supported" 'pruning: {}'
+wrong "pruning.*give it the trained model" 'pruning: {}'
 refuses "conf/none.yaml" eval $m -c "$dir/conf/none.yaml"
 
 # ops without weights have settings on every CPU, also where weights get 7 bits

@@ -95,6 +95,9 @@ done <"$dir/strategies"
 tune 1 'TARGET NOT MET.*after 1 trial of' $data --tolerance 0 --max-trials 1 -o "$dir/short.onnx"
 grep -q 'short.onnx (the best seen, short of the target)' "$dir/out" && ok || bad "nothing says what was written"
 expect 0 top1 eval "$dir/short.onnx" --data $e --samples 50
+# a negative tolerance demands a gain
+printf 'tuning: {accuracy_criterion: {relative: -0.5}}\n' >"$dir/gain.yaml"
+tune 1 'demands a gain over fp32' $data -c "$dir/gain.yaml" --max-trials 1
 tune 0 'mse at most' $data --metric mse --criterion absolute --tolerance 20 --max-trials 1
 
 # an evaluator of the user's, also one that fails at times; only the sixth trial is good enough
@@ -276,7 +279,7 @@ refuses 'nothere.npz' tune $m $data --holdout "$dir/nothere.npz" --workspace "$d
 refuses 'it is a folder' tune $m $data -o "$dir" --workspace "$dir/early"
 refuses "did you mean 'mse_v2'" tune $m $data --strategy msev2 --workspace "$dir/early"
 refuses 'need one of relative, absolute' tune $m $data --criterion rel --workspace "$dir/early"
-refuses "'-1', need at least 0" tune $m $data --tolerance -1 --workspace "$dir/early"
+refuses "2, need at most 1 where it is relative" tune $m $data --tolerance 2 --workspace "$dir/early"
 refuses 'need one of performance' tune $m $data --objective speed --workspace "$dir/early"
 refuses 'needs calibration data' tune $m --eval $e --workspace "$dir/early"
 refuses 'need data to evaluate on' tune $m --calib $c --workspace "$dir/early"

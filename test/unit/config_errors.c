@@ -19,10 +19,10 @@ static const struct {
 	  "c.yaml:1:21: cannot set tuning.objective: 'banana', need one of performance, modelsize, "
 	  "footprint" },
 	{ "training is another job", "quantization:\n  approach: quant_aware_training\n",
-	  "c.yaml:2:13: cannot set quantization.approach: 'quant_aware_training', training is not "
-	  "supported, quantize after it" },
+	  "c.yaml:2:13: cannot set quantization.approach: 'quant_aware_training', fettle does not "
+	  "train: give it the trained model and say post_training_static_quant" },
 	{ "the cpu only", "device: gpu\n",
-	  "c.yaml:1:9: cannot set device: 'gpu', not supported, fettle runs on the cpu" },
+	  "c.yaml:1:9: cannot set device: 'gpu', fettle runs on the cpu: say cpu or leave it out" },
 	{ "no value where one is needed", "quantization:\n  approach:\n",
 	  "c.yaml:2:3: cannot set quantization.approach: no value, need one of "
 	  "post_training_static_quant, post_training_dynamic_quant, post_training_auto_quant, static, "
@@ -79,7 +79,7 @@ static const struct {
 	{ "an unknown algorithm of an op",
 	  "quantization:\n  op_wise: {a: {activation: {algorithm: [kl, x]}}}\n",
 	  "c.yaml:2:46: cannot set quantization.op_wise.a.activation.algorithm: 'x', need one of minmax, "
-	  "moving_average, percentile, kl, mse, nonoverflow, minmse, entropy" },
+	  "moving_average, percentile, kl, mse, nonoverflow, minmse, entropy, placeholder" },
 	{ "an unknown side of an op", "quantization:\n  op_wise: {a: {activations: {}}}\n",
 	  "c.yaml:2:17: unknown key 'activations', did you mean 'activation'?" },
 	{ "ops are a map", "quantization:\n  op_wise: [a]\n",
@@ -107,9 +107,9 @@ static const struct {
 	  "direction" },
 	{ "an empty list of metrics", "evaluation:\n  accuracy:\n    multi_metrics: []\n",
 	  "c.yaml:3:20: cannot set evaluation.accuracy.multi_metrics: no metric, need one" },
-	{ "an option of a metric", "evaluation: {accuracy: {metric: {MSE: {compare_label: false}}}}\n",
-	  "c.yaml:1:40: cannot set evaluation.accuracy.metric: unknown option 'compare_label', need k or "
-	  "average" },
+	{ "an option of a metric", "evaluation: {accuracy: {metric: {MSE: {labels: false}}}}\n",
+	  "c.yaml:1:40: cannot set evaluation.accuracy.metric: unknown option 'labels', need k, average, "
+	  "task, compare_label or num_classes" },
 	{ "an unknown option of a strategy", "tuning: {strategy: {name: mse_v2, confidence_batch: 3}}\n",
 	  "c.yaml:1:35: unknown key 'confidence_batch', did you mean 'confidence_batches'?" },
 	{ "auto stands alone", "quantization: {recipes: {smooth_quant_args: {alpha: [auto, 0.5]}}}\n",
@@ -131,7 +131,19 @@ static const struct {
 	  "c.yaml:2:14: cannot set tuning.objective: multi_objectives is set too and does not name it, need "
 	  "one of them" },
 	{ "another tool's job", "pruning:\n  a: 1\n",
-	  "c.yaml:1:1: cannot set pruning: not supported, fettle quantizes after training" },
+	  "c.yaml:1:1: cannot set pruning: fettle does not train: give it the trained model and leave this "
+	  "section out" },
+	{ "INC's pruners", "pruning:\n  approach:\n    pruners:\n      - !Pruner {a: 1}\n",
+	  "c.yaml:4:9: fettle does not prune: give it the pruned model and leave the section out" },
+	{ "a framework of this runtime must be right", "model: {framework: onnxrt_qlinearop}\n",
+	  "c.yaml:1:20: cannot set model.framework: 'onnxrt_qlinearop', did you mean 'onnxrt_qlinearops'?" },
+	{ "a task that GLUE does not have", "evaluation: {accuracy: {metric: {GLUE: {task: x}}}}\n",
+	  "c.yaml:1:47: cannot set evaluation.accuracy.metric: 'x', need one of mrpc, cola, sts-b, qqp, "
+	  "mnli, qnli, rte, wnli, sst-2" },
+	{ "a task of a metric that has none", "evaluation: {accuracy: {metric: {MSE: {task: x}}}}\n",
+	  "c.yaml:1:46: cannot set evaluation.accuracy.metric: MSE has no tasks" },
+	{ "two options of a metric", "evaluation: {accuracy: {metric: {topk: {k: 1, average: micro}}}}\n",
+	  "c.yaml:1:47: cannot set evaluation.accuracy.metric: 2 options, need one" },
 	{ "a tag", "model:\n  name: !!python/tuple a\n",
 	  "c.yaml:2:9: tag 'tag:yaml.org,2002:python/tuple' is not supported, leave it out" },
 	{ "a merge", "a: &a {b: 1}\nmodel:\n  <<: *a\n",

@@ -371,6 +371,12 @@ static const struct {
 	{ "a parameter", "{topk: 3}", "topk:3" },
 	{ "a parameter by name", "{topk: {k: 3}}", "topk:3" },
 	{ "a word as a parameter", "{F1: {average: micro}}", "f1:micro" },
+	{ "compared with fp32", "{MSE: {compare_label: False}}", "mse:reference" },
+	{ "compared with labels", "{RMSE: {compare_label: true}}", "rmse:labels" },
+	{ "GLUE without a task", "{GLUE: {}}", "f1:binary" },
+	{ "a task of GLUE", "{GLUE: {task: cola}}", "mcc" },
+	{ "one that is two", "{GLUE: {task: sts-b}}", "0.5*pearson,0.5*spearman" },
+	{ "the model knows its classes", "{mIOU: {num_classes: 21}}", "miou" },
 	{ "as the flag has it", "'topk:3'", "topk:3" },
 };
 
@@ -388,6 +394,38 @@ static void test_metrics(void **state)
 		assert_string_equal(c->evaluation.metric, metrics[i].metric);
 		config_free(c);
 	}
+}
+
+/* What INC 1.x writes differently. */
+static void test_vocabulary(void **state)
+{
+	struct config *c = parse(
+		"model: {framework: tensorflow_qdq, inputs: a b}\n"
+		"quantization:\n"
+		"  calibration: {sampling_size: 50 100  500}\n"
+		"  optimization_level: 0\n"
+		"  model_wise: {weight: {bit: 7.0, scheme: asym_float}}\n"
+		"  optype_wise: {Conv: {weight: {dtype: [fp32]}, activation: {compute_dtype: [uint8]}}}\n"
+		"mixed_precision: {precisions: bf16}\n"
+		"tuning:\n"
+		"  accuracy_criterion: {relative: -1%}\n",
+		"c.yaml");
+	size_t i;
+
+	(void)state;
+	assert_int_equal(c->model.inputs.n, 2);
+	assert_string_equal(c->model.inputs.v[1], "b");
+	assert_int_equal(c->calibration.sampling_size.n, 3);
+	assert_int_equal(c->calibration.sampling_size.v[2], 500);
+	assert_int_equal(c->tuning.quant_level, QUANT_LEVEL_0);
+	assert_string_equal(c->quantization.op_type_wise.v[0].name, "Conv");
+	assert_int_equal(c->quantization.model_wise.weight.scheme.mask, 1 << SCHEME_ASYM);
+	assert_true(c->tuning.tolerable_loss == -0.01);
+	/* bit, compute_dtype, mixed_precision, framework */
+	assert_int_equal(c->n_notes, 4);
+	for (i = 0; i < c->n_notes; i++)
+		assert_non_null(strstr(c->notes[i].text, " has no effect: "));
+	config_free(c);
 }
 
 /* What an empty place means. */
@@ -643,11 +681,11 @@ int main(void)
 		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_everything),
 		cmocka_unit_test(test_notes),      cmocka_unit_test(test_framework),
 		cmocka_unit_test(test_aliases),    cmocka_unit_test(test_metrics),
-		cmocka_unit_test(test_nothing),    cmocka_unit_test(test_iterations),
-		cmocka_unit_test(test_anchors),    cmocka_unit_test(test_set),
-		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_print),
-		cmocka_unit_test(test_fail),       cmocka_unit_test(test_file),
-		cmocka_unit_test(test_locale),
+		cmocka_unit_test(test_vocabulary), cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_iterations), cmocka_unit_test(test_anchors),
+		cmocka_unit_test(test_set),        cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_print),      cmocka_unit_test(test_fail),
+		cmocka_unit_test(test_file),       cmocka_unit_test(test_locale),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,17 +20,23 @@ static const struct kind {
 	enum labels labels;
 	bool certain_end; /* without samples to come, both bounds are the value */
 } kinds[] = {
-	{ "top1", CLASSES, true },        { "top1", TOKENS, true },      { "top5", CLASSES, true },
-	{ "topk:3", CLASSES, true },      { "topk:2", TOKENS, true },    { "agreement", NO_LABELS, true },
-	{ "f1", CLASSES, true },          { "f1", TOKENS, true },        { "f1", ONE_SCORE, true },
-	{ "f1:micro", CLASSES, true },    { "f1:micro", TOKENS, true },  { "f1:binary", TWO_CLASSES, true },
-	{ "f1:binary", ONE_SCORE, true }, { "auc", TWO_CLASSES, false }, { "auc", ONE_SCORE, false },
-	{ "mse", NUMBERS, false },        { "mse", NO_LABELS, false },   { "mae", NUMBERS, false },
-	{ "rmse", NUMBERS, false },       { "l1", NUMBERS, true },       { "l1", NO_LABELS, true },
-	{ "l2", NUMBERS, true },          { "cosine", NUMBERS, true },   { "cosine", NO_LABELS, true },
-	{ "miou", CLASSES, true },        { "miou", TOKENS, true },      { "mcc", CLASSES, false },
-	{ "r2", NUMBERS, false },         { "pearson", NUMBERS, false }, { "sqnr", NUMBERS, false },
+	{ "top1", CLASSES, true },        { "top1", TOKENS, true },
+	{ "top5", CLASSES, true },        { "topk:3", CLASSES, true },
+	{ "topk:2", TOKENS, true },       { "agreement", NO_LABELS, true },
+	{ "f1", CLASSES, true },          { "f1", TOKENS, true },
+	{ "f1", ONE_SCORE, true },        { "f1:micro", CLASSES, true },
+	{ "f1:micro", TOKENS, true },     { "f1:binary", TWO_CLASSES, true },
+	{ "f1:binary", ONE_SCORE, true }, { "auc", TWO_CLASSES, false },
+	{ "auc", ONE_SCORE, false },      { "mse", NUMBERS, false },
+	{ "mse", NO_LABELS, false },      { "mae", NUMBERS, false },
+	{ "rmse", NUMBERS, false },       { "l1", NUMBERS, true },
+	{ "l1", NO_LABELS, true },        { "l2", NUMBERS, true },
+	{ "cosine", NUMBERS, true },      { "cosine", NO_LABELS, true },
+	{ "miou", CLASSES, true },        { "miou", TOKENS, true },
+	{ "mcc", CLASSES, false },        { "r2", NUMBERS, false },
+	{ "pearson", NUMBERS, false },    { "sqnr", NUMBERS, false },
 	{ "psnr", NUMBERS, false },       { "ssim", NUMBERS, true },
+	{ "spearman", NUMBERS, false },   { "mse:reference", NO_LABELS, false },
 };
 
 /* A data set and what a model says to it. */

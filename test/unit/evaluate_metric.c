@@ -538,6 +538,37 @@ static void naive_correlation(const struct set *s, double *r2, double *pearson)
 	*pearson = aa == 0 || bb == 0 ? 0 : ab / sqrt(aa * bb);
 }
 
+/* ranks by counting: those below, and half of the others that are equal */
+static double naive_spearman(const struct set *s)
+{
+	double *v[2], mean, ab = 0, aa = 0, bb = 0, rank[2];
+	size_t o, e, n = 0, i, k, side;
+
+	for (o = 0; o < s->n_outputs; o++)
+		n += s->n * row_size(&s->outputs[o]);
+	v[0] = xcalloc(n, sizeof(double));
+	v[1] = xcalloc(n, sizeof(double));
+	for (n = 0, o = 0; o < s->n_outputs; o++)
+		for (e = 0; e < s->n * row_size(&s->outputs[o]); e++, n++) {
+			v[0][n] = tensor_get(&s->outputs[o], e);
+			v[1][n] = tensor_get(s->has_labels ? &s->labels : &s->reference[o], e);
+		}
+	mean = ((double)n - 1) / 2;
+	for (i = 0; i < n; i++) {
+		for (side = 0; side < 2; side++)
+			for (rank[side] = -0.5 - mean, k = 0; k < n; k++)
+				rank[side] += v[side][k] < v[side][i]    ? 1
+					      : v[side][k] == v[side][i] ? 0.5
+									 : 0;
+		ab += rank[0] * rank[1];
+		aa += rank[0] * rank[0];
+		bb += rank[1] * rank[1];
+	}
+	free(v[0]);
+	free(v[1]);
+	return aa == 0 || bb == 0 ? 0 : ab / sqrt(aa * bb);
+}
+
 static void check_db(const char *name, double got, double want)
 {
 	if (isinf(want))
@@ -564,6 +595,8 @@ static void numbers_match_naive_loops(void **state)
 		naive_correlation(&s, &r2, &pearson);
 		check_db("r2", evaluate("r2", &s, &r), r2);
 		check_db("pearson", evaluate("pearson", &s, &r), pearson);
+		if (i % 10 == 0) /* each is quadratic */
+			check_close("spearman", evaluate("spearman", &s, &r), naive_spearman(&s), 1e-9);
 		check_close("l1", evaluate("l1", &s, &r), want.l1, 1e-12);
 		check_close("l2", evaluate("l2", &s, &r), want.l2, 1e-12);
 		check_close("cosine", evaluate("cosine", &s, &r), want.cosine, 1e-12);
@@ -1128,7 +1161,9 @@ static void names_are_found(void **state)
 		{ "half a number", "topk:3x", NULL, "'topk:3x'" },
 		{ "far too many places", "topk:99999999999999999999999", NULL, "need a number" },
 		{ "an average we do not know", "f1:weighted", NULL, "need f1:macro" },
-		{ "takes no parameter", "mse:2", NULL, "mse takes no parameter" },
+		{ "takes no parameter", "auc:2", NULL, "auc takes no parameter" },
+		{ "compared with what", "mse:2", NULL, "need mse:labels or mse:reference" },
+		{ "compared with labels", "MAE:Labels", "mae:labels", NULL },
 	};
 	size_t i;
 
