@@ -248,7 +248,7 @@ struct fettle_quantize_options {
 	const struct fettle_data_source *calib_source;
 	size_t samples;       /* to calibrate on; 0: 100, or all if there are fewer */
 	uint64_t seed;        /* of their choice; 0: the first ones */
-	size_t batch;         /* samples per run of the model; 0: 8 */
+	size_t batch;         /* samples per run of the model, fewer if they need much memory; 0: 8 */
 	const char *plan;     /* JSON file of a plan, as fettle_tune() writes it */
 	const char *approach; /* static (default), dynamic, auto */
 	const char *format;   /* qdq (default), qoperator */

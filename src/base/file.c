@@ -55,6 +55,12 @@ void bytes_release(struct bytes *b)
 	*b = (struct bytes)BYTES_INIT;
 }
 
+void bytes_rest(const struct bytes *b)
+{
+	if (b->p)
+		madvise((void *)(uintptr_t)b->p, b->n, MADV_DONTNEED);
+}
+
 /* Is it what file_create() calls its temporary file: BASE.PID.tmp? */
 static bool is_temp_of(const char *name, const char *base)
 {

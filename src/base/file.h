@@ -20,6 +20,8 @@ struct bytes {
 
 enum fettle_status file_map(const char *path, struct bytes *out, struct err *err);
 void bytes_release(struct bytes *b);
+void bytes_rest(
+	const struct bytes *b); /* gives the memory back: what is read again comes from the file again */
 
 /*
  * A file that appears under its name only when it is complete: written beside, synced, renamed.

@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 /* Under AddressSanitizer every allocation is a block of its own, so that it sees who writes or reads past one. */
 #ifdef __has_feature
@@ -32,6 +35,13 @@ static void *or_abort(void *p)
 		abort();
 	}
 	return p;
+}
+
+void mem_trim(void)
+{
+#ifdef __GLIBC__
+	malloc_trim(0);
+#endif
 }
 
 void *xmalloc(size_t size)

@@ -18,6 +18,9 @@ char *xstrfmt(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* *out = n * size bytes, or FETTLE_SYSTEM naming `what`. 64-byte aligned; free() it. */
 enum fettle_status mem_try(void *out, size_t n, size_t size, const char *what, struct err *err);
 
+/* Gives free memory back to the system, for after a phase that needed much: free() only does at the heap's end. */
+void mem_trim(void);
+
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 /* A growable array is a pointer, `n` and `cap`; VEC_PUSH yields the new last element. */

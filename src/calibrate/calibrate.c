@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { OBSERVED_BYTES = 128 << 20 }; /* of the values of one run, unless one sample alone has more */
+
 struct calibration {
 	struct map index;
 	struct observer *v;
@@ -83,7 +85,50 @@ void observed_close(struct observed *o)
 {
 	session_free(o->session);
 	model_free(o->m);
+	mem_trim(); /* all values of a batch, and the weights once more */
 	*o = (struct observed)OBSERVED_INIT;
+}
+
+/* the largest dimension that the model leaves open, besides the batch */
+static int64_t open_dim(const struct feed *f)
+{
+	int64_t most = 1;
+	size_t i;
+	int d;
+
+	for (i = 0; i < feed_n_inputs(f); i++) {
+		const struct input_spec *spec = feed_input(f, i);
+		const struct tensor *sample = &feed_field(f, i)->sample;
+
+		for (d = 1; d < spec->rank && d <= sample->rank; d++)
+			if (spec->dims[d] < 0 && sample->dims[d - 1] > most)
+				most = sample->dims[d - 1];
+	}
+	return most;
+}
+
+/* How many samples may be run at once: all their values are in memory together. Rather too few than too many; what is
+ * observed does not depend on it. */
+static size_t samples_at_once(const struct session *s, const struct feed *f)
+{
+	const int64_t open = open_dim(f);
+	const char *batch = session_n_inputs(s) ? session_input(s, 0)->batch : NULL;
+	double bytes = 1;
+	size_t i;
+	int d;
+
+	for (i = 0; i < session_n_outputs(s); i++) {
+		const struct value *v = session_output(s, i);
+		double n = (double)dtype_size(v->type.dtype);
+
+		for (d = 0; d < v->type.rank; d++) {
+			const bool by_sample = !d && v->batch && batch && strcmp(v->batch, batch) == 0;
+
+			n *= by_sample ? 1 : (double)(v->type.dims[d] < 0 ? open : v->type.dims[d]);
+		}
+		bytes += n;
+	}
+	return bytes < OBSERVED_BYTES ? (size_t)(OBSERVED_BYTES / bytes) : 1;
 }
 
 enum fettle_status observed_run(struct observed *o, struct feed *feed, const struct calibrate_options *opt,
@@ -91,11 +136,12 @@ enum fettle_status observed_run(struct observed *o, struct feed *feed, const str
 {
 	struct tensor *out = xcalloc(session_n_outputs(o->session), sizeof(*out));
 	struct feed_batch b = FEED_BATCH_INIT;
+	struct feed *by = feed_twin(feed); /* in batches of its own */
 	size_t done = 0;
 	enum fettle_status st;
 
-	feed_rewind(feed);
-	while (!(st = feed_next(feed, &b, err))) {
+	feed_limit_batch(by, samples_at_once(o->session, by));
+	while (!(st = feed_next(by, &b, err))) {
 		st = session_run(o->session, b.inputs, out, err);
 		if (!st)
 			st = take(self, out, &b, err);
@@ -111,6 +157,7 @@ enum fettle_status observed_run(struct observed *o, struct feed *feed, const str
 		st = FETTLE_OK; /* the end of the samples */
 out:
 	feed_batch_release(&b);
+	feed_free(by);
 	free(out);
 	return st;
 }

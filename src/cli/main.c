@@ -2,6 +2,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "base/str.h"
 
@@ -47,14 +50,29 @@ static int version(void)
 	return 0;
 }
 
+/*
+ * Memory of a megabyte or more goes back to the system as soon as it is freed. glibc would learn to keep it for the
+ * next block like it, but copies of weights come and go in all sizes, and the holes add up to another model.
+ */
+static void give_back_large(void)
+{
+#ifdef __GLIBC__
+	mallopt(M_MMAP_THRESHOLD, 1 << 20);
+#endif
+}
+
 static int run(const char *name, int argc, char **argv)
 {
 	const char *names[N_COMMANDS], *near;
 	size_t i, shown = 0;
 
 	for (i = 0; i < N_COMMANDS; i++) {
-		if (strcmp(name, commands[i]->name) == 0)
+		if (strcmp(name, commands[i]->name) == 0) {
+			if (!commands[i]
+				     ->hidden) /* such a one measures memory as a user's program needs it */
+				give_back_large();
 			return commands[i]->run(argc, argv);
+		}
 		if (!commands[i]->hidden)
 			names[shown++] = commands[i]->name;
 	}

@@ -49,7 +49,7 @@ static enum fettle_status open_timed(struct run *u)
 
 static enum fettle_status open_data(struct run *u, bool need_eval)
 {
-	struct session_options so = { .threads = 1, .level = OPT_NONE };
+	struct session_options so = { .threads = 1, .level = OPT_NONE, .unused = true };
 	const struct config *c = u->r.c;
 	const struct config_dataloader *calib = &c->calibration.dataloader, *eval = &c->evaluation.dataloader;
 	struct feed_options fc = request_calib_options(&u->r, CALIB_BATCH, most_samples(c));

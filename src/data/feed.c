@@ -290,6 +290,13 @@ void feed_free(struct feed *f)
 	free(f);
 }
 
+void feed_limit_batch(struct feed *f, size_t most)
+{
+	if (!f->fixed && f->batch > most)
+		f->batch = most;
+	f->next = 0;
+}
+
 size_t feed_n_inputs(const struct feed *f)
 {
 	return f->n_inputs;

@@ -68,6 +68,8 @@ enum fettle_status feed_open(struct feed **out, const struct dataset *d, const s
 /* The same samples, in an order of its own. */
 struct feed *feed_twin(const struct feed *f);
 void feed_free(struct feed *f);
+/* Batches of at most so many samples from now on, from the first; unless the model fixes how many. */
+void feed_limit_batch(struct feed *f, size_t most);
 
 /* Which array feeds which of the model's inputs. */
 size_t feed_n_inputs(const struct feed *f);

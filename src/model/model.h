@@ -77,6 +77,8 @@ enum fettle_status model_load(struct model **out, const char *path, struct err *
 enum fettle_status model_decode(struct model **out, const void *bytes, size_t n, const char *path,
 				struct err *err);
 void model_free(struct model *m);
+/* Its mapped weights, and its base's, need not stay in memory: they are not read for a while. */
+void model_rest(const struct model *m);
 /* A copy of the graph whose nodes and lists can be edited without touching m. */
 struct model *model_derive(const struct model *m);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NESTING_MAX = 100, BLOWUP_MAX = 512 };
+enum { NESTING_MAX = 100, BLOWUP_MAX = 512, REST_AFTER = 16 << 20 };
 
 /*
  * protobuf-c allocates a message's parts one by one: give it the arena, so that one call frees them
@@ -16,6 +16,9 @@ enum { NESTING_MAX = 100, BLOWUP_MAX = 512 };
 struct pb_arena {
 	struct arena *arena;
 	size_t limit;
+	const struct bytes
+		*file; /* that is decoded, if it is one: what was copied need not stay in memory; or NULL */
+	size_t rested; /* the arena's size when that was last said */
 };
 
 static void *pb_alloc(void *data, size_t size)
@@ -25,6 +28,10 @@ static void *pb_alloc(void *data, size_t size)
 
 	if (size < pb->limit && pb->arena->used <= pb->limit - size)
 		p = arena_try(pb->arena, size + 1);
+	if (pb->file && pb->arena->used - pb->rested > REST_AFTER) {
+		bytes_rest(pb->file);
+		pb->rested = pb->arena->used;
+	}
 	if (p)
 		p[size] = '\0'; /* protobuf-c does not terminate `bytes`, and node_str() reads them as text */
 	return p;
@@ -271,18 +278,17 @@ static enum fettle_status read_model(struct model *m, Onnx__ModelProto *p, struc
 	return resolve_external(m, p, err);
 }
 
-enum fettle_status model_decode(struct model **out, const void *bytes, size_t n, const char *path,
-				struct err *err)
+static enum fettle_status decode(struct model **out, const struct bytes *from, bool mapped, const char *path,
+				 struct err *err)
 {
 	struct model *m = xcalloc(1, sizeof(*m));
-	struct pb_arena pb = { &m->arena, ((size_t)1 << 20) + BLOWUP_MAX * n };
+	struct pb_arena pb = { &m->arena, ((size_t)1 << 20) + BLOWUP_MAX * from->n, mapped ? from : NULL, 0 };
 	ProtobufCAllocator alloc = { pb_alloc, pb_free, &pb };
 	enum fettle_status st = FETTLE_OK;
-	const uint8_t *p = bytes;
 
 	m->path = path ? xstrdup(path) : NULL;
-	if (nesting(&onnx__model_proto__descriptor, p, p + n, 0) <= NESTING_MAX)
-		m->proto = onnx__model_proto__unpack(&alloc, n, bytes);
+	if (nesting(&onnx__model_proto__descriptor, from->p, from->p + from->n, 0) <= NESTING_MAX)
+		m->proto = onnx__model_proto__unpack(&alloc, from->n, from->p);
 	if (!m->proto)
 		st = fail(err, FETTLE_INVALID,
 			  "not an ONNX model (its protobuf is damaged, cut short or nested too deep)");
@@ -294,6 +300,12 @@ enum fettle_status model_decode(struct model **out, const void *bytes, size_t n,
 	}
 	*out = m;
 	return FETTLE_OK;
+}
+
+enum fettle_status model_decode(struct model **out, const void *bytes, size_t n, const char *path,
+				struct err *err)
+{
+	return decode(out, &(struct bytes){ bytes, n }, false, path, err);
 }
 
 enum fettle_status model_load(struct model **out, const char *path, struct err *err)
@@ -310,7 +322,7 @@ enum fettle_status model_load(struct model **out, const char *path, struct err *
 			  "into external data)",
 			  path, raw.n);
 	else
-		st = model_decode(out, raw.p, raw.n, path, err);
+		st = decode(out, &raw, true, path, err);
 	bytes_release(&raw);
 	return st;
 }
@@ -338,6 +350,15 @@ void model_free(struct model *m)
 	free(m->path);
 	arena_release(&m->arena);
 	free(m);
+}
+
+void model_rest(const struct model *m)
+{
+	size_t i;
+
+	for (; m; m = m->base)
+		for (i = 0; i < m->files.n; i++)
+			bytes_rest(&m->files.v[i]->bytes);
 }
 
 struct model *model_derive(const struct model *b)

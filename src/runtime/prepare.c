@@ -54,8 +54,14 @@ enum fettle_status optimised_graph(struct model **out, struct runtime *rt, struc
 	st = scratch_new(&tmp, err);
 	if (!st)
 		so.dump = path = scratch_path(&tmp, "model.onnx");
-	if (!st)
+	if (!st) {
+		so.unused = true;
 		st = session_new(&s, rt, m, &so, err);
+	}
+	if (st && path) { /* a kernel looked at a constant that the optimiser had changed */
+		so.unused = false;
+		st = session_new(&s, rt, m, &so, err);
+	}
 	if (st == FETTLE_BACKEND) { /* 1.21 cannot write subgraphs with weights beside them */
 		so.dump_whole = true;
 		st = session_new(&s, rt, m, &so, err);
@@ -248,10 +254,9 @@ static size_t count_halves(const struct model *m)
  * Where the runtime has no kernel for float16 it computes in float32, between Casts. They come after its folding of
  * constants: a second round leaves float32 weights, which can be quantized.
  */
-static enum fettle_status widen_halves(struct model **m, const struct model *raw, struct runtime *rt,
+static enum fettle_status widen_halves(struct model **m, size_t before, struct runtime *rt,
 				       const struct session_options *so, struct err *err)
 {
-	const size_t before = count_halves(raw);
 	struct model *again = NULL;
 	enum fettle_status st;
 
@@ -276,22 +281,24 @@ static enum fettle_status prepare_model(struct model **out, struct runtime *rt, 
 	struct model *raw = NULL, *m = NULL;
 	struct words before = { .arena = ARENA_INIT };
 	enum fettle_status st;
-	size_t fixed = 0;
+	size_t fixed = 0, halves = 0;
 
 	st = model_load(&raw, path, err); /* for our own, better errors first */
 	if (!st) {
 		fixed = model_fix_constants(raw);
 		model_sweep(raw); /* the runtime drops what nothing reads, and then refuses to be handed it */
+		halves = count_halves(raw);
 		st = optimised_graph(&m, rt, raw, &so, err);
 	}
+	model_free(raw);
+	mem_trim();
 	if (!st)
-		st = widen_halves(&m, raw, rt, &so, err);
+		st = widen_halves(&m, halves, rt, &so, err);
 	if (!st)
 		st = infer_types(m, rt, err);
 	if (!st && fixed)
 		m->notes[1] =
 			arena_strfmt(&m->arena, "%zu inputs with a default value become constants", fixed);
-	model_free(raw);
 	if (!st && did) {
 		add_words(&before, m);
 		st = rewrite_graph(&m, rt, &so, did, err);
@@ -301,6 +308,7 @@ static enum fettle_status prepare_model(struct model **out, struct runtime *rt, 
 	if (!st && did && simplified_total(did))
 		note_gone(m, &before);
 	words_release(&before);
+	mem_trim();
 	if (st)
 		model_free(m);
 	else

@@ -62,7 +62,7 @@ static void collect(struct shapes *out, struct session *s, const char *const *na
 enum fettle_status all_values_open(struct all_values *a, struct runtime *rt, const struct model *m,
 				   struct err *err)
 {
-	struct session_options so = { .threads = 1, .level = OPT_NONE };
+	struct session_options so = { .threads = 1, .level = OPT_NONE, .unused = true };
 	VEC(const char *) names = { 0 };
 	size_t i, j;
 

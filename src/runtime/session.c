@@ -16,9 +16,14 @@ struct session {
 	size_t n_in, n_out;
 	OrtValue **results;
 	struct tensor *last; /* shapes of the last run's inputs, when outputs are reused */
+	OrtValue **weights;  /* the model's, which the runtime reads where they lie */
+	size_t n_weights;
 };
 
-enum { SHARE_MIN = 256 }; /* smaller constants travel inside the model: shape inference wants to see them */
+enum {
+	SHARE_MIN = 256, /* smaller constants travel inside the model: shape inference wants to see them */
+	SETTLE_MIN = 16 << 20, /* bytes of weights that are worth the time it takes to give memory back */
+};
 
 static enum fettle_status make_options(struct runtime *rt, const struct session_options *o,
 				       OrtSessionOptions **out, const char *what, struct err *err)
@@ -57,6 +62,8 @@ static enum fettle_status make_options(struct runtime *rt, const struct session_
 		TRY(api->DisableCpuMemArena(so));
 		TRY(api->DisableMemPattern(so));
 	}
+	if (o->unused)
+		TRY(api->AddSessionConfigEntry(so, "session.disable_prepacking", "1"));
 out:
 	return st;
 }
@@ -149,36 +156,51 @@ static enum fettle_status wrap(struct runtime *rt, const struct tensor *t, const
 			what, err);
 }
 
-static enum fettle_status share_weights(struct runtime *rt, OrtSessionOptions *so, const struct packed *p,
-					const char *what, struct err *err)
+static enum fettle_status share_weights(struct session *s, OrtSessionOptions *so, const struct packed *p,
+					bool unused, const char *what, struct err *err)
 {
-	const OrtApi *api = rt->api;
+	const OrtApi *api = s->rt->api;
 	const char **names = xcalloc(p->n_weights, sizeof(*names));
-	OrtValue **values = xcalloc(p->n_weights, sizeof(OrtValue *));
 	enum fettle_status st = FETTLE_OK;
 	size_t i, n;
 
+	s->weights = xcalloc(p->n_weights, sizeof(OrtValue *));
+	s->n_weights = p->n_weights;
 	for (i = 0; i < p->n_weights; i++) {
 		const void *data = init_bytes(p->weights[i], &n);
 
 		names[i] = p->weights[i]->name;
-		st = wrap(rt, &p->weights[i]->t, data, n, &values[i], what, err);
+		st = wrap(s->rt, &p->weights[i]->t, data, n, &s->weights[i], what, err);
 		if (st)
 			goto out;
+		/*
+		 * This spares the runtime its own copy. But the transpose optimizer rewrites a constant under its old
+		 * name, and a session then computes with the bytes from before.
+		 */
+		if (unused)
+			TRY(api->AddInitializer(so, names[i], s->weights[i]));
 	}
-	/*
-	 * Not AddInitializer(), which would spare the runtime its own copy: the transpose optimizer rewrites a
-	 * constant under its old name, and the session would then compute with the bytes from before.
-	 */
 	if (p->n_weights)
-		TRY(api->AddExternalInitializers(so, names, (const OrtValue *const *)values, p->n_weights));
+		TRY(api->AddExternalInitializers(so, names, (const OrtValue *const *)s->weights,
+						 p->n_weights));
 out:
-	for (i = 0; i < p->n_weights; i++)
-		if (values[i])
-			api->ReleaseValue(values[i]);
 	free(names);
-	free(values);
 	return st;
+}
+
+/* Once the runtime has its own copy of the weights, neither ours nor what it copied more than once need stay in memory. */
+static void settle(const struct model *m, const struct packed *p)
+{
+	size_t total = 0, i, n;
+
+	for (i = 0; i < p->n_weights; i++) {
+		init_bytes(p->weights[i], &n);
+		total += n;
+	}
+	if (total < SETTLE_MIN)
+		return;
+	model_rest(m);
+	mem_trim();
 }
 
 enum fettle_status session_new(struct session **out, struct runtime *rt, struct model *m,
@@ -198,12 +220,13 @@ enum fettle_status session_new(struct session **out, struct runtime *rt, struct 
 	if (!st)
 		st = model_pack(m, SHARE_MIN, &p, err);
 	if (!st)
-		st = share_weights(rt, so, &p, what, err);
+		st = share_weights(s, so, &p, o->unused, what, err);
 	if (st)
 		goto out;
 	start = clock_now();
 	made = api->CreateSessionFromArray(rt->env, p.bytes, p.n, so, &s->ort);
 	runtime_add_busy(rt, start);
+	settle(m, &p);
 	TRY(made);
 	st = finish(s, what, err);
 	if (st)
@@ -251,15 +274,20 @@ out:
 	return st;
 }
 
-static void release_results(struct session *s)
+static void release_values(struct session *s, OrtValue **v, size_t n)
 {
 	size_t i;
 
-	for (i = 0; s->results && i < s->n_out; i++) {
-		if (s->results[i])
-			s->rt->api->ReleaseValue(s->results[i]);
-		s->results[i] = NULL;
+	for (i = 0; v && i < n; i++) {
+		if (v[i])
+			s->rt->api->ReleaseValue(v[i]);
+		v[i] = NULL;
 	}
+}
+
+static void release_results(struct session *s)
+{
+	release_values(s, s->results, s->n_out);
 }
 
 static void release_names(struct session *s, const char **names, size_t n)
@@ -290,6 +318,8 @@ void session_free(struct session *s)
 	release_names(s, s->out_names, s->n_out);
 	if (s->ort)
 		s->rt->api->ReleaseSession(s->ort);
+	release_values(s, s->weights, s->n_weights);
+	free(s->weights);
 	free_values(s->in, s->n_in);
 	free_values(s->out, s->n_out);
 	free(s->results);

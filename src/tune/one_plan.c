@@ -39,7 +39,7 @@ static bool has_work(const struct subject *s, const struct qplan *plan)
 /* the samples to calibrate on */
 static enum fettle_status open_calibration(struct context *cx, const struct one_plan *o, struct source *data)
 {
-	struct session_options so = { .threads = 1, .level = OPT_NONE };
+	struct session_options so = { .threads = 1, .level = OPT_NONE, .unused = true };
 	struct session *shape = NULL; /* only to ask what the inputs are */
 	enum fettle_status st;
 
