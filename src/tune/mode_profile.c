@@ -11,7 +11,7 @@
 enum { RUNS = 20 }; /* of a profile, at most */
 /* Seconds for the runs of a profile: a share of an evaluation, and more than a small model's noise. */
 #define PROFILE_SHARE 0.05
-#define PROFILE_SECONDS 0.02
+#define PROFILE_SECONDS 0.03
 
 static void line_add(struct line *l, double x, double y)
 {
