@@ -161,6 +161,7 @@ static enum fettle_status confirm(struct lab *l, const struct plan *from, size_t
 {
 	struct trial best = { .latency = NAN }, t = { .latency = NAN };
 	const double limit = NEARLY * *predicted * l->modes->original;
+	double scale = 1 / l->modes->original; /* from profiles to shares of fp32's latency */
 	enum fettle_status st;
 	size_t i;
 
@@ -170,9 +171,11 @@ static enum fettle_status confirm(struct lab *l, const struct plan *from, size_t
 	st = lab_objective(l, &best, NULL, &best.score.objective, err);
 	plan_copy(out, from);
 	*predicted = NAN;
-	for (i = 0; i < l->modes->seen.n; i++)
-		if (plan_equal(&l->modes->seen.v[i].plan, from, &l->t->space))
-			*predicted = l->modes->seen.v[i].seconds / l->modes->original;
+	for (i = 0; i < l->modes->seen.n && !st; i++)
+		if (plan_equal(&l->modes->seen.v[i].plan, from, &l->t->space)) {
+			*predicted = scale * l->modes->seen.v[i].seconds;
+			scale = best.score.objective / l->modes->seen.v[i].seconds; /* one is measured now */
+		}
 	for (i = first; i < l->modes->seen.n && !st; i++) {
 		const struct profiled *seen = &l->modes->seen.v[i];
 
@@ -186,7 +189,7 @@ static enum fettle_status confirm(struct lab *l, const struct plan *from, size_t
 		plan_copy(&best.plan, &t.plan);
 		best.score.objective = t.score.objective;
 		plan_copy(out, &t.plan);
-		*predicted = seen->seconds / l->modes->original;
+		*predicted = scale * seen->seconds;
 	}
 	plan_release(&best.plan);
 	plan_release(&t.plan);

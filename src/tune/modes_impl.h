@@ -26,7 +26,8 @@ struct modes {
 	struct line lines[CONVERSIONS];
 	double factor;   /* what conversions took, over what the lines say */
 	double fp32;     /* seconds of the fp32 model as prepared, */
-	double original; /* and of the user's file */
+	double original; /* and of the user's file, without a profile */
+	double overhead; /* that a profile adds to each node */
 	size_t rows;     /* samples per run */
 	/* the problem: which node is which op of it, and what it reads and makes */
 	int *place;
