@@ -7,7 +7,7 @@
 #include "base/str.h"
 
 enum { ROUNDS = 3 }; /* assignments that are profiled, at most: each corrects the next */
-/* Plans are timed whose profile takes at most this many times the least. */
+/* Plans are candidates whose profile takes at most this many times the least. */
 #define NEARLY 1.15
 
 void modes_free(struct modes *m)
@@ -124,18 +124,68 @@ static enum fettle_status measure_modes(struct lab *l, const struct plan *from, 
 	return st;
 }
 
-/* The fastest by profiles. */
-static enum fettle_status find_fastest(struct lab *l, const struct plan *from, bool within, size_t *first,
-				       double *predicted, struct err *err)
+/* ---- candidates ---- */
+
+struct candidates {
+	VEC(struct plan) v;
+};
+
+static void candidates_release(struct candidates *c)
 {
+	size_t i;
+
+	for (i = 0; i < c->v.n; i++)
+		plan_release(&c->v.v[i]);
+	VEC_RELEASE(&c->v);
+}
+
+static void add_candidate(const struct lab *l, const struct plan *from, const struct plan *p,
+			  struct candidates *c)
+{
+	struct plan copy = PLAN_INIT;
+	size_t i;
+
+	if (!plan_n_quantized(p, &l->t->space) || mode_share(l, p) < least_share(l, from))
+		return;
+	for (i = 0; i < c->v.n; i++)
+		if (plan_equal(&c->v.v[i], p, &l->t->space))
+			return;
+	plan_copy(&copy, p);
+	VEC_PUSH(&c->v, copy);
+}
+
+/* What comes first reads floats, and images have few channels: often faster in fp32, by little more than noise. */
+static void add_without_first(const struct lab *l, const struct plan *from, const struct plan *p,
+			      struct candidates *c)
+{
+	struct plan q = PLAN_INIT;
+	size_t i;
+
+	for (i = 0; i < l->t->space.n_ops && !l->t->space.v[i].compute; i++)
+		;
+	if (i == l->t->space.n_ops || !plan_can_fall_back(p, &l->t->space, i))
+		return;
+	plan_copy(&q, p);
+	q.choice[i] = l->t->space.v[i].fallback;
+	add_candidate(l, from, &q, c);
+	plan_release(&q);
+}
+
+/* Assignments by prices as they are, corrected by a profile of each; and what they would be if conversions cost more or less. */
+static enum fettle_status find_candidates(struct lab *l, const struct plan *from, bool within,
+					  struct candidates *c, struct err *err)
+{
+	static const double factors[] = { 0.4, 2.5 };
+	struct modes *m = l->modes;
 	struct plan p = PLAN_INIT;
 	enum fettle_status st = FETTLE_OK;
-	size_t i, round;
-	double least = INFINITY, start = clock_now();
+	const double start = clock_now();
+	double least = INFINITY;
+	size_t i, first, round;
 
-	if (!l->modes->place)
+	if (!m->place)
 		st = measure_modes(l, from, err);
-	*first = within ? l->modes->seen.n : 0; /* what was profiled before may have more in integers */
+	first = within ? m->seen.n : 0; /* what was profiled before may have more in integers */
 	for (round = 0; round < ROUNDS && !st && !(round && clock_now() - start > l->pass_seconds); round++) {
 		double converting = solve_modes(l, from, within, &p);
 
@@ -143,53 +193,67 @@ static enum fettle_status find_fastest(struct lab *l, const struct plan *from, b
 			break;
 		st = profile_plan(l, &p, converting, err);
 	}
-	for (i = *first; i < l->modes->seen.n && !st; i++) {
-		const struct profiled *seen = &l->modes->seen.v[i];
+	for (i = first; i < m->seen.n && !st; i++)
+		if (mode_share(l, &m->seen.v[i].plan) >= least_share(l, from))
+			least = fmin(least, m->seen.v[i].seconds);
+	for (i = first; i < m->seen.n && !st; i++)
+		if (m->seen.v[i].seconds <= NEARLY * least)
+			add_candidate(l, from, &m->seen.v[i].plan, c);
+	for (i = 0; i < ARRAY_LEN(factors) && !st; i++) {
+		const double factor = m->factor;
 
-		if (seen->seconds < least && mode_share(l, &seen->plan) >= least_share(l, from)) {
-			least = seen->seconds;
-			*predicted = seen->seconds / l->modes->original;
-		}
+		m->factor = factor * factors[i];
+		solve_modes(l, from, within, &p);
+		add_candidate(l, from, &p, c);
+		m->factor = factor;
 	}
+	if (!st)
+		add_without_first(l, from, from, c);
 	plan_release(&p);
 	return st;
 }
 
-/* Profiles are not taken in turns: of those that are nearly as fast, the one that is when it is timed against the others. */
-static enum fettle_status confirm(struct lab *l, const struct plan *from, size_t first, struct plan *out,
-				  double *predicted, struct err *err)
+/* The seconds of a plan by its profile; NAN: it was not profiled. */
+static double profiled_seconds(const struct lab *l, const struct plan *p)
+{
+	size_t i;
+
+	for (i = 0; i < l->modes->seen.n; i++)
+		if (plan_equal(&l->modes->seen.v[i].plan, p, &l->t->space))
+			return l->modes->seen.v[i].seconds;
+	return NAN;
+}
+
+/* Profiles are not taken in turns: the candidate that is fastest when they are timed against each other, or `from`. */
+static enum fettle_status race_candidates(struct lab *l, const struct plan *from, const struct candidates *c,
+					  struct plan *out, double *predicted, struct err *err)
 {
 	struct trial best = { .latency = NAN }, t = { .latency = NAN };
-	const double limit = NEARLY * *predicted * l->modes->original;
 	double scale = 1 / l->modes->original; /* from profiles to shares of fp32's latency */
 	enum fettle_status st;
 	size_t i;
 
-	if (isnan(*predicted))
-		return FETTLE_OK;
 	plan_copy(&best.plan, from);
 	st = lab_objective(l, &best, NULL, &best.score.objective, err);
-	plan_copy(out, from);
-	*predicted = NAN;
-	for (i = 0; i < l->modes->seen.n && !st; i++)
-		if (plan_equal(&l->modes->seen.v[i].plan, from, &l->t->space)) {
-			*predicted = scale * l->modes->seen.v[i].seconds;
-			scale = best.score.objective / l->modes->seen.v[i].seconds; /* one is measured now */
-		}
-	for (i = first; i < l->modes->seen.n && !st; i++) {
-		const struct profiled *seen = &l->modes->seen.v[i];
-
-		if (seen->seconds > limit || mode_share(l, &seen->plan) < least_share(l, from) ||
-		    plan_equal(&seen->plan, &best.plan, &l->t->space))
+	if (!st && profiled_seconds(l, from) > 0)
+		scale = best.score.objective / profiled_seconds(l, from); /* of one plan both are known */
+	for (i = 0; i < c->v.n && !st; i++) {
+		if (plan_equal(&c->v.v[i], &best.plan, &l->t->space))
 			continue;
-		plan_copy(&t.plan, &seen->plan);
+		plan_copy(&t.plan, &c->v.v[i]);
 		st = lab_objective(l, &t, &best, &t.score.objective, err);
 		if (st || !(t.score.objective < best.score.objective))
 			continue;
 		plan_copy(&best.plan, &t.plan);
 		best.score.objective = t.score.objective;
-		plan_copy(out, &t.plan);
-		*predicted = scale * seen->seconds;
+	}
+	if (!st && isnan(profiled_seconds(l, &best.plan)))
+		st = profile_plan(l, &best.plan, 0, err);
+	if (!st) {
+		plan_copy(out, &best.plan);
+		if (plan_equal(out, from, &l->t->space))
+			scale = 1 / l->modes->original;
+		*predicted = scale * profiled_seconds(l, out);
 	}
 	plan_release(&best.plan);
 	plan_release(&t.plan);
@@ -268,8 +332,8 @@ enum fettle_status lab_fastest(void *self, const struct plan *from, bool within,
 	struct lab *l = self;
 	struct lab_times before = l->times;
 	const double *w = l->o.weights, start = clock_now();
+	struct candidates c = { { NULL, 0, 0 } };
 	enum fettle_status st = FETTLE_OK;
-	size_t first;
 	char *key;
 
 	*predicted = NAN;
@@ -282,11 +346,12 @@ enum fettle_status lab_fastest(void *self, const struct plan *from, bool within,
 	}
 	key = answer_key(l, from, within);
 	if (!known_answer(l, key, out, predicted)) {
-		st = find_fastest(l, from, within, &first, predicted, err);
+		st = find_candidates(l, from, within, &c, err);
 		l->times = before;
 		l->times.rank += clock_now() - start;
-		if (!st)
-			st = confirm(l, from, first, out, predicted, err);
+		if (!st && c.v.n)
+			st = race_candidates(l, from, &c, out, predicted, err);
+		candidates_release(&c);
 		if (!st)
 			st = keep_answer(l, key, out, *predicted, err);
 	}
