@@ -122,7 +122,17 @@ enum config_framework {
 	FRAMEWORK_INTEGER, /* onnxrt_integerops: implies approach dynamic */
 	FRAMEWORK_QDQ,     /* onnxrt_qdq */
 	FRAMEWORK_ONNXRT,  /* onnxruntime */
-	FRAMEWORK_OTHER,   /* mxnet and so on, from here on: where the ONNX file came from does not matter */
+	FRAMEWORK_OTHER,   /* from here on: only what transforms mean depends on it */
+	FRAMEWORK_MXNET = FRAMEWORK_OTHER,
+	FRAMEWORK_TENSORFLOW,
+	FRAMEWORK_INTEL_TENSORFLOW,
+	FRAMEWORK_TENSORFLOW_ITEX,
+	FRAMEWORK_KERAS,
+	FRAMEWORK_PYTORCH,
+	FRAMEWORK_PYTORCH_FX,
+	FRAMEWORK_PYTORCH_IPEX,
+	FRAMEWORK_ENGINE,
+	FRAMEWORK_NA, /* any other name */
 };
 
 struct config_note {

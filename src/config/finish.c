@@ -59,12 +59,38 @@ static void finish_framework(struct config *c)
 	if (!at)
 		return;
 	if (*from >= FRAMEWORK_OTHER)
-		add_note(c, at, true, "model.framework has no effect: any ONNX model is read alike");
+		add_note(
+			c, at, true,
+			"model.framework matters only to what transforms mean: any ONNX model is read alike");
 	if (*from == FRAMEWORK_QLINEAR && c->quantization.format != FORMAT_QOPERATOR)
 		add_note(c, at, true,
 			 "model.framework says QOperator, but quantization.quant_format overrides it");
 	if (*from == FRAMEWORK_INTEGER && c->quantization.approach != APPROACH_DYNAMIC)
 		add_note(c, at, true, "model.framework says dynamic, but quantization.approach overrides it");
+}
+
+static enum transform_dialect dialect_of(int framework)
+{
+	if (framework == FRAMEWORK_NONE)
+		return DIALECT_NONE;
+	if (framework >= FRAMEWORK_TENSORFLOW && framework <= FRAMEWORK_KERAS)
+		return DIALECT_TENSORFLOW;
+	if (framework >= FRAMEWORK_PYTORCH && framework <= FRAMEWORK_PYTORCH_IPEX)
+		return DIALECT_PYTORCH;
+	return DIALECT_ONNXRT;
+}
+
+static void finish_transforms(struct config *c)
+{
+	const struct config_transforms *const lists[] = { &c->calibration.dataloader.transforms,
+							  &c->evaluation.dataloader.transforms };
+	size_t i, k;
+
+	for (i = 0; i < ARRAY_LEN(lists); i++)
+		for (k = 0; k < lists[i]->n; k++) {
+			lists[i]->v[k].dialect = dialect_of(c->model.framework);
+			lists[i]->v[k].seed = (uint64_t)c->tuning.random_seed;
+		}
 }
 
 static void finish_strategy(struct config *c)
@@ -236,6 +262,7 @@ enum fettle_status config_finish(struct config *c, struct err *err)
 				   "where it is relative",
 				   c->tuning.tolerable_loss);
 	finish_framework(c);
+	finish_transforms(c);
 	finish_strategy(c);
 	st = finish_sampling(c, err);
 	if (!st)

@@ -170,7 +170,12 @@ static enum fettle_status read_transform(struct reader *r, const struct yaml *na
 		keep_param(r, &source->params, y->key[i], y->v[i]);
 	}
 	st = transform_check(t, r->err);
-	return st ? fail_here(r, name, st) : FETTLE_OK;
+	if (st)
+		return fail_here(r, name, st);
+	if (transform_is_random(t) && str_starts(r->path, "evaluation."))
+		return fail_value(r, name, "it is random, and scores must be repeatable: %s",
+				  strstr(name->text, "Crop") ? "use CenterCrop" : "leave it out");
+	return FETTLE_OK;
 }
 
 static enum fettle_status read_transforms(struct reader *r, const struct key *k, const struct yaml *y,

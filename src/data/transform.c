@@ -2,9 +2,12 @@
 
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/str.h"
+#include "data/resample.h"
 #include "data/transform_kind.h"
 
 static const struct transform_kind *const kinds[] = {
@@ -22,10 +25,6 @@ static enum fettle_status unknown(const char *name, struct err *err)
 	enum fettle_status st;
 	size_t i;
 
-	if (str_starts(name, "Random"))
-		return fail(err, FETTLE_INVALID,
-			    "cannot use transform %s: calibration and evaluation must be repeatable, %s",
-			    name, strstr(name, "Crop") ? "use CenterCrop" : "leave it out");
 	for (i = 0; i < ARRAY_LEN(kinds); i++)
 		names[i] = kinds[i]->name;
 	near = str_nearest(name, names, ARRAY_LEN(kinds));
@@ -68,6 +67,8 @@ enum fettle_status transform_set(struct transform *t, const char *key, const dou
 	enum fettle_status st;
 	size_t n_keys, i;
 
+	if (!keys[0])
+		return fail(err, FETTLE_INVALID, "cannot set %s of %s: it takes no keys", key, t->kind->name);
 	for (n_keys = 0; n_keys < TRANSFORM_KEYS_MAX && keys[n_keys]; n_keys++)
 		;
 	for (i = 0; i < n_keys; i++) {
@@ -79,6 +80,11 @@ enum fettle_status transform_set(struct transform *t, const char *key, const dou
 	near = str_nearest(key, keys, n_keys);
 	return fail(err, FETTLE_INVALID, "cannot set %s of %s: no such key, %s %s%s", key, t->kind->name,
 		    near ? "did you mean" : "it takes", near ? near : keys[0], near ? "?" : "");
+}
+
+bool transform_is_random(const struct transform *t)
+{
+	return t->kind->random && t->kind->random(t);
 }
 
 enum fettle_status transform_check(const struct transform *t, struct err *err)
@@ -146,6 +152,59 @@ enum fettle_status image_size_set(struct image_size *size, const struct transfor
 	size->v[0] = (int64_t)value->v[0];
 	size->v[1] = (int64_t)value->v[value->n - 1];
 	return FETTLE_OK;
+}
+
+enum fettle_status transform_whole(const struct transform_value *value, int64_t min, int64_t max,
+				   int64_t *out, struct err *err)
+{
+	enum fettle_status st = transform_numbers(value, 1, 1, err);
+
+	if (st)
+		return st;
+	if (value->v[0] < (double)min || value->v[0] > (double)max || value->v[0] != floor(value->v[0]))
+		return fail(err, FETTLE_INVALID, "%g, need a whole number from %lld to %lld", value->v[0],
+			    (long long)min, (long long)max);
+	*out = (int64_t)value->v[0];
+	return FETTLE_OK;
+}
+
+enum fettle_status transform_bool(const struct transform_value *value, bool *out, struct err *err)
+{
+	if (value->text && strcasecmp(value->text, "true") == 0)
+		*out = true;
+	else if (value->text && strcasecmp(value->text, "false") == 0)
+		*out = false;
+	else
+		return fail(err, FETTLE_INVALID, "%s, need true or false",
+			    value->text ? value->text : "a number");
+	return FETTLE_OK;
+}
+
+enum fettle_status shorter_side(const struct transform *t, struct tensor *shape, int64_t side,
+				struct err *err)
+{
+	int64_t h = shape->dims[0], w = shape->dims[1], less = h < w ? h : w;
+
+	if (h < 0 || w < 0) {
+		shape->dims[0] = shape->dims[1] = -1;
+		return FETTLE_OK;
+	}
+	shape->dims[0] = h == less ? side : side * h / less;
+	shape->dims[1] = w == less ? side : side * w / less;
+	if (shape->dims[0] > IMAGE_SIDE_MAX || shape->dims[1] > IMAGE_SIDE_MAX)
+		return fail(err, FETTLE_INVALID,
+			    "cannot apply %s: %lld x %lld pixels would be %lld x %lld, at most %d a side",
+			    t->kind->name, (long long)h, (long long)w, (long long)shape->dims[0],
+			    (long long)shape->dims[1], IMAGE_SIDE_MAX);
+	return FETTLE_OK;
+}
+
+struct rng transform_rng(const struct transform *t, const struct tensor *src)
+{
+	struct rng r;
+
+	rng_seed(&r, hash_bytes(src->data, tensor_bytes(src), t->seed ^ hash_str(t->kind->name)));
+	return r;
 }
 
 enum fettle_status transform_need_image(const struct transform *t, const struct tensor *shape,

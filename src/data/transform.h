@@ -9,16 +9,35 @@
  *
  * A struct transform is a plain value: copied by assignment, with nothing to release.
  *
- *   Resize      size: [h, w], or one number for the shorter side (the other keeps the aspect, rounded
- *               down); interpolation: bilinear (default), nearest, bicubic. Sample positions are pixel
- *               centres, no antialiasing (as OpenCV does). Integers stay integers, rounded.
+ *   Resize      size: [h, w], or one number: both for ONNX Runtime and TensorFlow, else the shorter side
+ *               (the other keeps the aspect, rounded down); interpolation: bilinear (default), nearest,
+ *               bicubic, area. Sample positions are pixel centres, no antialiasing (as OpenCV does).
+ *               Integers stay integers, rounded.
  *   CenterCrop  size: [h, w], or one number for both. Offsets are rounded down.
- *   Normalize   mean, std: one number or one per channel: (x - mean) / std, as float32
+ *   Normalize   mean (default 0), std (default 1): one number or one per channel: (x - mean) / std, as
+ *               float32; rescale: [a, b]: then divided by a, less b
  *   Rescale     scale (default 1/255), offset (default 0): x * scale + offset, as float32
  *   Transpose   perm: default [2, 0, 1], from [h, w, c] to [c, h, w]
- *   Cast        dtype: any numeric type; to an integer, it cuts towards zero and saturates
+ *   Cast        dtype (default float32): any numeric type; to an integer, it cuts towards zero and saturates
  *
- * Resize and CenterCrop take [h, w, c] or [h, w]. Channels are the last dimension when its size fits,
+ * Of INC:
+ *
+ *   ResizeCropImagenet     the shorter side to resize_side (256) by resize_method, the middle of height and width;
+ *                          subpixels: RGB (default) or BGR; random_crop, random_flip_left_right.
+ *                          (x / 255 - mean_value) / std_value * scale as [c, h, w], std_value being ImageNet's by
+ *                          default; for TensorFlow (x - mean_value) * scale as [h, w, c]
+ *   BilinearImagenet       the middle central_fraction (0.875) of both sides, resized to height and width;
+ *                          (2 x / 255 - 1 - mean_value) * scale as [h, w, c]
+ *   ResizeWithAspectRatio  so that height and width are scale (87.5) percent; inter_pol: area by default
+ *   PaddedCenterCrop       the middle square of size / (size + crop_padding) of the shorter side
+ *   CropToBoundingBox      offset_height, offset_width, target_height, target_width
+ *   CropResize             x, y, width, height; then as Resize with size: [h, w], interpolation
+ *   AlignImageChannel      dim (3): grey is spread, colour becomes grey, alpha is dropped
+ *   ToTensor               [c, h, w]; pixels from 0 to 1
+ *   RandomCrop, RandomResizedCrop, RandomHorizontalFlip, RandomVerticalFlip
+ *   ParseDecodeImagenet, DecodeImage, ToArray, ToNDArray, ToPILImage: nothing is left to do
+ *
+ * Those of images take [h, w, c] or [h, w]. Channels of Normalize are the last dimension when its size fits,
  * else the first.
  */
 #ifndef DATA_TRANSFORM_H
@@ -28,8 +47,13 @@
 
 enum { TRANSFORM_OWN_MAX = 1152 };
 
+/* Whose transforms they are: where frameworks differ, INC gives a name the meaning that it has in the framework. */
+enum transform_dialect { DIALECT_NONE, DIALECT_ONNXRT, DIALECT_TENSORFLOW, DIALECT_PYTORCH };
+
 struct transform {
 	const struct transform_kind *kind;
+	enum transform_dialect dialect;
+	uint64_t seed;                                    /* of those that are random */
 	_Alignas(8) unsigned char own[TRANSFORM_OWN_MAX]; /* the kind's parameters: a struct of its file */
 };
 
@@ -39,6 +63,7 @@ enum fettle_status transform_set(struct transform *t, const char *key, const dou
 				 const char *text, struct err *err);
 enum fettle_status transform_check(const struct transform *t, struct err *err);
 const char *transform_name(const struct transform *t);
+bool transform_is_random(const struct transform *t); /* good for calibration, not for scores */
 
 /* What becomes of a sample's type and shape, in place; -1 is a dimension not known yet. */
 enum fettle_status transform_shape(const struct transform *t, struct tensor *shape, struct err *err);

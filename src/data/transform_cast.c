@@ -1,6 +1,11 @@
 /* Changes the element type. */
 #include "data/transform_kind.h"
 
+static void cast_init(struct transform *t)
+{
+	*TRANSFORM_OWN(enum dtype, t) = DT_F32;
+}
+
 static enum fettle_status cast_set(struct transform *t, const char *key, const struct transform_value *value,
 				   struct err *err)
 {
@@ -12,11 +17,6 @@ static enum fettle_status cast_set(struct transform *t, const char *key, const s
 			    value->text ? value->text : "a number");
 	*TRANSFORM_OWN(enum dtype, t) = dtype;
 	return FETTLE_OK;
-}
-
-static const char *cast_lacks(const struct transform *t)
-{
-	return *TRANSFORM_READ(enum dtype, t) ? NULL : "no dtype, need one";
 }
 
 static enum fettle_status cast_shape(const struct transform *t, struct tensor *shape, struct err *err)
@@ -38,8 +38,8 @@ static enum fettle_status cast_apply(const struct transform *t, const struct ten
 const struct transform_kind transform_cast = {
 	.name = "Cast",
 	.keys = { "dtype" },
+	.init = cast_init,
 	.set = cast_set,
-	.lacks = cast_lacks,
 	.shape = cast_shape,
 	.apply = cast_apply,
 };

@@ -1,6 +1,5 @@
 /* Cuts the middle out of an image. */
-#include <string.h>
-
+#include "data/resample.h"
 #include "data/transform_kind.h"
 
 TRANSFORM_FITS(struct image_size);
@@ -40,16 +39,9 @@ static enum fettle_status crop_shape(const struct transform *t, struct tensor *s
 static enum fettle_status crop_apply(const struct transform *t, const struct tensor *src, struct buffer *dst,
 				     struct err *err)
 {
-	const int64_t *size = TRANSFORM_READ(struct image_size, t)->v;
-	size_t pixel = dtype_size(src->dtype) * (size_t)(src->rank == 3 ? src->dims[2] : 1);
-	size_t row = (size_t)size[1] * pixel;
-	int64_t top = (src->dims[0] - size[0]) / 2, left = (src->dims[1] - size[1]) / 2, y;
-	unsigned char *to = dst->t.data;
-
+	(void)t;
 	(void)err;
-	for (y = 0; y < size[0]; y++, to += row)
-		memcpy(to, (unsigned char *)src->data + (size_t)((top + y) * src->dims[1] + left) * pixel,
-		       row);
+	image_crop(src, (src->dims[0] - dst->t.dims[0]) / 2, (src->dims[1] - dst->t.dims[1]) / 2, &dst->t);
 	return FETTLE_OK;
 }
 

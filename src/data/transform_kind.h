@@ -3,9 +3,10 @@
 #ifndef DATA_TRANSFORM_KIND_H
 #define DATA_TRANSFORM_KIND_H
 
+#include "base/rng.h"
 #include "data/transform.h"
 
-enum { TRANSFORM_KEYS_MAX = 4 };
+enum { TRANSFORM_KEYS_MAX = 12 };
 
 /* of a struct transform with parameters of this type; all bits are zero before init() */
 #define TRANSFORM_OWN(type, t) ((type *)(void *)(t)->own)
@@ -21,8 +22,11 @@ struct transform_value {
 
 struct transform_kind {
 	const char *name;
+	/* Optional: with these parameters, does it draw random numbers (from transform_rng() only)? */
+	bool (*random)(const struct transform *t);
 	const char *keys[TRANSFORM_KEYS_MAX]; /* ends with NULL unless full */
 	void (*init)(struct transform *t);    /* optional: defaults other than zero */
+	/* May be NULL without keys. */
 	/* key is one of keys; messages do not name the transform or the key */
 	enum fettle_status (*set)(struct transform *t, const char *key, const struct transform_value *value,
 				  struct err *err);
@@ -46,6 +50,16 @@ struct image_size {
 };
 enum fettle_status image_size_set(struct image_size *size, const struct transform_value *value,
 				  struct err *err);
+/* One whole number; `true` or `false`. */
+enum fettle_status transform_whole(const struct transform_value *value, int64_t min, int64_t max,
+				   int64_t *out, struct err *err);
+enum fettle_status transform_bool(const struct transform_value *value, bool *out, struct err *err);
+/* The size of an image whose shorter side becomes `side`, the other keeping the aspect, rounded down. */
+enum fettle_status shorter_side(const struct transform *t, struct tensor *shape, int64_t side,
+				struct err *err);
+/* Random numbers for one sample: they follow from the run's seed and the sample's contents, so that a sample is always
+ * treated alike, in whatever order samples are read. */
+struct rng transform_rng(const struct transform *t, const struct tensor *src);
 /* Is it [h, w, c] or [h, w]? */
 enum fettle_status transform_need_image(const struct transform *t, const struct tensor *shape,
 					struct err *err);

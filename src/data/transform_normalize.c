@@ -8,19 +8,36 @@ enum { CHANNELS_MAX = 64 };
 struct normalize {
 	double mean[CHANNELS_MAX], std[CHANNELS_MAX];
 	size_t n_mean, n_std;
+	double rescale[2]; /* INC's for TensorFlow: then divided by the first, less the second */
 };
 TRANSFORM_FITS(struct normalize);
+
+static void normalize_init(struct transform *t)
+{
+	struct normalize *own = TRANSFORM_OWN(struct normalize, t);
+
+	own->n_mean = own->n_std = 1;
+	own->std[0] = own->rescale[0] = 1;
+}
 
 static enum fettle_status normalize_set(struct transform *t, const char *key,
 					const struct transform_value *value, struct err *err)
 {
 	struct normalize *own = TRANSFORM_OWN(struct normalize, t);
 	bool is_mean = strcmp(key, "mean") == 0;
-	enum fettle_status st = transform_numbers(value, 1, CHANNELS_MAX, err);
+	bool is_rescale = strcmp(key, "rescale") == 0;
+	enum fettle_status st =
+		transform_numbers(value, is_rescale ? 2 : 1, is_rescale ? 2 : CHANNELS_MAX, err);
 	size_t i;
 
 	if (st)
 		return st;
+	if (is_rescale) {
+		if (value->v[0] == 0)
+			return fail(err, FETTLE_INVALID, "0, need another number to divide by");
+		memcpy(own->rescale, value->v, sizeof(own->rescale));
+		return FETTLE_OK;
+	}
 	for (i = 0; i < value->n && !is_mean; i++)
 		if (!(value->v[i] > 0))
 			return fail(err, FETTLE_INVALID, "%g, need a positive number", value->v[i]);
@@ -33,10 +50,6 @@ static const char *normalize_lacks(const struct transform *t)
 {
 	const struct normalize *own = TRANSFORM_READ(struct normalize, t);
 
-	if (!own->n_mean)
-		return "no mean, need one";
-	if (!own->n_std)
-		return "no std, need one";
 	if (own->n_mean != own->n_std && own->n_mean != 1 && own->n_std != 1)
 		return "mean and std differ in length, need one number per channel in both";
 	return NULL;
@@ -103,13 +116,16 @@ static enum fettle_status normalize_apply(const struct transform *t, const struc
 		      std = (float)own->std[own->n_std == 1 ? 0 : c];
 
 		to[i] = ((float)tensor_get(src, i) - mean) / std;
+		if (own->rescale[0] != 1 || own->rescale[1] != 0)
+			to[i] = (float)(to[i] / own->rescale[0] - own->rescale[1]);
 	}
 	return FETTLE_OK;
 }
 
 const struct transform_kind transform_normalize = {
 	.name = "Normalize",
-	.keys = { "mean", "std" },
+	.keys = { "mean", "std", "rescale" },
+	.init = normalize_init,
 	.set = normalize_set,
 	.lacks = normalize_lacks,
 	.shape = normalize_shape,

@@ -100,7 +100,7 @@ wrong "wrong.yaml:2:13: .*statik" 'quantization:' '  approach: statik'
 wrong "wrong.yaml:3:17: .*'many'" 'tuning:' '  exit_policy:' '    max_trials: many'
 wrong "wrong.yaml:2:1: .*twice|duplicate" 'device: cpu' 'device: cpu'
 wrong "wrong.yaml:3:1: cannot parse" 'tuning:' '  exit_policy: {timeout: 3'
-wrong "wrong.yaml:5:9: .*RandomCrop: .*repeatable, use CenterCrop" 'evaluation:' '  accuracy:' '    dataloader:' '      transform:' \
+wrong "wrong.yaml:5:9: .*RandomCrop: .*repeatable: use CenterCrop" 'evaluation:' '  accuracy:' '    dataloader:' '      transform:' \
 	'        RandomCrop: {size: 4}'
 wrong "wrong.yaml:5:.*Transpos.*did you mean .?Transpose" 'evaluation:' '  accuracy:' '    dataloader:' '      transform:' \
 	'        Transpos: {perm: [2, 0, 1]}'

@@ -91,8 +91,18 @@ static const struct {
 	  "c.yaml:5:9: cannot use transform Resise: unknown, did you mean Resize?" },
 	{ "a transform that is not repeatable",
 	  "evaluation:\n  accuracy:\n    dataloader:\n      transform:\n        RandomCrop: {size: 3}\n",
-	  "c.yaml:5:9: cannot use transform RandomCrop: calibration and evaluation must be repeatable, use "
-	  "CenterCrop" },
+	  "c.yaml:5:9: cannot set evaluation.accuracy.dataloader.transform.RandomCrop: it is random, and "
+	  "scores "
+	  "must be repeatable: use CenterCrop" },
+	{ "a parameter can make it so",
+	  "evaluation:\n  accuracy:\n    dataloader:\n      transform:\n        ResizeCropImagenet: {height: "
+	  "3, "
+	  "width: 3, random_flip_left_right: True}\n",
+	  "c.yaml:5:9: cannot set evaluation.accuracy.dataloader.transform.ResizeCropImagenet: it is random, "
+	  "and scores must be repeatable: use CenterCrop" },
+	{ "a transform without keys",
+	  "evaluation: {accuracy: {dataloader: {transform: {ToTensor: {a: 1}}}}}\n",
+	  "c.yaml:1:64: cannot set a of ToTensor: it takes no keys" },
 	{ "a transform's key", "evaluation: {accuracy: {dataloader: {transform: {Resize: {sise: 3}}}}}\n",
 	  "c.yaml:1:65: cannot set sise of Resize: no such key, did you mean size?" },
 	{ "a transform's value", "evaluation: {accuracy: {dataloader: {transform: {Resize: {size: 0}}}}}\n",
