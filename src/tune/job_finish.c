@@ -101,23 +101,21 @@ static enum fettle_status measure_speeds(struct job *j, const struct plan *best,
 	const struct latency_limits limits = { .seconds = fmin(fmax(j->baseline.seconds / 6, 0.05), 2),
 					       .equal = LATENCY_EQUAL,
 					       .width = 2 * LATENCY_EQUAL };
+	const struct latency_limits brief = { .seconds = limits.seconds / 2,
+					      .equal = LATENCY_EQUAL,
+					      .width = 2 * LATENCY_EQUAL };
 	struct lab *l = j->o.lab;
 	const struct deployed *d = &l->o.deployed;
 	struct job_result *r = &j->r;
 	const bool rewritten = simplified_total(&l->s->rewritten) > 0;
-	struct latency times[3];
+	struct latency times[2];
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
 	for (i = 0; i < d->n_batches && !st; i++) {
-		st = i || !rewritten ? lab_time(l, best, NULL, i, &limits, times, err)
-				     : lab_time_rewritten(l, best, i, &limits, times, err);
+		st = lab_time(l, best, NULL, i, &limits, times, err);
 		if (st)
 			break;
-		if (!i && rewritten) { /* what came from the graph, and not from integers */
-			r->rewritten.latency = times[2].median;
-			r->rewritten.speedup = times[2].speedup;
-		}
 		r->speeds[i] = (struct job_speed){ .batch = d->batches[i],
 						   .baseline = times[0].median,
 						   .best = times[1].median,
@@ -131,8 +129,14 @@ static enum fettle_status measure_speeds(struct job *j, const struct plan *best,
 	r->baseline.latency = r->speeds[0].baseline;
 	r->best.latency = r->speeds[0].best;
 	r->best.speedup = r->speeds[0].speedup;
-	if (rewritten)
+	if (rewritten) { /* what came from the graph, and not from integers */
+		st = lab_time_rewritten(l, 0, &brief, times, err);
+		if (st)
+			return st;
+		r->rewritten.latency = times[1].median;
+		r->rewritten.speedup = times[1].speedup;
 		st = lab_size(l->s->m, &r->rewritten.size_bytes, err);
+	}
 	return st ? st : speedup_write(j->history, &r->best.speedup, err);
 }
 

@@ -150,17 +150,32 @@ static enum fettle_status keep_at_hand(struct lab *l, const struct plan *against
 	return FETTLE_OK;
 }
 
-/* the plan's model against another's, and with `rewritten` a third */
-static enum fettle_status time_models(struct lab *l, const struct plan *p, const struct plan *against,
-				      bool rewritten, size_t which, const struct latency_limits *limits,
-				      struct latency *times, struct err *err)
+/* two that have entered */
+static enum fettle_status time_pair(struct lab *l, const struct entrant *first, const struct entrant *own,
+				    size_t which, const struct latency_limits *limits,
+				    struct latency times[2], struct err *err)
 {
-	struct entrant own = { .n = 0 }, other = { .n = 0 }, third = { .n = 0 }, *first = &other;
 	struct timed_on in = { .b = FEED_BATCH_INIT };
 	const bool crowd = sessions_crowd(n_instances(l), l->o.deployed.threads);
-	struct contender v[3];
+	struct contender v[2];
+	double start = clock_now();
+	enum fettle_status st = read_inputs(l, which, &in, err);
+
+	if (!st) {
+		v[0] = (struct contender){ first->s, first->n, in.inputs, crowd };
+		v[1] = (struct contender){ own->s, own->n, in.inputs, crowd };
+		st = evaluate_latency(v, 2, limits, lab_go_on_uncounted, l, times, err);
+	}
+	l->times.latency += clock_now() - start;
+	timed_on_release(&in);
+	return st;
+}
+
+enum fettle_status lab_time(struct lab *l, const struct plan *p, const struct plan *against, size_t which,
+			    const struct latency_limits *limits, struct latency times[2], struct err *err)
+{
+	struct entrant own = { .n = 0 }, other = { .n = 0 }, *first = &other;
 	enum fettle_status st = FETTLE_OK;
-	double start;
 
 	if (against)
 		st = keep_at_hand(l, against, err);
@@ -168,36 +183,27 @@ static enum fettle_status time_models(struct lab *l, const struct plan *p, const
 		st = against ? enter_plan(l, against, &other, err) : enter_fp32(l, &first, err);
 	if (!st)
 		st = enter_plan(l, p, &own, err);
-	if (!st && rewritten)
-		st = open_sessions(l, l->s->m, &third, err);
-	start = clock_now();
 	if (!st)
-		st = read_inputs(l, which, &in, err);
-	if (!st) {
-		v[0] = (struct contender){ first->s, first->n, in.inputs, crowd };
-		v[1] = (struct contender){ own.s, own.n, in.inputs, crowd };
-		v[2] = (struct contender){ third.s, third.n, in.inputs, crowd };
-		st = evaluate_latency(v, rewritten ? 3 : 2, limits, lab_go_on_uncounted, l, times, err);
-	}
-	l->times.latency += clock_now() - start;
-	timed_on_release(&in);
+		st = time_pair(l, first, &own, which, limits, times, err);
 	entrant_release(&own);
 	entrant_release(&other);
-	entrant_release(&third);
 	return st;
 }
 
-enum fettle_status lab_time(struct lab *l, const struct plan *p, const struct plan *against, size_t which,
-			    const struct latency_limits *limits, struct latency times[2], struct err *err)
+enum fettle_status lab_time_rewritten(struct lab *l, size_t which, const struct latency_limits *limits,
+				      struct latency times[2], struct err *err)
 {
-	return time_models(l, p, against, false, which, limits, times, err);
-}
+	struct entrant own = { .n = 0 }, *first;
+	enum fettle_status st;
 
-enum fettle_status lab_time_rewritten(struct lab *l, const struct plan *p, size_t which,
-				      const struct latency_limits *limits, struct latency times[3],
-				      struct err *err)
-{
-	return time_models(l, p, NULL, true, which, limits, times, err);
+	workers_end_sessions(l->workers);
+	st = enter_fp32(l, &first, err);
+	if (!st)
+		st = open_sessions(l, l->s->m, &own, err);
+	if (!st)
+		st = time_pair(l, first, &own, which, limits, times, err);
+	entrant_release(&own);
+	return st;
 }
 
 void lab_prefer(void *lab, const struct plan *p)

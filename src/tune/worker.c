@@ -94,6 +94,16 @@ void workers_keep(struct workers *w, const struct plan *p)
 	d->session = old.session;
 }
 
+void workers_end_sessions(struct workers *w)
+{
+	size_t i;
+
+	for (i = 0; w && i <= w->n; i++) {
+		session_free(w->v[i].session);
+		w->v[i].session = NULL;
+	}
+}
+
 void workers_lock(struct workers *w)
 {
 	pthread_mutex_lock(&w->lock);

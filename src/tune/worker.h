@@ -29,6 +29,8 @@ struct worker *workers_with(const struct workers *w, const struct plan *p);
 struct worker *workers_for(struct workers *w, const struct plan *p);
 /* A plan's model and session, if some worker has them, go to one that carries out no trials: they stay until another's do. */
 void workers_keep(struct workers *w, const struct plan *p);
+/* Sessions go, models stay: for who needs the memory. A session is made again when it is wanted. */
+void workers_end_sessions(struct workers *w);
 
 /* Only one at a time may use what all share: the learner, the quantizers. */
 void workers_lock(struct workers *w);
