@@ -59,6 +59,7 @@ static struct fettle_tune_options tune_options(void)
 	o.eval = EVAL;
 	o.eval_samples = 200;
 	o.threads = 1;
+	o.strategy = "basic"; /* does not choose by measured times, so that models can be compared */
 	return o;
 }
 

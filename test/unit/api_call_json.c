@@ -40,7 +40,7 @@ static void bad_calls_are_refused(void **state)
 		{ "tune", "{\"model\": [1]}", "option 'model' is [1], need a text" },
 		{ "tune", "{\"recipes\": [1]}", "option 'recipes' is [1], need a list of texts" },
 		{ "tune", "{\"settings\": []}", "option 'settings' is [], need an object" },
-		{ "tune", "{\"tolerance\": -0.5}", "tolerance" },
+		{ "tune", "{\"tolerance\": -2e9}", "tolerance" },
 		{ "tune", "{\"strategy\": \"bassic\"}", "need a model" },
 		{ "tune", "{\"model\": \"m\",}", "line 1, column" },
 		{ "tune", "{\"seed\": 1, \"seed\": 2}", "duplicate" },
