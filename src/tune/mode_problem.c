@@ -215,25 +215,39 @@ double least_share(const struct lab *l, const struct plan *from)
 	return mode_share(l, from) < 2 * SLIGHT_SHARE ? 0 : SLIGHT_SHARE;
 }
 
-/* The assignment that is predicted to be fastest. If that is next to nothing in integers: the fastest with more. */
+/* The best assignment where being in integers is worth so much; has it enough in integers? */
+static bool assign(const struct lab *l, const struct assign_problem *p, const struct plan *from, bool within,
+		   double worth, enum assign_mode *mode, struct plan *out)
+{
+	price_ops(l, l->modes, from, within, worth, (struct assign_op *)p->ops);
+	assign_best(p, mode);
+	apply(l, from, within, mode, out);
+	return mode_share(l, out) >= least_share(l, from);
+}
+
+/* If the fastest has next to nothing in integers, being so is made worth more: no more than it takes. */
 double solve_modes(struct lab *l, const struct plan *from, bool within, struct plan *out)
 {
-	enum { STEPS = 12 };
+	enum { DOUBLINGS = 12, HALVINGS = 8 };
 	struct modes *m = l->modes;
 	struct assign_problem p = { xcalloc(m->n_ops + 1, sizeof(*p.ops)), m->n_ops, m->values.v,
 				    m->values.n };
 	enum assign_mode *mode = xcalloc(m->n_ops + 1, sizeof(*mode));
-	double worth = WORTH * m->fp32, ops = 0, converting;
+	double worth = WORTH * m->fp32, low = 0, ops = 0, converting;
 	size_t i, k;
 
 	price_values(m);
-	for (k = 0; k < STEPS; k++, worth *= 2) {
-		price_ops(l, m, from, within, worth, (struct assign_op *)p.ops);
-		assign_best(&p, mode);
-		apply(l, from, within, mode, out);
-		if (mode_share(l, out) >= least_share(l, from))
-			break;
+	for (k = 0; k < DOUBLINGS && !assign(l, &p, from, within, worth, mode, out); k++) {
+		low = worth;
+		worth *= 2;
 	}
+	for (k = 0; k < HALVINGS && low > 0; k++) {
+		double middle = (low + worth) / 2;
+
+		*(assign(l, &p, from, within, middle, mode, out) ? &worth : &low) = middle;
+	}
+	if (low > 0)
+		assign(l, &p, from, within, worth, mode, out);
 	for (i = 0; i < m->n_ops; i++)
 		ops += p.ops[i].seconds[mode[i]];
 	converting = assign_cost(&p, mode) - ops;

@@ -175,7 +175,7 @@ static void add_without_first(const struct lab *l, const struct plan *from, cons
 static enum fettle_status find_candidates(struct lab *l, const struct plan *from, bool within,
 					  struct candidates *c, struct err *err)
 {
-	static const double factors[] = { 0.4, 2.5 };
+	static const double factors[] = { 0.4, 2.5, 6 };
 	struct modes *m = l->modes;
 	struct plan p = PLAN_INIT;
 	enum fettle_status st = FETTLE_OK;
