@@ -20,7 +20,7 @@ enum { ARENA_BLOCK = 1, ROUND_UP = 1 };
 #else
 enum { ARENA_BLOCK = 64 << 10, ROUND_UP = 16 };
 #endif
-enum { ALIGN = 16 };
+enum { ALIGN = 16, TRIM_MIN = 16 << 20 };
 
 struct arena_block {
 	struct arena_block *next;
@@ -39,8 +39,9 @@ static void *or_abort(void *p)
 
 void mem_trim(void)
 {
-#ifdef __GLIBC__
-	malloc_trim(0);
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
+	if (mallinfo2().fordblks >= TRIM_MIN) /* less is sooner used again than given back and asked for */
+		malloc_trim(0);
 #endif
 }
 
