@@ -291,10 +291,13 @@ static enum fettle_status find_effects(struct lab *l, const struct plan *whole, 
 void put_back_all(const struct lab *l, struct plan *p)
 {
 	const struct space *space = &l->t->space;
+	const struct plan *root =
+		plan_root(p, space); /* whose weights are rounded: no other need be for a ranking */
 	size_t i;
 
 	for (i = 0; i < space->n_ops; i++)
-		if (!plan_is_quantized(p, space, i) && space->v[i].n_options > 1)
+		if (!plan_is_quantized(p, space, i) && space->v[i].n_options > 1 &&
+		    (!root || plan_is_quantized(root, space, i)))
 			p->choice[i] = tuning_back(l->t, p, i);
 }
 
