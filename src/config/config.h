@@ -73,6 +73,7 @@ struct config_constraints {
 /* A key with its value as YAML, on one line: `[256, 256]`, `bilinear`. */
 struct config_param {
 	const char *key, *value;
+	const char *text; /* of a scalar: as it is, without quotes; a path is ready to be opened */
 	struct config_origin at;
 };
 struct config_params {
@@ -102,6 +103,7 @@ struct config_dataloader {
 	bool shuffle;                        /* false */
 	struct config_dataset dataset;       /* .root and .kind NULL: no data described */
 	struct config_transforms transforms; /* none */
+	int64_t label_shift;                 /* postprocess.transform.LabelShift: 0; of the evaluation only */
 };
 enum config_last_batch { LAST_BATCH_ROLLOVER, LAST_BATCH_DISCARD };
 

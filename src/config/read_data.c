@@ -24,6 +24,7 @@ static void keep_param(struct reader *r, struct config_params *params, const str
 	params->v[params->n++] = (struct config_param){
 		.key = key->text,
 		.value = as_text(r, value),
+		.text = yaml_is_text(value) ? value->text : NULL,
 		.at = origin_of(r, value),
 	};
 }
@@ -50,6 +51,15 @@ static enum fettle_status read_dataset_params(struct reader *r, const struct yam
 		return fail_value(r, y, "%s, need a map", describe(r, y));
 	out->params = new_params(r, y);
 	for (i = 0; i < y->n; i++) {
+		if (strcmp(y->key[i]->text, "image_list") == 0 && yaml_is_text(y->v[i])) {
+			struct yaml path = *y->v[i];
+
+			st = read_path(r, y->v[i], &path.text);
+			if (st)
+				return st;
+			keep_param(r, &out->params, y->key[i], &path);
+			continue;
+		}
 		if (strcmp(y->key[i]->text, "root") != 0 && strcmp(y->key[i]->text, "data_path") != 0) {
 			keep_param(r, &out->params, y->key[i], y->v[i]);
 			continue;

@@ -94,7 +94,10 @@ enum fettle_status request_data(struct request *r, const struct config_dataloade
 	size_t i;
 
 	for (i = 0; i < params->n; i++)
-		v[i] = (struct fettle_setting){ params->v[i].key, params->v[i].value,
+		v[i] = (struct fettle_setting){ params->v[i].key,
+						!registered_kind(r, d) && params->v[i].text
+							? params->v[i].text
+							: params->v[i].value,
 						params->v[i].at.source };
 	*out = (struct data_ref){
 		.what = what,
@@ -106,6 +109,7 @@ enum fettle_status request_data(struct request *r, const struct config_dataloade
 		.n_params = params->n,
 		.transforms = d->transforms.v,
 		.n_transforms = d->transforms.n,
+		.label_shift = d->label_shift,
 		.inputs = r->c->model.inputs.v,
 		.n_inputs = r->c->model.inputs.n,
 		.inputs_where = config_where(config_origin(r->c, &r->c->model.inputs), &r->arena),

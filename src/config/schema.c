@@ -238,6 +238,19 @@ static const struct key accuracy_configs_keys[] = {
 	{ "kmp_affinity", KEY_UNUSED, .why = "only intra_num_of_threads is used" },
 	END,
 };
+/* Of the label, and of outputs. */
+#define SQUAD KEY_REFUSED, .why = "answers to questions are not scored here, use eval_cmd"
+static const struct key postprocess_transform_keys[] = {
+	{ "LabelShift", KEY_INT64, AT(evaluation.dataloader.label_shift), LIMITS(-1e9, 1e9), .quiet = true },
+	{ "Collect", KEY_UNUSED, .why = "a metric sees all outputs anyway" },
+	{ "SquadV1", SQUAD },
+	{ "SquadV1ModelZoo", SQUAD },
+	END,
+};
+static const struct key postprocess_keys[] = {
+	{ "transform", KEY_MAP, .keys = postprocess_transform_keys },
+	END,
+};
 static const struct key accuracy_keys[] = {
 	{ "metric", KEY_CUSTOM, AT(evaluation.metric), .custom = &custom_metric, USED(SCORES) },
 	{ "eval_cmd", KEY_TEXT, AT(evaluation.command), .quiet = true,
@@ -250,7 +263,7 @@ static const struct key accuracy_keys[] = {
 	{ "configs", KEY_MAP, .keys = accuracy_configs_keys },
 	{ "multi_metrics", KEY_CUSTOM, AT(evaluation.metric), .custom = &custom_metric, .alias = true,
 	  USED(SCORES) },
-	{ "postprocess", KEY_REFUSED, .why = "postprocessing is not supported, it belongs into the model" },
+	{ "postprocess", KEY_MAP, .keys = postprocess_keys, USED(SCORES) },
 	END,
 };
 /* INC's meaning: so many instances at once, each on so many cores. Both are for latency alone. */

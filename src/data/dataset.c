@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "data/convert.h"
 #include "data/kind.h"
 
 static const struct dataset_kind *const kinds[] = {
@@ -194,12 +195,15 @@ static enum fettle_status open_as(struct dataset **out, const struct dataset_kin
 	d->kind = kind;
 	d->path = xstrdup(path);
 	d->state = state;
+	d->label_shift = opt->label_shift;
 	st = kind->open(d, opt, err);
 	if (st)
 		goto out;
 	st = add_transforms(d, opt, err);
 	if (st)
 		goto out;
+	if (d->label_shift && dataset_labels(d) && dtype_is_integer(dataset_labels(d)->sample.dtype))
+		d->fields[dataset_labels(d) - d->fields].sample.dtype = DT_S64;
 	*out = d;
 	d = NULL; /* now the caller's */
 out:
@@ -244,6 +248,7 @@ void dataset_free(struct dataset *d)
 	free(d->fields);
 	free(d->transforms);
 	free(d->ignored);
+	free(d->note);
 	free(d->path);
 	free(d);
 }
@@ -315,6 +320,19 @@ static void tidy_bools(struct tensor *t)
 		p[i] = p[i] != 0;
 }
 
+/* Integers become int64: an unsigned type has no room for what comes out. */
+static enum fettle_status shift_labels(const struct tensor *src, int64_t shift, struct buffer *dst,
+				       struct err *err)
+{
+	enum dtype dtype = dtype_is_integer(src->dtype) ? DT_S64 : src->dtype;
+	enum fettle_status st = buffer_shape(dst, dtype, src->rank, src->dims, "labels", err);
+	size_t n = (size_t)tensor_count(src), i;
+
+	for (i = 0; i < n && !st; i++)
+		tensor_set(&dst->t, i, tensor_get(src, i) - (double)shift);
+	return st;
+}
+
 /* Reads one sample, transformed, into one of the two scratch buffers, and says which. */
 static enum fettle_status read_sample(const struct dataset *d, size_t field, size_t i, struct batch *b,
 				      struct buffer **out, struct err *err)
@@ -331,6 +349,10 @@ static enum fettle_status read_sample(const struct dataset *d, size_t field, siz
 	if (st)
 		return st;
 	*out = src;
+	if (d->label_shift && d->fields[field].role == FIELD_LABEL) {
+		*out = dst;
+		return shift_labels(&src->t, d->label_shift, dst, err);
+	}
 	if (!d->n_transforms || field != d->transformed)
 		return FETTLE_OK;
 	for (k = 0; k < d->n_transforms; k++) {

@@ -11,6 +11,20 @@ enum fettle_status image_decode(struct bytes file, int channels, struct buffer *
 	return fail(err, FETTLE_INVALID, "neither JPEG nor PNG, need one of these");
 }
 
+enum fettle_status image_read(const char *path, int channels, struct buffer *out, struct err *err)
+{
+	struct bytes file = BYTES_INIT;
+	enum fettle_status st = file_map(path, &file, err);
+
+	if (!st) {
+		st = image_decode(file, channels, out, err);
+		if (st)
+			fail_prefix(err, st, "cannot read %s", path);
+	}
+	bytes_release(&file);
+	return st;
+}
+
 enum fettle_status image_shape(uint64_t height, uint64_t width, int channels, struct buffer *out,
 			       struct err *err)
 {

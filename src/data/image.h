@@ -15,6 +15,9 @@ enum { IMAGE_PIXELS_MAX = 1 << 26 };
  */
 enum fettle_status image_decode(struct bytes file, int channels, struct buffer *out, struct err *err);
 
+/* The same of a file; messages name it. */
+enum fettle_status image_read(const char *path, int channels, struct buffer *out, struct err *err);
+
 /* One format's decoder, for image.c. */
 bool jpeg_is(struct bytes file);
 enum fettle_status jpeg_decode(struct bytes file, int channels, struct buffer *out, struct err *err);

@@ -159,7 +159,6 @@ static enum fettle_status images_read(const struct dataset *d, size_t field, siz
 				      struct err *err)
 {
 	const struct images *m = d->state;
-	struct bytes file = BYTES_INIT;
 	enum fettle_status st;
 	char *path;
 
@@ -170,13 +169,7 @@ static enum fettle_status images_read(const struct dataset *d, size_t field, siz
 		return st;
 	}
 	path = images_sample_name(d, i);
-	st = file_map(path, &file, err);
-	if (!st) {
-		st = image_decode(file, m->channels, out, err);
-		if (st)
-			fail_prefix(err, st, "cannot read %s", path);
-	}
-	bytes_release(&file);
+	st = image_read(path, m->channels, out, err);
 	free(path);
 	return st;
 }

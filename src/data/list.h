@@ -2,3 +2,4 @@
 DATASET(npz)
 DATASET(testset)
 DATASET(images)
+DATASET(imagenet_raw)

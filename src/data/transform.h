@@ -35,7 +35,7 @@
  *   AlignImageChannel      dim (3): grey is spread, colour becomes grey, alpha is dropped
  *   ToTensor               [c, h, w]; pixels from 0 to 1
  *   RandomCrop, RandomResizedCrop, RandomHorizontalFlip, RandomVerticalFlip
- *   ParseDecodeImagenet, DecodeImage, ToArray, ToNDArray, ToPILImage: nothing is left to do
+ *   ParseDecodeImagenet, ParseDecodeCoco, ParseDecodeVoc, DecodeImage, ToArray, ToNDArray, ToPILImage: nothing is left to do
  *
  * Those of images take [h, w, c] or [h, w]. Channels of Normalize are the last dimension when its size fits,
  * else the first.

@@ -35,6 +35,8 @@ static enum fettle_status same_apply(const struct transform *t, const struct ten
 						       .apply = same_apply };
 
 SAME(parse_imagenet, "ParseDecodeImagenet", same_shape)
+SAME(parse_coco, "ParseDecodeCoco", same_shape)
+SAME(parse_voc, "ParseDecodeVoc", same_shape)
 SAME(decode_image, "DecodeImage", same_shape)
 SAME(to_array, "ToArray", same_shape)
 SAME(to_ndarray, "ToNDArray", same_shape)

@@ -27,6 +27,7 @@ static enum fettle_status open_data(struct dataset **out, struct context *cx, co
 				       .n_params = d->n_params,
 				       .transforms = d->transforms,
 				       .n_transforms = d->n_transforms,
+				       .label_shift = d->label_shift,
 				       .channels = n ? image_channels(specs, n) : 0,
 				       .n_wanted = n };
 	const char **names = xcalloc(n + 1, sizeof(*names));
@@ -49,6 +50,8 @@ static enum fettle_status open_data(struct dataset **out, struct context *cx, co
 		st = fail(&cx->err, FETTLE_INVALID, "cannot read the %s data: no path is given", d->what);
 	else
 		st = dataset_open(out, d->root, &opt, &cx->err);
+	if (!st && (*out)->note)
+		context_note(cx, (*out)->note);
 	if (!st && (*out)->ignored && d->root) {
 		char *text = xstrfmt("%s: no input takes %s, ignored", d->root, (*out)->ignored);
 

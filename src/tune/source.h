@@ -16,6 +16,7 @@ struct data_ref {
 	size_t n_params;
 	const struct transform *transforms;
 	size_t n_transforms;
+	int64_t label_shift; /* is subtracted from labels */
 	/* names that the model's inputs must have, and what begins a message about them ("conf.yaml:3:5: ") */
 	const char *const *inputs;
 	size_t n_inputs;

@@ -77,6 +77,21 @@ here=$PWD
 (cd / && case $fettle in /*) exe=$fettle ;; *) exe=$here/$fettle ;; esac && "$exe" eval "$here/$m" -c "$conf" --json --threads 1 >"$dir/out" 2>&1) && ok ||
 	bad "from another folder: $(head -n 1 "$dir/out")"
 is "$images == $(json value "$dir/out")" "accuracy from another folder"
+# the same images by a list whose labels start at 1; one of them is gone
+(cd "$dir/data/eval" && for f in */*.png; do echo "$f $((${f%%/*} + 1))"; done; echo "gone.png 1") >"$dir/data/list.txt"
+cat >"$dir/conf/raw.yaml" <<END
+evaluation:
+  accuracy:
+    metric: {topk: 1}
+    dataloader:
+      batch_size: 8
+      dataset: {ImagenetRaw: {data_path: ../data/eval, image_list: ../data/list.txt}}
+      transform: {Transpose: , Cast: {dtype: float32}}
+    postprocess: {transform: {LabelShift: 1}}
+END
+expect 0 '"samples": 300' eval $m -c "$dir/conf/raw.yaml" --json --threads 1
+is "$images == $(json value "$dir/out")" "accuracy by a list with shifted labels"
+expect 0 '1 of the 301 images' eval $m -c "$dir/conf/raw.yaml" --samples 8 --threads 1
 # flags go before the YAML
 expect 0 'on 50 samples' eval $m -c "$conf" --data "$dir/data/calib" --samples 50
 refuses 'Transpose|shape' eval $m -c "$conf" --data $e # the YAML says how images become inputs, and this is no image

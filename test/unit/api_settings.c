@@ -133,6 +133,7 @@ static const struct row {
 
 	{ "evaluation.accuracy.metric", "mse", EVAL, "", SMALL },
 	{ "evaluation.accuracy.iteration", "2", EVAL, "", SMALL },
+	{ "evaluation.accuracy.postprocess.transform.LabelShift", "-1", EVAL, "", SMALL },
 	{ "evaluation.accuracy.dataloader.batch_size", "5", EVAL, "", SMALL },
 	{ "evaluation.accuracy.dataloader.last_batch", "discard", EVAL,
 	  "evaluation.accuracy.dataloader.batch_size=900|evaluation.accuracy.iteration=-1", SMALL },

@@ -408,6 +408,10 @@ static void test_vocabulary(void **state)
 		"  model_wise: {weight: {bit: 7.0, scheme: asym_float}}\n"
 		"  optype_wise: {Conv: {weight: {dtype: [fp32]}, activation: {compute_dtype: [uint8]}}}\n"
 		"mixed_precision: {precisions: bf16}\n"
+		"evaluation:\n"
+		"  accuracy:\n"
+		"    dataloader: {dataset: {ImagenetRaw: {data_path: a, image_list: b c.txt}}}\n"
+		"    postprocess: {transform: {LabelShift: -1}}\n"
 		"tuning:\n"
 		"  accuracy_criterion: {relative: -1%}\n",
 		"c.yaml");
@@ -422,6 +426,8 @@ static void test_vocabulary(void **state)
 	assert_string_equal(c->quantization.op_type_wise.v[0].name, "Conv");
 	assert_int_equal(c->quantization.model_wise.weight.scheme.mask, 1 << SCHEME_ASYM);
 	assert_true(c->tuning.tolerable_loss == -0.01);
+	assert_int_equal(c->evaluation.dataloader.label_shift, -1);
+	assert_string_equal(c->evaluation.dataloader.dataset.params.v[0].text, "b c.txt");
 	/* bit, compute_dtype, mixed_precision, and the framework, of which something else is said */
 	assert_int_equal(c->n_notes, 4);
 	for (i = 0; i < c->n_notes; i++)

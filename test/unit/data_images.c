@@ -42,6 +42,95 @@ static void classes_and_files_are_in_byte_order(void **state)
 	remove_tree(dir);
 }
 
+static void put_text(const char *dir, const char *name, const char *text)
+{
+	struct str s = STR_INIT;
+
+	str_addf(&s, "%s", text);
+	free(put_file(dir, name, &s));
+}
+
+static void imagenet_raw_follows_its_list(void **state)
+{
+	char *dir = temp_tree(), *list = xstrfmt("%s/other.txt", dir);
+	struct dataset_param param = { "image_list", list };
+	struct dataset_options opt = { .kind = "ImagenetRaw", .label_shift = 2 };
+	struct dataset *d = NULL;
+	struct batch b = BATCH_INIT;
+	struct err err = ERR_INIT;
+	static const int width[] = { 9, 6, 8 }, label[] = { 7, 0, -3 };
+	size_t i;
+
+	(void)state;
+	put_image(dir, "b two.png", png_of(9, 7, PNG_COLOR_TYPE_RGB, 8, false));
+	put_image(dir, "x/10.JPG", jpeg_of(8, 7, 3, false));
+	put_image(dir, "a.jpeg", jpeg_of(6, 7, 3, false));
+	assert_fails(dataset_open(&d, dir, &opt, &err), FETTLE_INVALID, err, "val.txt");
+	put_text(dir, "val_map.txt", "b two.png 7\n  a.jpeg\t0 \r\n\ngone.png 3\nx/10.JPG -3");
+	opt.label_shift = 0;
+	assert_ok(dataset_open(&d, dir, &opt, &err), err);
+	assert_int_equal(d->n, 3);
+	assert_non_null(strstr(d->note, "1 of the 4 images"));
+	for (i = 0; i < 3; i++) {
+		assert_ok(dataset_read(d, &i, 1, &b, &err), err);
+		assert_int_equal(b.fields[0].t.dims[2], width[i]);
+		assert_int_equal(*(int64_t *)b.fields[1].t.data, label[i]);
+	}
+	dataset_free(d);
+	/* another list, and labels less 2 */
+	put_text(dir, "other.txt", "a.jpeg 1\n");
+	opt.label_shift = 2;
+	opt.params = &param;
+	opt.n_params = 1;
+	assert_ok(dataset_open(&d, dir, &opt, &err), err);
+	i = 0;
+	assert_ok(dataset_read(d, &i, 1, &b, &err), err);
+	assert_int_equal(*(int64_t *)b.fields[1].t.data, -1);
+	assert_null(d->note);
+	dataset_free(d);
+	put_text(dir, "other.txt", "a.jpeg 1\nb two.png\n");
+	assert_fails(dataset_open(&d, dir, &opt, &err), FETTLE_INVALID, err,
+		     "other.txt: line 2, need an image's name");
+	put_text(dir, "other.txt", "a.jpeg 1x\n");
+	assert_fails(dataset_open(&d, dir, &opt, &err), FETTLE_INVALID, err, "other.txt: line 1");
+	put_text(dir, "other.txt", "c.jpeg 1\n");
+	assert_fails(dataset_open(&d, dir, &opt, &err), FETTLE_INVALID, err, "none of the 1 images");
+	batch_release(&b);
+	free(list);
+	remove_tree(dir);
+}
+
+/* Any bytes are a list that opens, or an error. */
+static void damaged_lists_are_errors(void **state)
+{
+	static const char bytes[] = "a.jpg 1\n\t -9\r\0x";
+	char *dir = temp_tree();
+	const struct dataset_options opt = { .kind = "ImagenetRaw" };
+	struct rng r;
+	int i, k, opened = 0;
+
+	(void)state;
+	rng_seed(&r, 7);
+	put_image(dir, "a.jpg", jpeg_of(4, 4, 3, false));
+	for (i = 0; i < 2000; i++) {
+		struct dataset *d = NULL;
+		struct str s = STR_INIT;
+		struct err err = ERR_INIT;
+		int n = (int)rng_below(&r, 24);
+
+		for (k = 0; k < n; k++) {
+			if (rng_below(&r, 3) == 0)
+				str_addf(&s, "a.jpg 1\n");
+			str_add(&s, &bytes[rng_below(&r, sizeof(bytes))], 1);
+		}
+		free(put_file(dir, "val.txt", &s));
+		opened += !dataset_open(&d, dir, &opt, &err);
+		dataset_free(d);
+	}
+	assert_true(opened > 10);
+	remove_tree(dir);
+}
+
 static double luma_at(int y, int x)
 {
 	return 0.299 * pixel_at(y, x, 0) + 0.587 * pixel_at(y, x, 1) + 0.114 * pixel_at(y, x, 2);
@@ -282,6 +371,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(classes_and_files_are_in_byte_order),
+		cmocka_unit_test(imagenet_raw_follows_its_list),
+		cmocka_unit_test(damaged_lists_are_errors),
 		cmocka_unit_test(every_format_shows_the_same_picture),
 		cmocka_unit_test(a_flat_folder_has_no_labels),
 		cmocka_unit_test(odd_folders_are_refused),
