@@ -9,7 +9,7 @@
 #include "runtime/profile.h"
 #include "tune/modes_impl.h"
 
-enum { RUNS = 20 }; /* of a profile, at most */
+enum { RUNS = 60 }; /* of a profile, at most */
 /* Seconds for the runs of a profile: a share of an evaluation, and more than a small model's noise. */
 #define PROFILE_SHARE 0.05
 #define PROFILE_SECONDS 0.03
