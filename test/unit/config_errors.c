@@ -147,6 +147,10 @@ static const struct {
 	  "c.yaml:4:9: fettle does not prune: give it the pruned model and leave the section out" },
 	{ "a framework of this runtime must be right", "model: {framework: onnxrt_qlinearop}\n",
 	  "c.yaml:1:20: cannot set model.framework: 'onnxrt_qlinearop', did you mean 'onnxrt_qlinearops'?" },
+	{ "a metric of INC that is missing", "evaluation: {accuracy: {metric: {COCOmAP: {anno_path: a}}}}\n",
+	  "c.yaml:1:34: cannot set evaluation.accuracy.metric: COCOmAP is not computed here: set eval_cmd to "
+	  "a "
+	  "program that prints it" },
 	{ "a task that GLUE does not have", "evaluation: {accuracy: {metric: {GLUE: {task: x}}}}\n",
 	  "c.yaml:1:47: cannot set evaluation.accuracy.metric: 'x', need one of mrpc, cola, sts-b, qqp, "
 	  "mnli, qnli, rte, wnli, sst-2" },
