@@ -6,17 +6,6 @@
 
 enum { NAMES_SHOWN = 4 };
 
-/* the parameter of a node; MAP_NONE: it has none */
-static size_t param_of(const struct tuning *t, size_t node)
-{
-	size_t i;
-
-	for (i = 0; i < t->space.n_ops; i++)
-		if (t->node[i] == node)
-			return i;
-	return MAP_NONE;
-}
-
 static size_t settings_of(const struct tuning *t, size_t param)
 {
 	const struct param *p = &t->space.v[param];
@@ -40,7 +29,7 @@ static void tell_settings(const struct tuning *with, const struct tuning *withou
 		size_t all = 0, least = SIZE_MAX, most = 0, lost = 0;
 
 		for (i = 0; i < s->n_ops; i++) {
-			size_t left = settings_of(with, param_of(with, without->node[i]));
+			size_t left = settings_of(with, tuning_param(with, without->node[i]));
 
 			if (s->v[i].type_id != t || !left)
 				continue;
@@ -60,12 +49,12 @@ static void tell_settings(const struct tuning *with, const struct tuning *withou
 
 static bool kept_fp32(const struct tuning *with, const struct tuning *without, size_t i)
 {
-	return settings_of(without, i) && !settings_of(with, param_of(with, without->node[i]));
+	return settings_of(without, i) && !settings_of(with, tuning_param(with, without->node[i]));
 }
 
 static bool cannot_fall_back(const struct tuning *with, const struct tuning *without, size_t i)
 {
-	size_t p = param_of(with, without->node[i]);
+	size_t p = tuning_param(with, without->node[i]);
 
 	return settings_of(with, p) && without->space.v[i].fallback != NO_OPTION &&
 	       with->space.v[p].fallback == NO_OPTION;

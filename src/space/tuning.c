@@ -431,6 +431,16 @@ void tuning_free(struct tuning *t)
 	free(t);
 }
 
+size_t tuning_param(const struct tuning *t, size_t node)
+{
+	size_t i;
+
+	for (i = 0; i < t->space.n_ops; i++)
+		if (t->node[i] == node)
+			return i;
+	return MAP_NONE;
+}
+
 static struct recipes recipes_of(const struct tuning *t, const struct plan *p)
 {
 	struct recipes r = t->base.recipes;

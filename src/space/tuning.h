@@ -55,6 +55,8 @@ struct tuning *tuning_new(const struct op_list *ops, const struct graph_index *g
 /* There are only so many samples: sizes beyond that are one. false: nothing changed. For before the space is used. */
 bool tuning_limit_samples(struct tuning *t, size_t there_are);
 void tuning_free(struct tuning *t);
+/* The parameter of a node; MAP_NONE: it has none. */
+size_t tuning_param(const struct tuning *t, size_t node);
 /* What constraints have taken away of the space without them, in words; NULL: nothing. free() it. */
 char *tuning_taken_away(const struct tuning *with, const struct tuning *without);
 

@@ -11,16 +11,12 @@
 bool has_mode_choice(const struct lab *l, size_t node)
 {
 	const struct op *op = &l->s->ops.v[node];
-	size_t i;
 
 	if (!op->rule || op->rule->kind == OP_TABLE) /* a table in integers is for its size */
 		return false;
 	if (op->rule->kind == OP_MOVE)
 		return l->t->base.ops[node].mode == OP_STATIC;
-	for (i = 0; i < l->t->space.n_ops; i++)
-		if (l->t->node[i] == node)
-			return true;
-	return false;
+	return tuning_param(l->t, node) != MAP_NONE;
 }
 
 static bool reads_activation(const struct lab *l, size_t reader, const char *value)
@@ -98,17 +94,6 @@ void find_mode_ops(struct lab *l)
 			add_value(l, m, i);
 }
 
-/* the place of a node's parameter in the space; MAP_NONE: it has none */
-size_t mode_param(const struct lab *l, size_t node)
-{
-	size_t i;
-
-	for (i = 0; i < l->t->space.n_ops; i++)
-		if (l->t->node[i] == node)
-			return i;
-	return MAP_NONE;
-}
-
 static bool is_mode(enum option_mode o, enum assign_mode m)
 {
 	return m == ASSIGN_FP32      ? o == OPTION_FP32
@@ -152,7 +137,7 @@ static void price_ops(const struct lab *l, const struct modes *m, const struct p
 	size_t i, k;
 
 	for (i = 0; i < m->n_ops; i++) {
-		size_t param = mode_param(l, m->node[i]);
+		size_t param = tuning_param(l->t, m->node[i]);
 
 		for (k = 0; k < ASSIGN_MODES; k++)
 			ops[i].seconds[k] =

@@ -67,7 +67,7 @@ static enum fettle_status profile_plan(struct lab *l, const struct plan *p, doub
 				m->seconds[mode][k] = now.seconds[k];
 	}
 	for (i = 0; i < l->s->m->nodes.n && !st; i++)
-		if (m->place[i] >= 0 && mode_param(l, m->node[m->place[i]]) == MAP_NONE &&
+		if (m->place[i] >= 0 && tuning_param(l->t, m->node[m->place[i]]) == MAP_NONE &&
 		    now.seconds[i] > 0 && !m->seen.n)
 			m->seconds[ASSIGN_STATIC][i] = now.seconds[i];
 	if (!st && predicted_converting > 0)

@@ -56,8 +56,6 @@ enum fettle_status mode_profile(struct lab *l, struct model *m, struct mode_prof
 
 void find_mode_ops(struct lab *l); /* fills place, node, values and what belongs to them */
 bool has_mode_choice(const struct lab *l, size_t node);
-/* the place of a node's parameter in the space; MAP_NONE: it has none */
-size_t mode_param(const struct lab *l, size_t node);
 /* The option that puts an op in a mode: as `from` has it, if it has it so; NO_OPTION: none. */
 unsigned mode_option(const struct lab *l, size_t param, const struct plan *from, bool within,
 		     enum assign_mode mode);
