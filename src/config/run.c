@@ -42,6 +42,7 @@ static enum fettle_status open_timed(struct run *u)
 		st = open_one(u, &s, &u->r.c->evaluation.dataloader, "timing",
 			      &(struct feed_options){ .batch = d->batches[i], .limit = d->batches[i] });
 		u->lab.timed[i] = st ? NULL : s.feed;
+		s.feed = NULL; /* now the lab's */
 	}
 	u->lab.one = u->lab.timed[0];
 	return st;
