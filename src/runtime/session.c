@@ -157,7 +157,7 @@ static enum fettle_status wrap(struct runtime *rt, const struct tensor *t, const
 }
 
 static enum fettle_status share_weights(struct session *s, OrtSessionOptions *so, const struct packed *p,
-					bool unused, const char *what, struct err *err)
+					const char *what, struct err *err)
 {
 	const OrtApi *api = s->rt->api;
 	const char **names = xcalloc(p->n_weights, sizeof(*names));
@@ -173,13 +173,11 @@ static enum fettle_status share_weights(struct session *s, OrtSessionOptions *so
 		st = wrap(s->rt, &p->weights[i]->t, data, n, &s->weights[i], what, err);
 		if (st)
 			goto out;
-		/*
-		 * This spares the runtime its own copy. But the transpose optimizer rewrites a constant under its old
-		 * name, and a session then computes with the bytes from before.
-		 */
-		if (unused)
-			TRY(api->AddInitializer(so, names[i], s->weights[i]));
 	}
+	/*
+	 * Not AddInitializer(), which would spare the runtime its own copy: the transpose optimizer rewrites a constant
+	 * under its old name, and a session then computes with the bytes from before. On a CPU without VNNI 1.30 crashes.
+	 */
 	if (p->n_weights)
 		TRY(api->AddExternalInitializers(so, names, (const OrtValue *const *)s->weights,
 						 p->n_weights));
@@ -220,7 +218,7 @@ enum fettle_status session_new(struct session **out, struct runtime *rt, struct 
 	if (!st)
 		st = model_pack(m, SHARE_MIN, &p, err);
 	if (!st)
-		st = share_weights(s, so, &p, o->unused, what, err);
+		st = share_weights(s, so, &p, what, err);
 	if (st)
 		goto out;
 	start = clock_now();

@@ -27,8 +27,7 @@ struct session_options {
 	bool dump_whole;      /* with its weights in the same file */
 	const char *profile;  /* prefix of the profile file; see session_end_profile() */
 	bool low_memory;      /* no arena: memory goes back as soon as it is free */
-	/* Only asked for types and shapes, or for its graph: what it computes need not be right. The runtime then takes no
-	 * copy of the weights where it can do without. */
+	/* Only asked for types and shapes, or for its graph: weights are not packed a second time for kernels. */
 	bool unused;
 };
 

@@ -20,7 +20,7 @@ holds() {
 size=$(wc -c <"$dir/wide.onnx")
 holds $((size * 5 / 2 + process)) "quantize wide" quantize "$dir/wide.onnx" --calib "$dir/wide.npz" --threads 1 -o "$dir/q.onnx"
 # and the fp32 session that plans are compared with, and one plan's
-holds $((size * 4 + process)) "tune wide" tune "$dir/wide.onnx" --calib "$dir/wide.npz" --eval "$dir/wide.npz" --metric cosine \
+holds $((size * 5 + process)) "tune wide" tune "$dir/wide.onnx" --calib "$dir/wide.npz" --eval "$dir/wide.npz" --metric cosine \
 	--max-trials 3 --threads 1 --workspace "$dir/w" -o "$dir/q.onnx"
 
 # the values dominate: those of one sample, and once more (in another layout) what a run works with
