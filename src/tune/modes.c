@@ -32,14 +32,20 @@ void modes_free(struct modes *m)
 	free(m);
 }
 
-static bool was_profiled(const struct lab *l, const struct plan *p)
+/* The seconds of a plan by its profile; NAN: it was not profiled. */
+static double profiled_seconds(const struct lab *l, const struct plan *p)
 {
 	size_t i;
 
 	for (i = 0; i < l->modes->seen.n; i++)
 		if (plan_equal(&l->modes->seen.v[i].plan, p, &l->t->space))
-			return true;
-	return false;
+			return l->modes->seen.v[i].seconds;
+	return NAN;
+}
+
+static bool was_profiled(const struct lab *l, const struct plan *p)
+{
+	return !isnan(profiled_seconds(l, p));
 }
 
 /* Profiles a plan; what each of its ops took in the mode it has counts from here on. */
@@ -213,17 +219,6 @@ static enum fettle_status find_candidates(struct lab *l, const struct plan *from
 	return st;
 }
 
-/* The seconds of a plan by its profile; NAN: it was not profiled. */
-static double profiled_seconds(const struct lab *l, const struct plan *p)
-{
-	size_t i;
-
-	for (i = 0; i < l->modes->seen.n; i++)
-		if (plan_equal(&l->modes->seen.v[i].plan, p, &l->t->space))
-			return l->modes->seen.v[i].seconds;
-	return NAN;
-}
-
 /* Profiles are not taken in turns: the candidate that is fastest when they are timed against each other, or `from`. */
 static enum fettle_status race_candidates(struct lab *l, const struct plan *from, const struct candidates *c,
 					  struct plan *out, double *predicted, struct err *err)
@@ -247,7 +242,7 @@ static enum fettle_status race_candidates(struct lab *l, const struct plan *from
 		plan_copy(&best.plan, &t.plan);
 		best.score.objective = t.score.objective;
 	}
-	if (!st && isnan(profiled_seconds(l, &best.plan)))
+	if (!st && !was_profiled(l, &best.plan))
 		st = profile_plan(l, &best.plan, 0, err);
 	if (!st) {
 		plan_copy(out, &best.plan);
