@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "blockwise/grid.h"
 
 const struct block_method *const block_methods[BLOCK_ALGORITHMS] = {
 #define BLOCK(ID, id) &block_##id,
@@ -135,7 +136,9 @@ enum fettle_status block_quantize(enum block_algorithm algorithm, const float *w
 		st = check_seen(m, seen, k, err);
 	if (!st)
 		st = block_weight_init(&q, f, n, k, err);
-	if (!st)
+	if (!st && m->fit)
+		grid_each_block(w, &q, m->fit);
+	else if (!st)
 		st = m->quantize(w, seen, &q, err);
 	if (st)
 		block_weight_release(&q);

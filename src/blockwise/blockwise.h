@@ -53,10 +53,13 @@ enum block_algorithm {
 
 enum { BLOCK_NEEDS_GRAM = 1, BLOCK_NEEDS_MEAN_ABS = 2 };
 
-/* What a member of the list is. `out` is allocated, its format set; the arguments have been checked. */
+/* What a member of the list is: `fit` where it looks at each block alone (see blockwise/grid.h), else `quantize`. */
+struct grid;
 struct block_method {
 	const char *name, *summary;
 	unsigned needs; /* of block_seen: BLOCK_NEEDS_* */
+	struct grid (*fit)(const float *x, int64_t n, const struct block_format *f, uint8_t *codes);
+	/* `out` is allocated, its format set; the arguments have been checked */
 	enum fettle_status (*quantize)(const float *w, const struct block_seen *seen,
 				       struct block_weight *out, struct err *err);
 };

@@ -20,5 +20,13 @@ struct grid grid_of_range(float least, float most, const struct block_format *f)
 void grid_range(const float *x, int64_t n, float *least, float *most);
 /* the nearest codes */
 void grid_codes(struct grid g, int top, const float *restrict x, int64_t n, uint8_t *restrict codes);
+/* the sum of the squared differences that leaves */
+float grid_error(struct grid g, int top, const float *x, int64_t n);
+/* the grid of part of the range that makes this least; no part is better than all of it where x is on its grid */
+struct grid grid_clipped(const float *x, int64_t n, const struct block_format *f);
+
+/* Block by block: fit() chooses the grid of x [n], and the codes. */
+typedef struct grid (*grid_fit)(const float *x, int64_t n, const struct block_format *f, uint8_t *codes);
+void grid_each_block(const float *w, struct block_weight *out, grid_fit fit);
 
 #endif

@@ -25,7 +25,7 @@
 #include <string.h>
 
 #include "finetune/gram_sums.h"
-#include "quantize/blas.h"
+#include "tensor/blas.h"
 
 enum { MAX_SWEEPS = 50, MAX_PAIR_SWEEPS = 8 };
 /* pairs gain little, and their cost grows with the square of the patch */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "quantize/blas.h"
+#include "tensor/blas.h"
 #include "quantize/internal.h"
 
 struct layer_sample {

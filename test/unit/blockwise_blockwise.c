@@ -3,70 +3,9 @@
 
 #include <float.h>
 
-#include "base/mem.h"
-#include "base/rng.h"
-#include "blockwise/blockwise.h"
+#include "unit/blockwise_input.h"
 
 static const int bits_list[] = { 2, 4, 8 };
-
-/* what was seen of an input with correlated channels, a few of them far larger than others */
-struct input {
-	struct block_seen seen;
-	float *gram, *mean_abs;
-};
-
-static void input_init(struct input *in, int64_t k, uint64_t seed)
-{
-	enum { ROWS = 500, FACTORS = 8 };
-	float *x = xcalloc((size_t)k, sizeof(*x)), *mix = xcalloc((size_t)k * FACTORS, sizeof(*mix));
-	struct rng r;
-	int64_t i, j, row;
-	int f;
-
-	rng_seed(&r, seed);
-	in->gram = xcalloc((size_t)(k * k), sizeof(float));
-	in->mean_abs = xcalloc((size_t)k, sizeof(float));
-	for (i = 0; i < k * FACTORS; i++)
-		mix[i] = (float)rng_normal(&r);
-	for (row = 0; row < ROWS; row++) {
-		double hidden[FACTORS];
-
-		for (f = 0; f < FACTORS; f++)
-			hidden[f] = rng_normal(&r);
-		for (i = 0; i < k; i++) {
-			double v = 0.3 * rng_normal(&r);
-
-			for (f = 0; f < FACTORS; f++)
-				v += hidden[f] * (double)mix[i * FACTORS + f];
-			x[i] = (float)(v * (i % 37 == 5 ? 10 : 1));
-			in->mean_abs[i] += fabsf(x[i]) / ROWS;
-		}
-		for (i = 0; i < k; i++)
-			for (j = 0; j < k; j++)
-				in->gram[i * k + j] += x[i] * x[j] / ROWS;
-	}
-	in->seen = (struct block_seen){ .gram = in->gram, .mean_abs = in->mean_abs, .rows = ROWS };
-	free(x);
-	free(mix);
-}
-
-static void input_release(struct input *in)
-{
-	free(in->gram);
-	free(in->mean_abs);
-}
-
-static float *random_matrix(int64_t n, int64_t k, uint64_t seed)
-{
-	float *w = xcalloc((size_t)(n * k), sizeof(*w));
-	struct rng r;
-	int64_t i;
-
-	rng_seed(&r, seed);
-	for (i = 0; i < n * k; i++)
-		w[i] = (float)(0.05 * rng_normal(&r));
-	return w;
-}
 
 /* every algorithm, in every number of bits, with and without zero points */
 #define FOR_ALL(a, b, symmetric)                                                                             \
@@ -83,7 +22,7 @@ static void what_is_on_a_grid_stays(void **state)
 	int symmetric;
 
 	(void)state;
-	input_init(&in, K, 1);
+	input_init(&in, K, 1, 1, 500);
 	FOR_ALL(a, b, symmetric)
 	{
 		const struct block_format f = { bits_list[b], 32, symmetric };
@@ -123,7 +62,7 @@ static void odd_blocks(void **state)
 	int symmetric;
 
 	(void)state;
-	input_init(&in, K, 2);
+	input_init(&in, K, 2, 2, 500);
 	FOR_ALL(a, b, symmetric)
 	{
 		const struct block_format f = { bits_list[b], 32, symmetric };
@@ -162,7 +101,7 @@ static void same_arguments_same_result(void **state)
 	int symmetric;
 
 	(void)state;
-	input_init(&in, K, 3);
+	input_init(&in, K, 3, 3, 500);
 	FOR_ALL(a, b, symmetric)
 	{
 		const struct block_format f = { bits_list[b], 32, symmetric };
@@ -240,7 +179,7 @@ static void what_is_wrong_is_said(void **state)
 	size_t a, i;
 
 	(void)state;
-	input_init(&in, K, 7);
+	input_init(&in, K, 7, 7, 500);
 	for (a = 0; a < BLOCK_ALGORITHMS; a++) {
 		struct block_weight q = BLOCK_WEIGHT_INIT;
 		const struct block_format f = { 4, 32, false };

@@ -3,8 +3,8 @@
  * thread, so that sums are the same however many trials run side by side; after the last blas_single_end() it is what it
  * was. They may be nested and called from any thread.
  */
-#ifndef QUANTIZE_BLAS_H
-#define QUANTIZE_BLAS_H
+#ifndef TENSOR_BLAS_H
+#define TENSOR_BLAS_H
 
 void blas_single_begin(void);
 void blas_single_end(void);

@@ -4,7 +4,7 @@
 #include <cblas.h>
 #include <pthread.h>
 
-#include "quantize/blas.h"
+#include "tensor/blas.h"
 
 static void the_number_of_threads_is_put_back(void **state)
 {

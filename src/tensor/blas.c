@@ -1,4 +1,4 @@
-#include "quantize/blas.h"
+#include "tensor/blas.h"
 
 #include <cblas.h>
 #include <pthread.h>

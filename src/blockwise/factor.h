@@ -1,0 +1,26 @@
+/*
+ * What gptq needs of the gram matrix: damped, in the order in which weights are rounded, as R'R. Blocks stay whole, so
+ * that codes stay beside the scale they belong to; the block whose inputs are largest is last, and in a block the
+ * largest input. Rounding goes from the last to the first, because those not yet rounded can make up for the error.
+ */
+#ifndef BLOCKWISE_FACTOR_H
+#define BLOCKWISE_FACTOR_H
+
+#include "blockwise/blockwise.h"
+
+struct factor {
+	int64_t k, blocks;
+	int64_t *input; /* [k]: the input at each place */
+	int64_t *block; /* [blocks]: the block at each place */
+	int64_t *first; /* [blocks + 1]: the place of its first input */
+	float *r;       /* [k, k], upper triangle */
+};
+
+/* what is added to the diagonal, so that few rows decide nothing that they have not shown */
+float factor_damping(const float *gram, int64_t k);
+/* Between blas_single_begin() and blas_single_end(). */
+enum fettle_status factor_init(struct factor *out, const float *gram, int64_t k, const struct block_format *f,
+			       struct err *err);
+void factor_release(struct factor *f);
+
+#endif
