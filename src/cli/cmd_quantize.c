@@ -32,7 +32,7 @@ static void show_worst(const struct fettle *f, size_t n)
 {
 	enum { WORST = 5 };
 	static const char *const head[] = { "largest errors", "was", "is" };
-	struct fettle_finetuned *v = calloc(n, sizeof(*v)), op;
+	struct fettle_finetuned *v = calloc(n, sizeof(*v)), op = FETTLE_FINETUNED_INIT;
 	struct table t;
 	size_t i, k = 0;
 
