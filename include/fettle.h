@@ -780,6 +780,8 @@ struct fettle_fed {
 	const char *stored, *dtype;       /* as it comes out of the data, as the input takes it */
 	double min, max;                  /* of some samples, spread over all of them; as they are fed */
 	size_t samples;
+	const char *
+		made; /* the data has no such array: what the input gets instead ("running positions"); else NULL */
 };
 #define FETTLE_FED_INIT FETTLE_INIT_(fettle_fed)
 FETTLE_API bool fettle_fed(const struct fettle *f, size_t i, struct fettle_fed *out);

@@ -98,11 +98,11 @@ static int64_t open_dim(const struct feed *f)
 
 	for (i = 0; i < feed_n_inputs(f); i++) {
 		const struct input_spec *spec = feed_input(f, i);
-		const struct tensor *sample = &feed_field(f, i)->sample;
+		const struct field *field = feed_field(f, i);
 
-		for (d = 1; d < spec->rank && d <= sample->rank; d++)
-			if (spec->dims[d] < 0 && sample->dims[d - 1] > most)
-				most = sample->dims[d - 1];
+		for (d = 1; field && d < spec->rank && d <= field->sample.rank; d++)
+			if (spec->dims[d] < 0 && field->sample.dims[d - 1] > most)
+				most = field->sample.dims[d - 1];
 	}
 	return most;
 }

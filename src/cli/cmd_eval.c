@@ -18,7 +18,7 @@ static void metric_help(char *buf, size_t n)
 
 	used = (size_t)snprintf(buf, n, "Metrics (several: top1,f1; weighted: 0.7*top1,0.3*f1):\n");
 	for (i = 0; (name = fettle_metric_name(i, &summary)) && used < n; i++)
-		used += (size_t)snprintf(buf + used, n - used, "  %-10s %s\n", name, summary);
+		used += (size_t)snprintf(buf + used, n - used, "  %-13s %s\n", name, summary);
 }
 
 static void show_score(const struct fettle_score *s)

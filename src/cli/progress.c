@@ -46,6 +46,11 @@ static void show_data(struct progress *p)
 
 		p->n_fed++;
 		clear_line(p);
+		if (d.made) {
+			print_wrapped(stderr, "%s data: %s has nothing for input '%s', which gets %s",
+				      d.purpose, d.data, d.input, d.made);
+			continue;
+		}
 		print_wrapped(stderr,
 			      "%s data: '%s' of %s (%s%s%s, %.4g to %.4g) feeds input '%s', %zu sample%s",
 			      d.purpose, d.array, d.data, d.stored, same ? "" : " as ", same ? "" : d.dtype,

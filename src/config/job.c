@@ -275,6 +275,7 @@ static enum fettle_status open_holdout(struct job_request *u)
 	d.dataset.kind = own ? own->name : NULL;
 	st = request_data(&b->r, &d, "holdout", &ref);
 	st = st ? st : source_open(&u->hold, b->cx, &ref, b->shape, &fo);
+	st = st ? st : scores_label(&b->scores, u->hold.feed, &b->cx->err);
 	st = st ? st : fed_tell(b->cx, "holdout", &u->hold, NULL);
 	st = st ? st : fed_compare(b->cx, "holdout", &u->hold, "evaluation", &b->eval);
 	u->job.holdout = u->hold.feed;

@@ -11,10 +11,14 @@
 struct feed {
 	const struct dataset *d;
 	struct input_spec *specs; /* names owned */
-	size_t *bound;            /* input i is fed by field bound[i] */
+	size_t *bound;            /* input i is fed by field bound[i], or NONE: it is made, by rule made[i] */
+	enum made_rule *made;
 	size_t n_inputs;
-	uint64_t want; /* the fields that are read */
-	size_t label;  /* field, or NONE */
+	uint64_t want;  /* the fields that are read */
+	size_t label;   /* field, or NONE */
+	size_t tokens;  /* the input that holds token numbers, or NONE */
+	size_t mask;    /* their attention mask, where the data has it, or NONE */
+	bool of_tokens; /* labels are: feed_label_tokens() */
 	size_t batch;
 	bool fixed;    /* batches are exactly that big */
 	size_t *order; /* NULL: 0, 1, 2, … */
@@ -60,6 +64,17 @@ static const struct field *input_field(const struct dataset *d, size_t k, size_t
 	return found;
 }
 
+/* inputs that cannot be made */
+static size_t n_given(const struct feed *f)
+{
+	size_t n = 0, i;
+
+	for (i = 0; i < f->n_inputs; i++)
+		n += !made_rule_of(&f->specs[i]);
+	return n;
+}
+
+/* Finds a field, or none where the input can be made without. */
 static enum fettle_status choose_field(const struct feed *f, size_t i, const struct field **out,
 				       struct err *err)
 {
@@ -75,7 +90,9 @@ static enum fettle_status choose_field(const struct feed *f, size_t i, const str
 		return FETTLE_OK;
 	}
 	*out = dataset_field(d, f->specs[i].name);
-	if (!*out && f->n_inputs == 1) {
+	if (!*out && made_rule_of(&f->specs[i]))
+		return FETTLE_OK;
+	if (!*out && n_given(f) == 1) {
 		*out = dataset_field(d, "x");
 		if (!*out) {
 			*out = input_field(d, 0, &n);
@@ -123,7 +140,8 @@ static enum fettle_status check_shape(const struct feed *f, size_t i, const stru
 /* An input that is one number per run, such as a sampling rate: the data has one per sample. */
 static bool is_single(const struct feed *f, size_t i)
 {
-	return !f->d->whole && !f->specs[i].rank && !f->d->fields[f->bound[i]].sample.rank;
+	return f->bound[i] != NONE && !f->d->whole && !f->specs[i].rank &&
+	       !f->d->fields[f->bound[i]].sample.rank;
 }
 
 /* What is known before any sample is read: the field's shape after the batch dimension. */
@@ -159,6 +177,11 @@ static enum fettle_status bind(struct feed *f, struct err *err)
 		st = choose_field(f, i, &field, err);
 		if (st)
 			return st;
+		f->bound[i] = NONE;
+		f->made[i] = made_rule_of(&f->specs[i]);
+		if (!field)
+			continue;
+		f->made[i] = MADE_NOT;
 		f->bound[i] = (size_t)(field - f->d->fields);
 		f->want |= UINT64_C(1) << f->bound[i];
 		st = check_field(f, i, err);
@@ -173,6 +196,29 @@ static enum fettle_status bind(struct feed *f, struct err *err)
 	return FETTLE_OK;
 }
 
+/* The tokens: `input_ids`, or the first input of two dimensions that holds whole numbers; and their mask. */
+static enum fettle_status find_tokens(struct feed *f, struct err *err)
+{
+	size_t i;
+
+	f->tokens = f->mask = NONE;
+	for (i = 0; i < f->n_inputs; i++) {
+		const struct input_spec *s = &f->specs[i];
+		const bool ids = strcmp(s->name, "input_ids") == 0;
+
+		if (f->bound[i] == NONE || s->rank != 2)
+			continue;
+		if (made_rule_of(s) == MADE_MASK)
+			f->mask = i;
+		if (!made_rule_of(s) && dtype_is_integer(s->dtype) && (f->tokens == NONE || ids))
+			f->tokens = i;
+	}
+	for (i = 0; i < f->n_inputs && f->tokens == NONE; i++)
+		if (f->made[i])
+			return no_field(f, &f->specs[i], err);
+	return FETTLE_OK;
+}
+
 static enum fettle_status choose_batch(struct feed *f, size_t asked, struct err *err)
 {
 	const struct input_spec *first = NULL;
@@ -184,7 +230,7 @@ static enum fettle_status choose_batch(struct feed *f, size_t asked, struct err 
 
 		if (is_single(f, i) && !f->fixed)
 			f->batch = 1; /* it may differ from sample to sample */
-		if (!s->rank || s->dims[0] < 0)
+		if (!s->rank || s->dims[0] < 0 || f->made[i])
 			continue;
 		if (!s->dims[0] || s->dims[0] > BATCH_MAX || (first && first->dims[0] != s->dims[0]))
 			return fail(err, FETTLE_UNSUPPORTED,
@@ -237,12 +283,15 @@ enum fettle_status feed_open(struct feed **out, const struct dataset *d, const s
 	f->d = d;
 	f->n_inputs = n;
 	f->bound = xcalloc(n, sizeof(*f->bound));
+	f->made = xcalloc(n, sizeof(*f->made));
 	f->specs = xcalloc(n, sizeof(*f->specs));
 	for (i = 0; i < n; i++) {
 		f->specs[i] = specs[i];
 		f->specs[i].name = xstrdup(specs[i].name);
 	}
 	st = bind(f, err);
+	if (!st)
+		st = find_tokens(f, err);
 	if (!st)
 		st = choose_batch(f, opt->batch, err);
 	if (!st)
@@ -264,10 +313,12 @@ struct feed *feed_twin(const struct feed *f)
 	twin->next = 0;
 	twin->specs = xcalloc(f->n_inputs, sizeof(*twin->specs));
 	twin->bound = xcalloc(f->n_inputs, sizeof(*twin->bound));
+	twin->made = xcalloc(f->n_inputs, sizeof(*twin->made));
 	for (i = 0; i < f->n_inputs; i++) {
 		twin->specs[i] = f->specs[i];
 		twin->specs[i].name = xstrdup(f->specs[i].name);
 		twin->bound[i] = f->bound[i];
+		twin->made[i] = f->made[i];
 	}
 	if (f->order) {
 		twin->order = xcalloc(f->n, sizeof(*twin->order));
@@ -286,6 +337,7 @@ void feed_free(struct feed *f)
 		free((char *)(uintptr_t)f->specs[i].name);
 	free(f->specs);
 	free(f->bound);
+	free(f->made);
 	free(f->order);
 	free(f);
 }
@@ -309,7 +361,17 @@ const struct input_spec *feed_input(const struct feed *f, size_t i)
 
 const struct field *feed_field(const struct feed *f, size_t i)
 {
-	return &f->d->fields[f->bound[i]];
+	return f->bound[i] == NONE ? NULL : &f->d->fields[f->bound[i]];
+}
+
+enum made_rule feed_made(const struct feed *f, size_t i)
+{
+	return f->made[i];
+}
+
+size_t feed_tokens(const struct feed *f)
+{
+	return f->tokens;
 }
 
 const struct dataset *feed_data(const struct feed *f)
@@ -334,7 +396,19 @@ size_t feed_sample(const struct feed *f, size_t i)
 
 bool feed_has_labels(const struct feed *f)
 {
-	return f->label != NONE;
+	return f->label != NONE || f->of_tokens;
+}
+
+enum fettle_status feed_label_tokens(struct feed *f, struct err *err)
+{
+	if (f->label == NONE && f->tokens == NONE)
+		return fail(err, FETTLE_INVALID,
+			    "cannot take next tokens as labels: %s has no labels, and no input takes whole "
+			    "numbers "
+			    "[N,T]",
+			    f->d->path);
+	f->of_tokens = true;
+	return FETTLE_OK;
 }
 
 void feed_rewind(struct feed *f)
@@ -463,6 +537,17 @@ static enum fettle_status deliver_input(const struct feed *f, size_t i, struct f
 	return FETTLE_OK;
 }
 
+static enum fettle_status make_input(const struct feed *f, size_t i, struct feed_batch *b, struct err *err)
+{
+	const struct tensor *tokens = &b->inputs[f->tokens];
+	const struct made_size size = { tokens->dims[0], 0, tokens->dims[1] };
+	enum fettle_status st = made_fill(&b->converted[i], f->made[i], &f->specs[i], &size,
+					  f->mask == NONE ? NULL : &b->inputs[f->mask], err);
+
+	b->inputs[i] = b->converted[i].t;
+	return st;
+}
+
 /* A field's rows without those that are padding. */
 static struct tensor valid_rows(const struct feed *f, size_t field, const struct feed_batch *b)
 {
@@ -484,7 +569,21 @@ static enum fettle_status deliver_labels(const struct feed *f, struct feed_batch
 		return st;
 	tensor_convert(&b->converted_labels.t, &raw); /* saturates; the evaluator checks the range */
 	b->labels = b->converted_labels.t;
+	if (f->of_tokens && f->mask != NONE)
+		made_mask_labels(&b->labels, &b->inputs[f->mask]);
 	return FETTLE_OK;
+}
+
+static enum fettle_status make_labels(const struct feed *f, struct feed_batch *b, struct err *err)
+{
+	const struct tensor *tokens = &b->inputs[f->tokens];
+	const struct tensor *mask = f->mask == NONE ? NULL : &b->inputs[f->mask];
+	enum fettle_status st = made_labels(&b->converted_labels, tokens,
+					    mask && tensor_same_shape(mask, tokens) ? mask : NULL,
+					    f->d->whole ? (size_t)tokens->dims[0] : b->valid, err);
+
+	b->labels = b->converted_labels.t;
+	return st;
 }
 
 enum fettle_status feed_read(const struct feed *f, size_t k, struct feed_batch *b, struct err *err)
@@ -499,9 +598,15 @@ enum fettle_status feed_read(const struct feed *f, size_t k, struct feed_batch *
 	b->raw.want = f->want;
 	st = dataset_read(f->d, b->indices, b->n, &b->raw, err);
 	for (i = 0; i < f->n_inputs && !st; i++)
-		st = deliver_input(f, i, b, err);
+		if (!f->made[i])
+			st = deliver_input(f, i, b, err);
+	for (i = 0; i < f->n_inputs && !st; i++)
+		if (f->made[i])
+			st = make_input(f, i, b, err);
 	if (!st && f->label != NONE)
 		st = deliver_labels(f, b, err);
+	else if (!st && f->of_tokens)
+		st = make_labels(f, b, err);
 	for (i = 0; i < f->d->n_fields && !st; i++)
 		if (f->d->fields[i].role == FIELD_OUTPUT)
 			b->outputs[b->n_outputs++] = valid_rows(f, i, b);

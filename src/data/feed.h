@@ -7,9 +7,9 @@
  *	feed_batch_release(&b);
  *	feed_free(feed);
  *
- * Which array feeds which input: the one of its name; for a model of one input else `x`, or the only
+ * Which array feeds which input: the one of its name; for a model of one input (but for those that can be made) else `x`, or the only
  * array that is no label; test sets go by position. A model's input called `y` takes the array `y`, which
- * then is no label.
+ * then is no label. What no array feeds is made, where there is an obvious rule (data/made.h).
  *
  * Types must be equal, except that these convert: float64 to float32, uint8 to float32, and integers and
  * bools to int32 and int64; every value is checked to fit.
@@ -21,14 +21,7 @@
 #define DATA_FEED_H
 
 #include "data/dataset.h"
-
-/* What a model says of one input. */
-struct input_spec {
-	const char *name;
-	enum dtype dtype;
-	int rank;
-	int64_t dims[TENSOR_RANK_MAX]; /* -1: any */
-};
+#include "data/made.h"
 
 struct feed_options {
 	size_t batch; /* samples in a batch; 0: 1 */
@@ -74,13 +67,21 @@ void feed_limit_batch(struct feed *f, size_t most);
 /* Which array feeds which of the model's inputs. */
 size_t feed_n_inputs(const struct feed *f);
 const struct input_spec *feed_input(const struct feed *f, size_t i);
-const struct field *feed_field(const struct feed *f, size_t i);
+const struct field *feed_field(const struct feed *f, size_t i); /* NULL: it is made ... */
+enum made_rule feed_made(const struct feed *f, size_t i);       /* ... by this rule */
 const struct dataset *feed_data(const struct feed *f);
 
 size_t feed_samples(const struct feed *f); /* in one round */
 size_t feed_batches(const struct feed *f);
 size_t feed_sample(const struct feed *f, size_t i); /* the number of the i-th that is visited */
 bool feed_has_labels(const struct feed *f);
+/*
+ * Labels are those of tokens from now on: where the data has none they are the next tokens of the input, and they are
+ * -100 where the attention mask of the data is 0. Fails when there are neither labels nor tokens.
+ */
+enum fettle_status feed_label_tokens(struct feed *f, struct err *err);
+/* The input that holds token numbers [N,T]; SIZE_MAX: none does. */
+size_t feed_tokens(const struct feed *f);
 
 enum fettle_status feed_next(struct feed *f, struct feed_batch *b, struct err *err);
 void feed_rewind(struct feed *f);

@@ -423,6 +423,16 @@ void metric_bounds(const struct metric *m, size_t rest, double *low, double *hig
 		m->type->bounds(m, rest, low, high);
 }
 
+bool metric_next_tokens(const struct metric *m)
+{
+	size_t i;
+
+	for (i = 0; i < metric_n_parts(m); i++)
+		if (metric_next_tokens(m->joint->part[i]))
+			return true;
+	return m->type->next_tokens;
+}
+
 bool metric_any_order(const struct metric *m)
 {
 	return m->type->is_mean || m->type->counts;

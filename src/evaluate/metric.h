@@ -15,7 +15,10 @@
  *	mcc           the correlation of answers and labels, for any number of classes; 0 where one never varies
  *	miou          mean over the classes that occur of tp/(tp+fp+fn)
  *	auc           chance that a sample of class 1 scores higher than one of class 0; a tie counts half
+ *	cross_entropy mean over all tokens of -log of the label's probability, which is the outputs' softmax;
+ *	              perplexity is its exp
  *	agreement     share of samples whose highest class is the reference's
+ *	kl            mean over all tokens of sum p log(p/q), p and q being the softmax of b and a
  *	mse, mae      mean of (a-b)^2, |a-b| over all elements of all samples; rmse is the root of mse
  *	l1, l2        mean over samples of the sum of |a-b|, of the root of the sum of (a-b)^2
  *	r2            1 - sum (a-b)^2 / sum (b-mean b)^2, pearson the linear correlation, over all elements
@@ -26,12 +29,14 @@
  *	mse:labels, mse:reference (also mae, rmse, r2, pearson, sqnr, psnr): compared with nothing else
  *	ssim          mean over samples of the structural similarity of a and b, see metric_ssim.c
  *
- * Classes. top-k, f1, mcc, miou and agreement read outputs[0], shaped [N,C], or [N,T,C] for token classifiers, where
+ * Classes. top-k, f1, mcc, miou, cross_entropy, perplexity, agreement and kl read outputs[0], shaped [N,C], or [N,T,C] for token classifiers, where
  * each sample's score is the mean over its T tokens, or [N,C,H,W] for segmentation (any number of dimensions
  * from 4 on), where pixels are the tokens. Labels are class numbers [N] or [N,1] (tokens: [N,T] or
  * [N,T,1], pixels: [N,H,W] or [N,1,H,W]) of any integral value, or, but for pixels, one-hot or probabilities
  * shaped like the outputs. A token labelled -100 does not count, nor a pixel labelled so or 255 where there is no such
- * class; agreement knows no labels and counts every token. f1 also takes a score per sample,
+ * class; agreement knows no labels and counts every token; kl looks at labels for that only. Where
+ * samples differ in how many tokens count, top-k weighs samples alike; cross_entropy, perplexity and kl weigh tokens
+ * alike. f1 also takes a score per sample,
  * [N] or [N,1]: above 0.5 is class 1. auc takes scores [N] or [N,1], or [N,2] whose score is the second
  * column minus the first. The lowest of equally high classes is the highest. A NaN is never among the
  * highest: the sample is a miss, or for f1 a prediction of no class.
@@ -90,6 +95,7 @@ struct metric_type {
 	 * be certain early by the bounds alone, a pass only when `bounded`.
 	 */
 	bool is_mean, bounded;
+	bool next_tokens; /* where the data has no labels, they are the inputs' next tokens: feed_label_tokens() */
 	bool counts; /* is no mean, but made of counts only: the order of the samples is all the same to it */
 	double score_min, score_max;
 	/* In decibels, a metric has no natural loss; this is what identical outputs have. 0: it is not in decibels. */
@@ -189,6 +195,9 @@ void metric_bounds(const struct metric *m, size_t rest, double *low, double *hig
  * and to twins made of it, and bounds are the tighter for it.
  */
 void metric_keep_whole(struct metric *m);
+
+/* Is it, or one of its parts, one with next_tokens? */
+bool metric_next_tokens(const struct metric *m);
 
 /* Does the value (but for the rounding of sums) not depend on the order of the samples? */
 bool metric_any_order(const struct metric *m);

@@ -73,21 +73,41 @@ static void look_at_labels(struct looked *l, const struct tensor *t)
 	l->shares = l->shares && are_shares(t);
 }
 
+/* Inputs that are made by the rule of input i, from i on; 0 if an earlier one has said so. */
+static size_t made_alike(const struct feed *feed, size_t i)
+{
+	size_t n = 0, k;
+
+	for (k = 0; k < feed_n_inputs(feed); k++) {
+		if (feed_made(feed, k) != feed_made(feed, i))
+			continue;
+		if (k < i)
+			return 0;
+		n++;
+	}
+	return n;
+}
+
 static void tell(struct context *cx, const char *purpose, const struct feed *feed, size_t i, struct span s)
 {
 	const struct field *field = feed_field(feed, i);
 	const struct input_spec *input = feed_input(feed, i);
+	const size_t alike = field ? 1 : made_alike(feed, i);
 	struct fettle_fed fed = { .purpose = purpose,
 				  .data = arena_strdup(&cx->told, feed_data(feed)->path),
-				  .array = arena_strdup(&cx->told, field->name),
+				  .array = field ? arena_strdup(&cx->told, field->name) : "",
 				  .input = arena_strdup(&cx->told, input->name),
-				  .stored = dtype_name(field->sample.dtype),
+				  .stored = dtype_name(field ? field->sample.dtype : input->dtype),
 				  .dtype = dtype_name(input->dtype),
-				  .min = s.min,
-				  .max = s.max,
-				  .samples = feed_samples(feed) };
+				  .min = s.min <= s.max ? s.min : 0,
+				  .max = s.min <= s.max ? s.max : 0,
+				  .samples = feed_samples(feed),
+				  .made = field ? NULL : made_text(feed_made(feed, i)) };
 
-	VEC_PUSH(&cx->fed, fed);
+	if (alike > 1)
+		fed.input = arena_strfmt(&cx->told, "%s and %zu more", input->name, alike - 1);
+	if (alike)
+		VEC_PUSH(&cx->fed, fed);
 }
 
 enum fettle_status fed_tell(struct context *cx, const char *purpose, const struct source *s,

@@ -39,6 +39,8 @@ struct scores_asked {
  */
 enum fettle_status scores_open(struct scores *out, struct context *cx, const struct scores_asked *asked,
 			       struct session *s, const struct source *data, const struct looked *l);
+/* Labels as the metric wants them, from a further feed: scores_open() has seen to that of its data. */
+enum fettle_status scores_label(const struct scores *s, struct feed *feed, struct err *err);
 /* Warns when a model does no better than guessing. `who`: "the fp32 model". */
 void scores_judge(const struct scores *s, struct context *cx, const char *who, double value);
 

@@ -15,6 +15,7 @@ struct taste {
 	bool *moves;          /* does the output change from sample to sample? */
 	size_t samples;       /* that differ */
 	struct tensor labels; /* of the first; no data: there are none */
+	struct tensor tokens; /* that the first feeds; no data: there are none */
 	size_t valid;
 	bool published; /* the data says what outputs it expects */
 };
@@ -47,6 +48,7 @@ static void taste_release(struct taste *t)
 	free(t->out);
 	free(t->moves);
 	free(t->labels.data);
+	free(t->tokens.data);
 }
 
 /* The first sample's answer, and whether another sample gets another one. */
@@ -70,6 +72,8 @@ static enum fettle_status taste_feed(struct taste *t, struct session *s, const s
 		if (!k) {
 			copy(&first, &b.inputs[0]);
 			copy(&t->labels, &b.labels);
+			if (feed_tokens(feed) != SIZE_MAX)
+				copy(&t->tokens, &b.inputs[feed_tokens(feed)]);
 			t->valid = b.valid;
 			t->published = b.n_outputs > 0;
 			t->samples = 1;
@@ -85,7 +89,7 @@ static enum fettle_status taste_feed(struct taste *t, struct session *s, const s
 	return st;
 }
 
-static enum fettle_status taste(struct taste *t, struct session *s, const struct source *data,
+static enum fettle_status taste(struct taste *t, struct session *s, const struct source *data, bool of_tokens,
 				struct err *err)
 {
 	struct feed_options o = { .batch = 1, .limit = feed_samples(data->feed) };
@@ -98,6 +102,8 @@ static enum fettle_status taste(struct taste *t, struct session *s, const struct
 	t->moves = xcalloc(t->n, sizeof(*t->moves));
 	session_specs(s, specs);
 	st = feed_open(&feed, data->data, specs, session_n_inputs(s), &o, err);
+	if (!st && of_tokens)
+		st = feed_label_tokens(feed, err);
 	if (!st)
 		st = taste_feed(t, s, feed, err);
 	feed_free(feed);
@@ -225,6 +231,25 @@ static enum fettle_status nothing_fits(struct choice *c)
 	return FETTLE_INVALID;
 }
 
+/* Is each label the next token of what is fed? Then the model is there to predict them. */
+static bool labels_are_next_tokens(const struct choice *c)
+{
+	const struct tensor *tokens = &c->t.tokens, *labels = &c->t.labels;
+	size_t i, width, equal = 0, counted = 0;
+
+	if (!tokens->data || tokens->rank != 2 || tokens->dims[1] < 4 ||
+	    tensor_count(labels) != tensor_count(tokens))
+		return false;
+	width = (size_t)tokens->dims[1];
+	for (i = 0; i < (size_t)tensor_count(tokens); i++) {
+		if (i % width == width - 1 || tensor_get(labels, i) == METRIC_IGNORED)
+			continue;
+		counted++;
+		equal += tensor_get(labels, i) == tensor_get(tokens, i + 1);
+	}
+	return counted && equal == counted;
+}
+
 /* What labels and outputs suggest, and why. */
 static enum fettle_status suggest(struct choice *c, const char **metric, char **why)
 {
@@ -238,6 +263,9 @@ static enum fettle_status suggest(struct choice *c, const char **metric, char **
 	} else if (l->shares && fits(c, "top1", true)) {
 		*metric = "top1";
 		*why = xstrdup("the labels are shares of classes");
+	} else if (l->integral && labels_are_next_tokens(c) && fits(c, "perplexity", false)) {
+		*metric = "perplexity";
+		*why = xstrdup("the labels are the next tokens of the input");
 	} else if (l->integral && fits(c, "top1", false)) {
 		*metric = "top1";
 		*why = xstrfmt("the labels are class numbers, %.0f to %.0f", l->min, l->max);
@@ -276,7 +304,7 @@ static void choose_outputs(struct choice *c, struct metric *m, const char **why)
 	}
 	for (i = 0; i < metric_n_parts(m); i++)
 		choose_outputs(c, metric_part(m, i), why);
-	if (c->t.n < 2 || !c->l->has_labels || !(metric_needs(m) & METRIC_LABELS) || metric_n_parts(m))
+	if (c->t.n < 2 || !c->t.labels.data || !(metric_needs(m) & METRIC_LABELS) || metric_n_parts(m))
 		return;
 	find_fitting(c, m);
 	if (!c->fit.n)
@@ -326,6 +354,11 @@ static void warn_constant(const struct choice *c, const struct metric *m)
 			     c->t.samples);
 }
 
+enum fettle_status scores_label(const struct scores *s, struct feed *feed, struct err *err)
+{
+	return s->metric && metric_next_tokens(s->metric) ? feed_label_tokens(feed, err) : FETTLE_OK;
+}
+
 enum fettle_status scores_open(struct scores *out, struct context *cx, const struct scores_asked *asked,
 			       struct session *s, const struct source *data, const struct looked *l)
 {
@@ -338,11 +371,17 @@ enum fettle_status scores_open(struct scores *out, struct context *cx, const str
 	c.names = xcalloc(session_n_outputs(s) + 1, sizeof(*c.names));
 	for (i = 0; i < session_n_outputs(s); i++)
 		c.names[i] = session_output(s, i)->name;
-	st = taste(&c.t, s, data, &cx->err);
+	st = metric ? registered_metric_open(&cx->members, metric, &out->metric, &cx->err) : FETTLE_OK;
+	st = st ? st : taste(&c.t, s, data, metric && metric_next_tokens(out->metric), &cx->err);
 	st = st ? st : find_named(&c);
-	if (!st && !metric)
+	if (!st && !metric) {
 		st = suggest(&c, &metric, &why_metric);
-	st = st ? st : registered_metric_open(&cx->members, metric, &out->metric, &cx->err);
+		st = st ? st : registered_metric_open(&cx->members, metric, &out->metric, &cx->err);
+	}
+	st = st ? st : scores_label(out, data->feed, &cx->err);
+	if (!st && !l->has_labels && metric_next_tokens(out->metric))
+		why_metric = xstrfmt("the data has no labels, so they are the next tokens of input '%s'",
+				     feed_input(data->feed, feed_tokens(data->feed))->name);
 	if (!st) {
 		choose_outputs(&c, out->metric, &why_outputs);
 		tell_scoring(&c, out->metric, why_metric, why_outputs);

@@ -20,23 +20,45 @@ static const struct kind {
 	enum labels labels;
 	bool certain_end; /* without samples to come, both bounds are the value */
 } kinds[] = {
-	{ "top1", CLASSES, true },        { "top1", TOKENS, true },
-	{ "top5", CLASSES, true },        { "topk:3", CLASSES, true },
-	{ "topk:2", TOKENS, true },       { "agreement", NO_LABELS, true },
-	{ "f1", CLASSES, true },          { "f1", TOKENS, true },
-	{ "f1", ONE_SCORE, true },        { "f1:micro", CLASSES, true },
-	{ "f1:micro", TOKENS, true },     { "f1:binary", TWO_CLASSES, true },
-	{ "f1:binary", ONE_SCORE, true }, { "auc", TWO_CLASSES, false },
-	{ "auc", ONE_SCORE, false },      { "mse", NUMBERS, false },
-	{ "mse", NO_LABELS, false },      { "mae", NUMBERS, false },
-	{ "rmse", NUMBERS, false },       { "l1", NUMBERS, true },
-	{ "l1", NO_LABELS, true },        { "l2", NUMBERS, true },
-	{ "cosine", NUMBERS, true },      { "cosine", NO_LABELS, true },
-	{ "miou", CLASSES, true },        { "miou", TOKENS, true },
-	{ "mcc", CLASSES, false },        { "r2", NUMBERS, false },
-	{ "pearson", NUMBERS, false },    { "sqnr", NUMBERS, false },
-	{ "psnr", NUMBERS, false },       { "ssim", NUMBERS, true },
-	{ "spearman", NUMBERS, false },   { "mse:reference", NO_LABELS, false },
+	{ "top1", CLASSES, true },
+	{ "top1", TOKENS, true },
+	{ "top5", CLASSES, true },
+	{ "topk:3", CLASSES, true },
+	{ "topk:2", TOKENS, true },
+	{ "agreement", NO_LABELS, true },
+	{ "f1", CLASSES, true },
+	{ "f1", TOKENS, true },
+	{ "f1", ONE_SCORE, true },
+	{ "f1:micro", CLASSES, true },
+	{ "f1:micro", TOKENS, true },
+	{ "f1:binary", TWO_CLASSES, true },
+	{ "f1:binary", ONE_SCORE, true },
+	{ "auc", TWO_CLASSES, false },
+	{ "auc", ONE_SCORE, false },
+	{ "mse", NUMBERS, false },
+	{ "mse", NO_LABELS, false },
+	{ "mae", NUMBERS, false },
+	{ "rmse", NUMBERS, false },
+	{ "l1", NUMBERS, true },
+	{ "l1", NO_LABELS, true },
+	{ "l2", NUMBERS, true },
+	{ "cosine", NUMBERS, true },
+	{ "cosine", NO_LABELS, true },
+	{ "miou", CLASSES, true },
+	{ "miou", TOKENS, true },
+	{ "mcc", CLASSES, false },
+	{ "r2", NUMBERS, false },
+	{ "pearson", NUMBERS, false },
+	{ "sqnr", NUMBERS, false },
+	{ "psnr", NUMBERS, false },
+	{ "ssim", NUMBERS, true },
+	{ "spearman", NUMBERS, false },
+	{ "mse:reference", NO_LABELS, false },
+	{ "perplexity", TOKENS, true },
+	{ "cross_entropy", CLASSES, true },
+	{ "cross_entropy", TOKENS, true },
+	{ "kl", NO_LABELS, true },
+	{ "kl", TOKENS, true },
 };
 
 /* A data set and what a model says to it. */
@@ -215,7 +237,9 @@ static void bounds_hold(void **state)
  */
 static void whole_is_known(void **state)
 {
-	static const char *const names[] = { "mse", "mae", "rmse", "r2", "sqnr", "psnr" };
+	static const char *const names[] = {
+		"mse", "mae", "rmse", "r2", "sqnr", "psnr", "kl", "cross_entropy"
+	};
 	struct sheet *s = xcalloc(1, sizeof(*s));
 	size_t index[N_MAX], i, round, at, early;
 	struct err err = ERR_INIT;
@@ -224,7 +248,7 @@ static void whole_is_known(void **state)
 	(void)state;
 	rng_seed(&r, 2);
 	for (i = 0; i < ARRAY_LEN(names); i++) {
-		const struct kind k = { names[i], i % 2 ? NUMBERS : NO_LABELS, false };
+		const struct kind k = { names[i], i == 7 ? TOKENS : i % 2 ? NUMBERS : NO_LABELS, false };
 
 		for (round = 0, early = 0; round < ROUNDS; round++) {
 			struct metric *all = make(k.metric), *m;
