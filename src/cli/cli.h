@@ -128,7 +128,7 @@ struct tuner {
 
 	const char *plugin;
 	struct text_list recipes;
-	bool json, quiet, print_config;
+	bool json, quiet, print_config, tensorboard;
 
 	const char *given; /* the model or workspace; NULL: none, for print_config */
 	struct fettle_setting settings[FLAGS_MAX];

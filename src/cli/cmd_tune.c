@@ -259,6 +259,8 @@ static int run(int argc, char **argv)
 		{ "workspace", "DIR", "where the run is kept (fettle_workspace/<model>-<time>)",
 		  .text = &o.workspace },
 		{ "resume", NULL, "continue the run in the workspace", .flag = &o.resume },
+		{ "tensorboard", NULL, "write event files for TensorBoard to WORKSPACE/tensorboard",
+		  .flag = &u.tensorboard },
 		{ "print-config", NULL, "print the configuration in force and where each value came from",
 		  .flag = &u.print_config },
 		{ "json", NULL, "print the result as JSON", .flag = &u.json },

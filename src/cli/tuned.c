@@ -279,5 +279,8 @@ int tuner_main(struct tuner *u, int argc, char **argv)
 				   u->subject ? u->subject : "model");
 	u->given = n ? rest[0] : NULL;
 	u->n_settings = flags_given(u->flags, u->n_flags, u->settings);
+	if (u->tensorboard)
+		u->settings[u->n_settings++] =
+			(struct fettle_setting){ "tuning.tensorboard", "true", "--tensorboard" };
 	return u->print_config ? print_config(u) : run_one(u);
 }

@@ -205,9 +205,6 @@ static void finish_notes(struct config *c)
 
 	if (config_is_set(c, &c->device))
 		add_note(c, config_origin(c, &c->device), true, "device has no effect: cpu is the only one");
-	if (c->tuning.tensorboard)
-		add_note(c, config_origin(c, &c->tuning.tensorboard), true,
-			 "tuning.tensorboard has no effect: such files are not written yet");
 	note_bf16(c, &c->quantization.model_wise);
 	for (i = 0; i < ARRAY_LEN(lists); i++)
 		for (j = 0; j < lists[i]->n; j++)

@@ -336,6 +336,7 @@ static void describe_job(struct job_request *u)
 	o->start = u->run.start;
 	o->busy = u->run.busy;
 	o->rewrite = c->recipes.rewrite_graph;
+	o->tensorboard = c->tuning.tensorboard;
 	o->cx = u->run.cx;
 	o->search.options.confidence_batches = c->tuning.confidence_batches;
 	o->search.options.n_startup_trials = c->tuning.n_startup_trials;

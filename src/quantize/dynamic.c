@@ -89,6 +89,7 @@ static enum fettle_status dynamic_product(struct job *j, size_t i, const char *i
 			&w, err);
 	if (st)
 		return st;
+	job_tell_weight(j, i, 1, w);
 	dq = dynamic_input(j, input);
 	n = push(j, conv ? "ConvInteger" : "MatMulInteger", "", op->name, 4, 1);
 	n->name = op->name; /* in whose place it is */
@@ -150,6 +151,7 @@ static enum fettle_status dynamic_lstm(struct job *j, size_t i, struct err *err)
 				err);
 		if (st)
 			return st;
+		job_tell_weight(j, i, k, w);
 		/* one scale per direction: both directions share the tensor's */
 		scale.data = arena_alloc(&j->m->arena, tensor_bytes(&scale));
 		zero.dtype = s.dtype;

@@ -271,6 +271,7 @@ enum fettle_status emit_weights(struct job *j, size_t i, struct node *n, float i
 	}
 	if (st)
 		return st;
+	job_tell_weight(j, i, (size_t)r->weight, f.w);
 	n->in[r->weight] = emit_weight(j, name, f.w, op->name);
 	if (f.bias.data) {
 		name = (int)n->n_in > r->bias && *n->in[r->bias]

@@ -45,14 +45,21 @@ struct job {
 	struct qvalue *values;
 	VEC(struct node *) nodes;
 	const char *qdq_domain;
-	struct map made;      /* constants already added: name -> 1 */
-	struct trace *traces; /* may be NULL */
-	struct map dynamic;   /* value -> index of its DynamicQuantizeLinear in nodes */
+	struct map made;                    /* constants already added: name -> 1 */
+	struct trace *traces;               /* may be NULL */
+	const struct quantize_watch *watch; /* may be NULL */
+	struct map dynamic;                 /* value -> index of its DynamicQuantizeLinear in nodes */
 };
 
 static inline const struct rounded *job_rounded(const struct job *j, size_t node)
 {
 	return j->known->rounding ? j->known->rounding->v[node] : NULL;
+}
+
+static inline void job_tell_weight(const struct job *j, size_t node, size_t input, const struct qweight *w)
+{
+	if (j->watch)
+		j->watch->weight(j->watch->self, &j->z->ops->v[node], input, w);
 }
 
 static inline enum op_mode job_mode(const struct job *j, size_t node)

@@ -139,34 +139,23 @@ static void without_fallen_back(const struct qplan *plan, const struct rounding 
 		out->v[i] = i < plan->n && plan->ops[i].fell_back ? NULL : r->v[i];
 }
 
-/* a plan of the quantizer's own model */
-static enum fettle_status carry_out(struct quantizer *z, const struct knowledge *k, const struct qplan *plan,
-				    struct model **out, struct err *err)
+static void tell_values(const struct job *j)
 {
-	struct rounding left = { .n = 0 };
-	struct knowledge own = { .values = k->values };
-	enum fettle_status st;
+	const struct qpair *p;
+	size_t i;
 
-	st = check_plan(z, plan, err);
-	if (st)
-		return st;
-	if (needs_rounding(z, plan) && !k->rounding)
-		return fail(err, FETTLE_INVALID,
-			    "cannot apply plan: finetune needs calibration data, or the weights it has made");
-	if (needs_rounding(z, plan)) {
-		without_fallen_back(plan, k->rounding, &left);
-		own.rounding = &left;
-	}
-	st = quantize_traced(z, &own, plan, NULL, out, err);
-	free(left.v);
-	return st;
+	for (i = 0; i < j->g->n && j->watch; i++)
+		for (p = j->values[i].pair; p; p = p->next)
+			j->watch->value(j->watch->self, j->g->names[i], j->g->names[rearranged_from(j->g, i)],
+					p->q, p->setting.dtype);
 }
 
-enum fettle_status quantize_traced(struct quantizer *z, const struct knowledge *k, const struct qplan *asked,
-				   struct trace *traces, struct model **out, struct err *err)
+static enum fettle_status make_model(struct job *j, const struct qplan *asked, struct model **out,
+				     struct err *err)
 {
+	struct quantizer *z = j->z;
+	const struct knowledge *k = j->known;
 	struct qplan plan;
-	struct job j = { .z = z, .known = k, .plan = &plan, .traces = traces };
 	struct graph_index g = *z->g;
 	struct node **ops;
 	enum fettle_status st;
@@ -179,49 +168,102 @@ enum fettle_status quantize_traced(struct quantizer *z, const struct knowledge *
 	if (st)
 		return st;
 	plan = effective_plan(asked, z->ops);
+	j->plan = &plan;
 	/* which values must keep their names may be added to: work on a copy of that one table */
 	g.output = xcalloc(g.n, sizeof(*g.output));
 	memcpy(g.output, z->g->output, g.n * sizeof(*g.output));
-	j.g = &g;
-	j.m = model_derive(z->base);
-	j.arena = &j.m->arena;
-	j.qdq_domain = j.m->opset < 13 || (j.m->opset < 21 && needs_16_bits(&plan, z->ops)) ? DOMAIN_MS : "";
-	model_need_domain(j.m, DOMAIN_MS, 1);
-	ops = dup_nodes(j.m);
-	st = decide(&j, err);
-	if (!st)
-		st = emit(&j, err);
+	j->g = &g;
+	j->m = model_derive(z->base);
+	j->arena = &j->m->arena;
+	j->qdq_domain =
+		j->m->opset < 13 || (j->m->opset < 21 && needs_16_bits(&plan, z->ops)) ? DOMAIN_MS : "";
+	model_need_domain(j->m, DOMAIN_MS, 1);
+	ops = dup_nodes(j->m);
+	st = decide(j, err);
+	if (!st) {
+		tell_values(j);
+		st = emit(j, err);
+	}
 	if (!st && plan.format == FORMAT_QOPERATOR)
-		to_qoperator(&j, ops);
+		to_qoperator(j, ops);
 	free(ops);
 	if (!st)
-		model_sweep(j.m);
+		model_sweep(j->m);
 	free(g.output);
 	qplan_release(&plan);
-	VEC_RELEASE(&j.nodes);
-	map_release(&j.made);
-	map_release(&j.dynamic);
+	VEC_RELEASE(&j->nodes);
+	map_release(&j->made);
+	map_release(&j->dynamic);
 	if (st)
-		model_free(j.m);
+		model_free(j->m);
 	else
-		*out = j.m;
+		*out = j->m;
 	return st;
 }
 
-enum fettle_status quantize(struct quantizer *z, const struct knowledge *k, const struct qplan *asked,
-			    struct model **out, struct err *err)
+enum fettle_status quantize_traced(struct quantizer *z, const struct knowledge *k, const struct qplan *asked,
+				   struct trace *traces, struct model **out, struct err *err)
+{
+	struct job j = { .z = z, .known = k, .traces = traces };
+
+	return make_model(&j, asked, out, err);
+}
+
+/* a plan of the quantizer's own model */
+static enum fettle_status carry_out(struct quantizer *z, const struct knowledge *k, const struct qplan *plan,
+				    const struct quantize_watch *watch, struct model **out, struct err *err)
+{
+	struct rounding left = { .n = 0 };
+	struct knowledge own = { .values = k->values };
+	struct job j = { .z = z, .known = &own, .watch = watch };
+	enum fettle_status st;
+
+	st = check_plan(z, plan, err);
+	if (st)
+		return st;
+	if (needs_rounding(z, plan) && !k->rounding)
+		return fail(err, FETTLE_INVALID,
+			    "cannot apply plan: finetune needs calibration data, or the weights it has made");
+	if (needs_rounding(z, plan)) {
+		without_fallen_back(plan, k->rounding, &left);
+		own.rounding = &left;
+	}
+	st = make_model(&j, plan, out, err);
+	free(left.v);
+	return st;
+}
+
+static enum fettle_status quantize_told(struct quantizer *z, const struct knowledge *k,
+					const struct qplan *asked, const struct quantize_watch *watch,
+					struct model **out, struct err *err)
 {
 	struct qplan mapped;
 	enum fettle_status st;
 
 	if (!k->variant || !k->variant->node)
-		return carry_out(z, k, asked, out, err);
+		return carry_out(z, k, asked, watch, out, err);
 	if (asked->n != k->variant->n_base)
 		return fail(err, FETTLE_INVALID, "cannot apply plan: it is for %zu ops, the model has %zu",
 			    asked->n, k->variant->n_base);
 	variant_plan(k->variant, asked, &mapped);
-	st = carry_out(k->variant->s->z, k, &mapped, out, err);
+	st = carry_out(k->variant->s->z, k, &mapped, watch, out, err);
 	qplan_release(&mapped);
+	return st;
+}
+
+enum fettle_status quantize(struct quantizer *z, const struct knowledge *k, const struct qplan *plan,
+			    struct model **out, struct err *err)
+{
+	return quantize_told(z, k, plan, NULL, out, err);
+}
+
+enum fettle_status quantize_watched(struct quantizer *z, const struct knowledge *k, const struct qplan *plan,
+				    const struct quantize_watch *watch, struct err *err)
+{
+	struct model *m = NULL;
+	enum fettle_status st = quantize_told(z, k, plan, watch, &m, err);
+
+	model_free(m);
 	return st;
 }
 

@@ -58,6 +58,18 @@ struct trace {
 enum fettle_status quantize_traced(struct quantizer *q, const struct knowledge *k, const struct qplan *plan,
 				   struct trace *traces, struct model **out, struct err *err);
 
+/* Told what becomes of a model's parts. What is passed is valid during the call. */
+struct quantize_watch {
+	void *self;
+	/* A value gets a pair; `observed` is the value that has the same numbers and was calibrated. */
+	void (*value)(void *self, const char *value, const char *observed, struct qparams q, enum dtype t);
+	/* the constant that is this input of an op */
+	void (*weight)(void *self, const struct op *op, size_t input, const struct qweight *w);
+};
+/* As quantize(), but tells what it does and keeps nothing. */
+enum fettle_status quantize_watched(struct quantizer *q, const struct knowledge *k, const struct qplan *plan,
+				    const struct quantize_watch *watch, struct err *err);
+
 /* The value that is quantized when an op makes `value`: after the fused Relu or Clip if there is one. */
 size_t quantized_output(const struct graph_index *g, const char *value);
 

@@ -42,4 +42,7 @@ char *plan_text_update(const char *text, struct err *err);
 /* Adds what the second plan has that the first has not, in words: "/fc/Gemm in fp32; cle on". In how many things. */
 size_t plan_changes(const char *before, const char *after, struct str *out);
 
+/* An option of a parameter, which is JSON, in words: "fp32", "static, activation minmax uint8 asym", "on"; free() it. */
+char *option_words(const char *json);
+
 #endif

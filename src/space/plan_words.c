@@ -167,3 +167,23 @@ size_t plan_changes(const char *before_text, const char *after_text, struct str 
 	json_decref(after);
 	return n;
 }
+
+char *option_words(const char *json)
+{
+	json_t *option = json_loads(json, JSON_DECODE_ANY, NULL);
+	const char *mode = json_string_value(json_object_get(option, "mode"));
+	struct str out = STR_INIT;
+	char *text;
+
+	if (mode) {
+		str_addf(&out, "%s", mode);
+		side_changes("activation", NULL, json_object_get(option, "activation"), &out);
+		side_changes("weight", NULL, json_object_get(option, "weight"), &out);
+		text = xstrdup(out.s);
+		str_release(&out);
+	} else {
+		text = value_text(option);
+	}
+	json_decref(option);
+	return text;
+}

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "tune/board.h"
 #include "tune/examiner.h"
 #include "tune/values.h"
 
@@ -60,7 +61,23 @@ void job_warn(struct job *j, const char *fmt, ...)
 	free(text);
 }
 
+void job_board_status(struct job *j, enum fettle_status st, const struct err *why)
+{
+	if (!st || st == FETTLE_STOP)
+		return;
+	j->board_failed = true;
+	job_warn(j, "the files for TensorBoard are not complete: %s", why->msg);
+}
+
 /* ---- open ---- */
+
+static void show_on_board(struct job *j, const struct trial *t)
+{
+	struct err why = ERR_INIT;
+
+	if (j->o.tensorboard && !j->board_failed && !j->o.lab->history_failed)
+		job_board_status(j, board_trial(j->o.lab, j->o.workspace, t->number, &why), &why);
+}
 
 static void on_trial(void *self, const struct trial *t)
 {
@@ -82,6 +99,7 @@ static void on_trial(void *self, const struct trial *t)
 	}
 	if (j->o.kind->tried)
 		j->o.kind->tried(j, t, text);
+	show_on_board(j, t);
 	j->o.trial(j->o.trial_self, &p);
 	free(text);
 }

@@ -57,6 +57,7 @@ struct job_options {
 	const char *model, *metric, *workspace, *output;
 	struct run_info info; /* what the history is made with, or must be the same as */
 	bool resume;
+	bool tensorboard;       /* write TensorBoard's files, too: tune/board.h */
 	bool rewrite;           /* is the model's graph rewritten? The history keeps it, as REWRITTEN_META. */
 	const char *objectives; /* see tune/pareto.h; kept for the history's front */
 	const void *model_bytes; /* a model from memory is kept in the workspace; NULL: it has a file */

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "tune/board.h"
 #include "tune/ledger.h"
 #include "tune/modes.h"
 #include "tune/pareto.h"
@@ -291,6 +292,19 @@ static void fill_result(struct job *j, const struct trial *best)
 	memcpy(r->baseline.values, j->baseline.parts, n * sizeof(*r->baseline.values));
 }
 
+static void finish_board(struct job *j)
+{
+	const struct job_result *r = &j->r;
+	const struct board_result result = { .best = r->best_trial,
+					     .latency = r->best.latency,
+					     .baseline_latency = r->baseline.latency,
+					     .int8_share = r->precisions.int8_share };
+	struct err why = ERR_INIT;
+
+	if (j->o.tensorboard && !j->board_failed)
+		job_board_status(j, board_finish(j->o.lab, j->o.workspace, &result, &why), &why);
+}
+
 enum fettle_status job_finish(struct job *j, struct err *err)
 {
 	struct job_result *r = &j->r;
@@ -311,6 +325,8 @@ enum fettle_status job_finish(struct job *j, struct err *err)
 		st = measure_holdout(j, best, err);
 	if (!st)
 		st = pareto_front(j->history, &j->arena, &r->pareto, &r->n_pareto, err);
+	if (!st)
+		finish_board(j);
 	fill_seconds(j);
 	if (j->o.kind->finished)
 		j->o.kind->finished(j);

@@ -76,20 +76,28 @@ static enum fettle_status open_variant(struct learner *l, struct facts *f, const
 	return variant_new(&f->v, NULL, l->s.s, plan, NULL, NULL, err);
 }
 
+static struct facts *known_facts(const struct learner *l, int64_t samples, const char *key)
+{
+	size_t i;
+
+	for (i = 0; i < l->facts.n; i++)
+		if (l->facts.v[i]->asked == samples && strcmp(l->facts.v[i]->key, key) == 0)
+			return l->facts.v[i];
+	return NULL;
+}
+
 enum fettle_status find_facts(struct learner *l, int64_t samples, const struct qplan *plan,
 			      struct facts **out, struct err *err)
 {
 	char *key = variant_key(l->s.s, plan);
-	struct facts *f;
+	struct facts *f = known_facts(l, samples, key);
 	enum fettle_status st;
-	size_t i;
 
-	for (i = 0; i < l->facts.n; i++)
-		if (l->facts.v[i]->asked == samples && strcmp(l->facts.v[i]->key, key) == 0) {
-			*out = l->facts.v[i];
-			free(key);
-			return FETTLE_OK;
-		}
+	if (f) {
+		*out = f;
+		free(key);
+		return FETTLE_OK;
+	}
 	f = xcalloc(1, sizeof(*f));
 	f->asked = samples;
 	f->key = key;
@@ -249,4 +257,18 @@ const struct observer *learner_observer(const struct learner *l, const char *val
 		if (l->facts.v[i]->own && (!found || !*l->facts.v[i]->key))
 			found = l->facts.v[i]->own;
 	return found ? calibration_find(found, value) : NULL;
+}
+
+const struct observer *learner_plan_observer(const struct learner *l, int64_t samples,
+					     const struct qplan *plan, const char *value)
+{
+	char *key = variant_key(l->s.s, plan);
+	const struct facts *f = known_facts(l, samples, key), *base = known_facts(l, samples, "");
+	const struct calibration *c = f ? f->own : NULL;
+	struct range ignored;
+
+	if (f && !c && base && !variant_changes(f->v, value, &ignored))
+		c = base->own;
+	free(key);
+	return c ? calibration_find(c, value) : NULL;
 }

@@ -50,5 +50,8 @@ void learner_keep(struct learner *l, struct history *h);
 
 /* What was observed of a value of the model as it is, or as the first plan had it; NULL: not calibrated. */
 const struct observer *learner_observer(const struct learner *l, const char *value);
+/* The same of a value of the model as this plan's recipes rewrite it, on so many samples. NULL: that was not observed. */
+const struct observer *learner_plan_observer(const struct learner *l, int64_t samples,
+					     const struct qplan *plan, const char *value);
 
 #endif

@@ -287,11 +287,11 @@ refuses 'need data to evaluate on' tune $m --calib $c --workspace "$dir/early"
 
 # settings without effect are said before the first trial
 yaml <<END
-tuning: {tensorboard: true, strategy: basic}
+tuning: {strategy: basic}
 quantization: {use_bf16: true}
 END
 tune 1 'c[0-9]+.yaml:2:.*use_bf16 has no effect' $data -c "$conf" --max-trials 1
-awk '/^note: .*tensorboard/ { seen = 1 } /^trial 1/ { exit !seen }' "$dir/out" && ok || bad "notes come after the trials"
+awk '/^note: .*use_bf16/ { seen = 1 } /^trial 1/ { exit !seen }' "$dir/out" && ok || bad "notes come after the trials"
 tune 1 'note: --strategy.* has no effect' $data --strategy mse --quant-level 0 --max-trials 1
 
 # no escape codes but on a terminal (what is tested first is the output of the run before); there the line is never longer than the terminal is wide

@@ -183,7 +183,7 @@ static const struct row {
 	{ "tuning.exit_policy.max_trials", "1", TUNE, "", SMALL },
 	{ "tuning.exit_policy.performance_only", "true", TUNE, "", SMALL },
 	{ "tuning.random_seed", "5", TUNE, "tuning.strategy.name=random", SMALL },
-	{ "tuning.tensorboard", "true", NOTED_BY_TUNE, "", SMALL },
+	{ "tuning.tensorboard", "true", TUNE, "", SMALL },
 	{ "tuning.workspace.path", "mine", TUNE, "", SMALL },
 	{ "tuning.workspace.resume", "nowhere/history.db", TUNE, "", SMALL },
 
@@ -304,6 +304,7 @@ static void add_file(const char *path)
 static void add_run(const struct fettle_tuned *t)
 {
 	struct fettle_run *run = NULL;
+	char *board;
 	size_t i;
 
 	str_addf(&found, "%d %s %s %s target %.9g, %zu trials, best %zu\n", t->met, fettle_stop_word(t->stop),
@@ -322,6 +323,9 @@ static void add_run(const struct fettle_tuned *t)
 	for (i = 0; i < run->n_trials; i++)
 		str_addf(&found, "%d", isnan(run->trials[i]->latency_ms));
 	fettle_run_free(run);
+	board = xstrfmt("%s/tensorboard", t->workspace);
+	str_addf(&found, path_is_dir(board) ? "tensorboard\n" : "");
+	free(board);
 	nftw(t->workspace, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
