@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -250,12 +251,30 @@ enum fettle_status dir_make(const char *path, struct err *err)
 	return st;
 }
 
-double clock_now(void)
+static double clock_of(clockid_t id)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(id, &ts);
 	return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
+}
+
+double clock_now(void)
+{
+	return clock_of(CLOCK_MONOTONIC);
+}
+
+double clock_thread(void)
+{
+	return clock_of(CLOCK_THREAD_CPUTIME_ID);
+}
+
+long clock_waits(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_THREAD, &u);
+	return u.ru_nvcsw;
 }
 
 void clock_utc(char out[CLOCK_UTC_LEN])

@@ -53,6 +53,9 @@ bool path_same(const char *a, const char *b);                   /* both exist an
 enum fettle_status dir_make(const char *path, struct err *err); /* with the folders above it; it may exist */
 
 double clock_now(void); /* seconds, monotonic */
+/* Of this thread: seconds that it was on a CPU, and how often it gave one up by itself. */
+double clock_thread(void);
+long clock_waits(void);
 enum { CLOCK_UTC_LEN = 32 };
 void clock_utc(char out[CLOCK_UTC_LEN]); /* the time of day as 2025-01-31T23:59:59Z */
 

@@ -3,8 +3,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -17,33 +15,17 @@ struct timing {
 	void *self;
 };
 
-static double thread_cpu(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static long times_waited(void)
-{
-	struct rusage u;
-
-	getrusage(RUSAGE_THREAD, &u);
-	return u.ru_nvcsw;
-}
-
 static enum fettle_status run_once(struct session *s, const struct tensor *inputs, struct run_time *out,
 				   struct err *err)
 {
 	struct tensor *outputs = xcalloc(session_n_outputs(s), sizeof(*outputs));
-	long waited = times_waited();
-	double cpu = thread_cpu(), start = clock_now();
+	long waited = clock_waits();
+	double cpu = clock_thread(), start = clock_now();
 	enum fettle_status st = session_run(s, inputs, outputs, err);
 
 	*out = (struct run_time){ .elapsed = clock_now() - start,
-				  .cpu = thread_cpu() - cpu,
-				  .waited = times_waited() > waited };
+				  .cpu = clock_thread() - cpu,
+				  .waited = clock_waits() > waited };
 	free(outputs);
 	return st;
 }

@@ -446,6 +446,17 @@ out:
 	return st;
 }
 
+enum fettle_status session_run_timed(struct session *s, const struct tensor *in, struct tensor *out,
+				     double *seconds, struct err *err)
+{
+	const long waits = clock_waits();
+	const double cpu = clock_thread(), start = clock_now();
+	enum fettle_status st = session_run(s, in, out, err);
+
+	*seconds = clock_waits() > waits ? clock_now() - start : clock_thread() - cpu;
+	return st;
+}
+
 enum fettle_status session_end_profile(struct session *s, char **path, struct err *err)
 {
 	const OrtApi *api = s->rt->api;

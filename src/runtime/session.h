@@ -54,6 +54,10 @@ const struct value *session_output(const struct session *s, size_t i);
 enum fettle_status session_run(struct session *s, const struct tensor *in, struct tensor *out,
 			       struct err *err);
 
+/* The same; *seconds is what it took, without what other processes took unless it waited for threads of its own. */
+enum fettle_status session_run_timed(struct session *s, const struct tensor *in, struct tensor *out,
+				     double *seconds, struct err *err);
+
 /*
  * From now on, as long as the inputs' shapes do not change, outputs are written to where they were the last time.
  * Not for models whose outputs' shapes depend on the data: those fall back to fresh ones by themselves.

@@ -154,7 +154,7 @@ static void price_ops(const struct lab *l, const struct modes *m, const struct p
 }
 
 /* A convolution in integers wants another layout than one in floats: out of the one, into the other. */
-static void price_values(struct modes *m)
+static void price_values(struct modes *m, double factor)
 {
 	size_t i, at = 0;
 
@@ -165,8 +165,8 @@ static void price_values(struct modes *m)
 
 		v->readers = m->readers.v + at;
 		at += v->n_readers;
-		v->to_int = m->factor * (line_at(&m->lines[TO_INT], n) + layout);
-		v->to_float = m->factor * (line_at(&m->lines[TO_FLOAT], n) + layout);
+		v->to_int = factor * (line_at(&m->lines[TO_INT], n) + layout);
+		v->to_float = factor * (line_at(&m->lines[TO_FLOAT], n) + layout);
 		if (!(v->to_float > 0))
 			v->to_float = v->to_int; /* none was seen */
 		v->at_run_time = line_at(&m->lines[AT_RUN_TIME], n);
@@ -210,18 +210,30 @@ static bool assign(const struct lab *l, const struct assign_problem *p, const st
 	return mode_share(l, out) >= least_share(l, from);
 }
 
+static struct mode_price price_of(const struct assign_problem *p, const enum assign_mode *mode)
+{
+	double ops = 0;
+	size_t i;
+
+	for (i = 0; i < p->n_ops; i++)
+		ops += p->ops[i].seconds[mode[i]];
+	return (struct mode_price){ ops, assign_cost(p, mode) - ops };
+}
+
 /* If the fastest has next to nothing in integers, being so is made worth more: no more than it takes. */
-double solve_modes(struct lab *l, const struct plan *from, bool within, struct plan *out)
+struct mode_price solve_modes(struct lab *l, const struct plan *from, bool within, double dearer,
+			      struct plan *out)
 {
 	enum { DOUBLINGS = 12, HALVINGS = 8 };
 	struct modes *m = l->modes;
-	struct assign_problem p = { xcalloc(m->n_ops + 1, sizeof(*p.ops)), m->n_ops, m->values.v,
-				    m->values.n };
+	struct assign_op *ops = xcalloc(m->n_ops + 1, sizeof(*ops));
+	struct assign_problem p = { ops, m->n_ops, m->values.v, m->values.n };
 	enum assign_mode *mode = xcalloc(m->n_ops + 1, sizeof(*mode));
-	double worth = WORTH * m->fp32, low = 0, ops = 0, converting;
-	size_t i, k;
+	double worth = WORTH * m->fp32.total, low = 0;
+	struct mode_price price;
+	size_t k;
 
-	price_values(m);
+	price_values(m, dearer * m->factor);
 	for (k = 0; k < DOUBLINGS && !assign(l, &p, from, within, worth, mode, out); k++) {
 		low = worth;
 		worth *= 2;
@@ -233,10 +245,10 @@ double solve_modes(struct lab *l, const struct plan *from, bool within, struct p
 	}
 	if (low > 0)
 		assign(l, &p, from, within, worth, mode, out);
-	for (i = 0; i < m->n_ops; i++)
-		ops += p.ops[i].seconds[mode[i]];
-	converting = assign_cost(&p, mode) - ops;
-	free((void *)p.ops);
+	price_values(m, m->factor);
+	price_ops(l, m, from, within, 0, ops);
+	price = price_of(&p, mode);
+	free(ops);
 	free(mode);
-	return converting;
+	return price;
 }

@@ -115,13 +115,11 @@ static void take_node(void *self, const char *node, const char *type, double sec
 	size_t op = op_of(p, node, type);
 	int conversion = conversion_of(type);
 
-	seconds = fmax(seconds - p->l->modes->overhead, 0);
-	p->out->total += seconds;
 	if (op != MAP_NONE && conversion != TO_INT && conversion != TO_FLOAT && conversion != AT_RUN_TIME) {
 		p->out->seconds[op] += seconds;
 	} else if (conversion != CONVERSIONS) {
 		line_add(&p->lines[conversion], profile_elements(shapes), seconds);
-		p->out->converting += seconds;
+		p->out->converting[conversion] += seconds;
 	}
 }
 
@@ -130,63 +128,45 @@ static double profile_seconds(const struct lab *l)
 	return fmax(PROFILE_SHARE * l->pass_seconds, PROFILE_SECONDS);
 }
 
-struct sum {
-	double seconds;
-	size_t nodes;
-};
-
-static void take_sum(void *self, const char *node, const char *type, double seconds, const void *shapes)
+double mode_converting(const struct mode_profile *p)
 {
-	struct sum *s = self;
-
-	(void)node;
-	(void)type;
-	(void)shapes;
-	s->seconds += seconds;
-	s->nodes++;
+	return p->converting[TO_INT] + p->converting[TO_FLOAT] + p->converting[AT_RUN_TIME] +
+	       p->converting[LAYOUT];
 }
 
-/* a run of the user's model without a profile: the fastest of a few */
-static enum fettle_status time_original(struct lab *l, const struct tensor *inputs, double *seconds,
-					struct err *err)
+enum fettle_status time_original(struct lab *l, double *seconds, struct err *err)
 {
-	struct tensor *out = xcalloc(session_n_outputs(l->fp32), sizeof(*out));
-	const double until = clock_now() + profile_seconds(l);
-	enum fettle_status st = FETTLE_OK;
+	struct feed_batch b = FEED_BATCH_INIT;
+	struct tensor *out = NULL;
+	struct session *s;
+	enum fettle_status st;
+	double one;
 	size_t i;
 
-	*seconds = INFINITY;
-	for (i = 0; i < RUNS && !st && (i < PROFILE_LEAST || clock_now() < until); i++) {
-		double start = clock_now();
-
-		st = session_run(l->fp32, inputs, out, err);
-		*seconds = fmin(*seconds, clock_now() - start);
+	*seconds = NAN;
+	if (!l->one)
+		return FETTLE_OK;
+	st = deployed_fp32(l, &s, err);
+	if (!st)
+		st = feed_read(l->one, 0, &b, err);
+	if (!st)
+		out = xcalloc(session_n_outputs(s), sizeof(*out));
+	for (i = 0; i < PROFILE_LEAST && !st; i++) { /* the session has run before */
+		st = session_run_timed(s, b.inputs, out, &one, err);
+		*seconds = fmin(*seconds, one);
 	}
+	feed_batch_release(&b);
 	free(out);
-	return st;
-}
-
-/* Profiling takes time of its own, for every node the same: what the sum of the nodes has more than a run without a profile. */
-static enum fettle_status measure_overhead(struct lab *l, const struct profile_options *o, struct err *err)
-{
-	struct modes *m = l->modes;
-	struct sum s = { 0, 0 };
-	enum fettle_status st = profile_model(l->rt, NULL, l->o.model, o, take_sum, &s, err);
-
-	m->original = s.seconds;
-	if (st || !o->inputs)
-		return st;
-	st = time_original(l, o->inputs, &m->original, err);
-	m->overhead = s.nodes ? fmax(0, (s.seconds - m->original) / (double)s.nodes) : 0;
 	return st;
 }
 
 enum fettle_status mode_profile(struct lab *l, struct model *m, struct mode_profile *out, struct err *err)
 {
-	struct profile_options o = { .session = { .threads = l->o.threads, .level = l->o.level },
-				     .batch = 1,
+	struct profile_options o = { .session = { .threads = l->o.deployed.threads, .level = l->o.level },
+				     .batch = l->o.deployed.n_batches ? l->o.deployed.batches[0] : 1,
 				     .runs = RUNS,
-				     .seconds = profile_seconds(l) };
+				     .seconds = profile_seconds(l),
+				     .plain = &out->total };
 	struct model *marked = marked_model(m, &l->s->ops);
 	struct feed_batch b = FEED_BATCH_INIT;
 	struct graph_index g;
@@ -197,8 +177,6 @@ enum fettle_status mode_profile(struct lab *l, struct model *m, struct mode_prof
 	o.inputs = l->one ? b.inputs : NULL;
 	l->modes->rows = l->one && b.n ? b.n : 1;
 	*out = (struct mode_profile){ .seconds = xcalloc(l->s->ops.n + 1, sizeof(*out->seconds)) };
-	if (!st && !(l->modes->original > 0))
-		st = measure_overhead(l, &o, err);
 	if (!st)
 		st = profile_model(l->rt, marked, NULL, &o, take_node, &p, err);
 	feed_batch_release(&b);

@@ -7,8 +7,12 @@
 #include "base/str.h"
 
 enum { ROUNDS = 3 }; /* assignments that are profiled, at most: each corrects the next */
+/* No other once they have taken this share of an evaluation. */
+#define ROUNDS_SHARE 0.5
 /* Plans are candidates whose profile takes at most this many times the least. */
 #define NEARLY 1.15
+/* Evaluations that timing all candidates may take; two are timed in any case. */
+#define RACE_SHARE 0.5
 
 void modes_free(struct modes *m)
 {
@@ -18,9 +22,12 @@ void modes_free(struct modes *m)
 		return;
 	for (i = 0; i < ASSIGN_MODES; i++)
 		free(m->seconds[i]);
-	for (i = 0; i < m->seen.n; i++)
+	for (i = 0; i < m->seen.n; i++) {
 		plan_release(&m->seen.v[i].plan);
+		free(m->seen.v[i].p.seconds);
+	}
 	plan_release(&m->fastest);
+	free(m->fp32.seconds);
 	free(m->slower);
 	free(m->place);
 	free(m->node);
@@ -32,20 +39,76 @@ void modes_free(struct modes *m)
 	free(m);
 }
 
-/* The seconds of a plan by its profile; NAN: it was not profiled. */
-static double profiled_seconds(const struct lab *l, const struct plan *p)
+static struct modes *modes_of(struct lab *l)
+{
+	if (!l->modes) {
+		l->modes = xcalloc(1, sizeof(*l->modes));
+		l->modes->slower = xcalloc(l->s->m->nodes.n + 1, sizeof(bool));
+	}
+	return l->modes;
+}
+
+/* ---- profiles ---- */
+
+/* The profile of a plan; NULL: it has none. */
+static const struct mode_profile *profile_of(const struct lab *l, const struct plan *p)
 {
 	size_t i;
 
 	for (i = 0; i < l->modes->seen.n; i++)
 		if (plan_equal(&l->modes->seen.v[i].plan, p, &l->t->space))
-			return l->modes->seen.v[i].seconds;
-	return NAN;
+			return &l->modes->seen.v[i].p;
+	return NULL;
 }
 
-static bool was_profiled(const struct lab *l, const struct plan *p)
+static enum fettle_status profile_fp32(struct lab *l, struct err *err)
 {
-	return !isnan(profiled_seconds(l, p));
+	struct modes *m = l->modes;
+	enum fettle_status st;
+
+	if (m->fp32.seconds)
+		return FETTLE_OK;
+	st = mode_profile(l, l->s->m, &m->fp32, err);
+	return st ? st : time_original(l, &m->original, err);
+}
+
+static enum fettle_status profile_new(struct lab *l, const struct plan *p, struct err *err)
+{
+	struct profiled now = { PLAN_INIT, { .total = 0 } };
+	struct model *model;
+	enum fettle_status st = lab_model(l, p, WEIGHTS_ANY, &model, err);
+
+	if (!st)
+		st = mode_profile(l, model, &now.p, err);
+	if (st) {
+		free(now.p.seconds);
+		return st;
+	}
+	plan_copy(&now.plan, p);
+	VEC_PUSH(&l->modes->seen, now);
+	return FETTLE_OK;
+}
+
+enum fettle_status modes_profiles(struct lab *l, const struct plan *p, struct mode_profile *fp32,
+				  struct mode_profile *of_plan, struct err *err)
+{
+	struct modes *m = modes_of(l);
+	enum fettle_status st = profile_fp32(l, err);
+
+	if (!st && !profile_of(l, p))
+		st = profile_new(l, p, err);
+	if (!st) {
+		*fp32 = m->fp32;
+		*of_plan = *profile_of(l, p);
+	}
+	return st;
+}
+
+static enum assign_mode mode_in(const struct lab *l, const struct plan *p, size_t param)
+{
+	enum option_mode o = l->t->space.v[param].options[p->choice[param]].mode;
+
+	return o == OPTION_FP32 ? ASSIGN_FP32 : o == OPTION_DYNAMIC ? ASSIGN_DYNAMIC : ASSIGN_STATIC;
 }
 
 /* Profiles a plan; what each of its ops took in the mode it has counts from here on. */
@@ -53,38 +116,29 @@ static enum fettle_status profile_plan(struct lab *l, const struct plan *p, doub
 				       struct err *err)
 {
 	struct modes *m = l->modes;
-	struct mode_profile now = { .total = 0 };
-	struct profiled seen = { PLAN_INIT, 0 };
-	struct model *model;
-	enum fettle_status st = lab_model(l, p, WEIGHTS_ANY, &model, err);
-	size_t i;
+	const bool first = !m->seen.n;
+	const struct mode_profile *now;
+	enum fettle_status st = profile_new(l, p, err);
+	size_t i, k;
 
-	if (!st)
-		st = mode_profile(l, model, &now, err);
-	for (i = 0; i < l->t->space.n_ops && !st; i++) {
-		enum option_mode o = l->t->space.v[i].options[p->choice[i]].mode;
-		size_t node = l->t->node[i], k;
-		enum assign_mode mode = o == OPTION_FP32      ? ASSIGN_FP32
-					: o == OPTION_DYNAMIC ? ASSIGN_DYNAMIC
-							      : ASSIGN_STATIC;
+	if (st)
+		return st;
+	now = profile_of(l, p);
+	for (i = 0; i < l->t->space.n_ops; i++) {
+		enum assign_mode mode = mode_in(l, p, i);
+		size_t node = l->t->node[i];
 
 		for (k = 0; k < l->s->m->nodes.n; k++)
 			if (k == node || (m->place[node] >= 0 && m->place[k] == m->place[node]))
-				m->seconds[mode][k] = now.seconds[k];
+				m->seconds[mode][k] = now->seconds[k];
 	}
-	for (i = 0; i < l->s->m->nodes.n && !st; i++)
+	for (i = 0; i < l->s->m->nodes.n && first; i++)
 		if (m->place[i] >= 0 && tuning_param(l->t, m->node[m->place[i]]) == MAP_NONE &&
-		    now.seconds[i] > 0 && !m->seen.n)
-			m->seconds[ASSIGN_STATIC][i] = now.seconds[i];
-	if (!st && predicted_converting > 0)
-		m->factor *= sqrt(fmin(fmax(now.converting / predicted_converting, 0.1), 10));
-	if (!st) {
-		plan_copy(&seen.plan, p);
-		seen.seconds = now.total;
-		VEC_PUSH(&m->seen, seen);
-	}
-	free(now.seconds);
-	return st;
+		    now->seconds[i] > 0)
+			m->seconds[ASSIGN_STATIC][i] = now->seconds[i];
+	if (predicted_converting > 0)
+		m->factor *= sqrt(fmin(fmax(mode_converting(now) / predicted_converting, 0.1), 10));
+	return FETTLE_OK;
 }
 
 /* all ops in one mode, as far as they can be */
@@ -106,25 +160,21 @@ static void all_in(const struct lab *l, const struct plan *from, enum assign_mod
 static enum fettle_status measure_modes(struct lab *l, const struct plan *from, struct err *err)
 {
 	struct modes *m = l->modes;
-	struct mode_profile fp32 = { .total = 0 };
 	struct plan p = PLAN_INIT;
-	enum fettle_status st;
+	enum fettle_status st = profile_fp32(l, err);
 	size_t i;
 
 	m->factor = 1;
 	for (i = 0; i < ASSIGN_MODES; i++)
 		m->seconds[i] = xcalloc(l->s->m->nodes.n + 1, sizeof(double));
 	find_mode_ops(l);
-	st = mode_profile(l, l->s->m, &fp32, err);
-	m->fp32 = fp32.total;
 	for (i = 0; i < l->s->m->nodes.n && !st; i++)
-		m->seconds[ASSIGN_FP32][i] = m->seconds[ASSIGN_STATIC][i] = fp32.seconds[i];
-	free(fp32.seconds);
+		m->seconds[ASSIGN_FP32][i] = m->seconds[ASSIGN_STATIC][i] = m->fp32.seconds[i];
 	all_in(l, from, ASSIGN_STATIC, &p);
 	if (!st && plan_n_quantized(&p, &l->t->space))
 		st = profile_plan(l, &p, 0, err);
 	all_in(l, from, ASSIGN_DYNAMIC, &p);
-	if (!st && plan_n_quantized(&p, &l->t->space) && !was_profiled(l, &p))
+	if (!st && plan_n_quantized(&p, &l->t->space) && !profile_of(l, &p))
 		st = profile_plan(l, &p, 0, err);
 	plan_release(&p);
 	return st;
@@ -132,8 +182,13 @@ static enum fettle_status measure_modes(struct lab *l, const struct plan *from, 
 
 /* ---- candidates ---- */
 
+struct candidate {
+	struct plan plan;
+	double seconds; /* by its profile, or as predicted */
+};
+
 struct candidates {
-	VEC(struct plan) v;
+	VEC(struct candidate) v;
 };
 
 static void candidates_release(struct candidates *c)
@@ -141,27 +196,27 @@ static void candidates_release(struct candidates *c)
 	size_t i;
 
 	for (i = 0; i < c->v.n; i++)
-		plan_release(&c->v.v[i]);
+		plan_release(&c->v.v[i].plan);
 	VEC_RELEASE(&c->v);
 }
 
-static void add_candidate(const struct lab *l, const struct plan *from, const struct plan *p,
+static void add_candidate(const struct lab *l, const struct plan *from, const struct plan *p, double seconds,
 			  struct candidates *c)
 {
-	struct plan copy = PLAN_INIT;
+	struct candidate new = { PLAN_INIT, seconds };
 	size_t i;
 
 	if (!plan_n_quantized(p, &l->t->space) || mode_share(l, p) < least_share(l, from))
 		return;
 	for (i = 0; i < c->v.n; i++)
-		if (plan_equal(&c->v.v[i], p, &l->t->space))
+		if (plan_equal(&c->v.v[i].plan, p, &l->t->space))
 			return;
-	plan_copy(&copy, p);
-	VEC_PUSH(&c->v, copy);
+	plan_copy(&new.plan, p);
+	VEC_PUSH(&c->v, new);
 }
 
 /* What comes first reads floats, and images have few channels: often faster in fp32, by little more than noise. */
-static void add_without_first(const struct lab *l, const struct plan *from, const struct plan *p,
+static void add_without_first(const struct lab *l, const struct plan *from, double seconds,
 			      struct candidates *c)
 {
 	struct plan q = PLAN_INIT;
@@ -169,87 +224,114 @@ static void add_without_first(const struct lab *l, const struct plan *from, cons
 
 	for (i = 0; i < l->t->space.n_ops && !l->t->space.v[i].compute; i++)
 		;
-	if (i == l->t->space.n_ops || !plan_can_fall_back(p, &l->t->space, i))
+	if (i == l->t->space.n_ops || !plan_can_fall_back(from, &l->t->space, i))
 		return;
-	plan_copy(&q, p);
+	plan_copy(&q, from);
 	q.choice[i] = l->t->space.v[i].fallback;
-	add_candidate(l, from, &q, c);
+	add_candidate(l, from, &q, seconds, c);
 	plan_release(&q);
 }
 
-/* Assignments by prices as they are, corrected by a profile of each; and what they would be if conversions cost more or less. */
-static enum fettle_status find_candidates(struct lab *l, const struct plan *from, bool within,
-					  struct candidates *c, struct err *err)
+static int by_seconds(const void *a, const void *b)
 {
-	static const double factors[] = { 0.4, 2.5, 6 };
-	struct modes *m = l->modes;
+	const struct candidate *x = a, *y = b;
+
+	return (x->seconds > y->seconds) - (x->seconds < y->seconds);
+}
+
+/* Assignments by prices as they are, each corrected by its profile: what is profiled last is the answer, if prices are right. */
+static enum fettle_status profile_assignments(struct lab *l, const struct plan *from, bool within,
+					      struct err *err)
+{
+	const double start = clock_now();
 	struct plan p = PLAN_INIT;
 	enum fettle_status st = FETTLE_OK;
-	const double start = clock_now();
-	double least = INFINITY;
-	size_t i, first, round;
+	size_t round;
 
-	if (!m->place)
-		st = measure_modes(l, from, err);
-	first = within ? m->seen.n : 0; /* what was profiled before may have more in integers */
-	for (round = 0; round < ROUNDS && !st && !(round && clock_now() - start > l->pass_seconds); round++) {
-		double converting = solve_modes(l, from, within, &p);
+	for (round = 0;
+	     round < ROUNDS && !st && !(round && clock_now() - start > ROUNDS_SHARE * l->pass_seconds);
+	     round++) {
+		struct mode_price price = solve_modes(l, from, within, 1, &p);
 
-		if (!plan_n_quantized(&p, &l->t->space) || was_profiled(l, &p))
+		if (!plan_n_quantized(&p, &l->t->space) || profile_of(l, &p))
 			break;
-		st = profile_plan(l, &p, converting, err);
+		st = profile_plan(l, &p, price.converting, err);
 	}
-	for (i = first; i < m->seen.n && !st; i++)
-		if (mode_share(l, &m->seen.v[i].plan) >= least_share(l, from))
-			least = fmin(least, m->seen.v[i].seconds);
-	for (i = first; i < m->seen.n && !st; i++)
-		if (m->seen.v[i].seconds <= NEARLY * least)
-			add_candidate(l, from, &m->seen.v[i].plan, c);
-	for (i = 0; i < ARRAY_LEN(factors) && !st; i++) {
-		const double factor = m->factor;
-
-		m->factor = factor * factors[i];
-		solve_modes(l, from, within, &p);
-		add_candidate(l, from, &p, c);
-		m->factor = factor;
-	}
-	if (!st)
-		add_without_first(l, from, from, c);
 	plan_release(&p);
 	return st;
 }
 
-/* Profiles are not taken in turns: the candidate that is fastest when they are timed against each other, or `from`. */
-static enum fettle_status race_candidates(struct lab *l, const struct plan *from, const struct candidates *c,
-					  struct plan *out, double *predicted, struct err *err)
+/* What was profiled; and what the assignment would be if conversions cost more or less. Those that seem fastest first. */
+static enum fettle_status find_candidates(struct lab *l, const struct plan *from, bool within,
+					  struct candidates *c, struct err *err)
 {
+	static const double dearer[] = { 1, 0.4, 2.5, 6 };
+	struct modes *m = l->modes;
+	struct plan p = PLAN_INIT;
+	double least = INFINITY, best = NAN;
+	enum fettle_status st = FETTLE_OK;
+	size_t i, first;
+
+	if (!m->place)
+		st = measure_modes(l, from, err);
+	first = within ? m->seen.n : 0; /* what was profiled before may have more in integers */
+	if (!st)
+		st = profile_assignments(l, from, within, err);
+	if (st)
+		return st;
+	for (i = first; i < m->seen.n; i++) {
+		add_candidate(l, from, &m->seen.v[i].plan, m->seen.v[i].p.total, c);
+		if (mode_share(l, &m->seen.v[i].plan) >= least_share(l, from))
+			least = fmin(least, m->seen.v[i].p.total);
+	}
+	for (i = 0; i < ARRAY_LEN(dearer); i++) {
+		struct mode_price price = solve_modes(l, from, within, dearer[i], &p);
+
+		if (!i)
+			best = price.ops + price.converting;
+		add_candidate(l, from, &p, least + price.ops + price.converting - best, c);
+	}
+	if (within) /* it was timed already */
+		add_candidate(l, from, from, profile_of(l, from) ? profile_of(l, from)->total : least, c);
+	else if (profile_of(l, from))
+		add_without_first(l, from, profile_of(l, from)->total, c);
+	for (i = 0; i < c->v.n;)
+		if (c->v.v[i].seconds <= NEARLY * least || !isfinite(least)) {
+			i++;
+		} else {
+			plan_release(&c->v.v[i].plan);
+			c->v.v[i] = c->v.v[--c->v.n];
+		}
+	qsort(c->v.v, c->v.n, sizeof(*c->v.v), by_seconds);
+	plan_release(&p);
+	return st;
+}
+
+/* Profiles are not taken in turns: the candidate that is fastest when they are timed against each other. */
+static enum fettle_status race_candidates(struct lab *l, const struct candidates *c, struct plan *out,
+					  double *predicted, struct err *err)
+{
+	const struct modes *m = l->modes;
+	const double start = clock_now(), fp32 = m->original > 0 ? m->original : m->fp32.total;
 	struct trial best = { .latency = NAN }, t = { .latency = NAN };
-	double scale = 1 / l->modes->original; /* from profiles to shares of fp32's latency */
-	enum fettle_status st;
+	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
-	plan_copy(&best.plan, from);
-	st = lab_objective(l, &best, NULL, &best.score.objective, err);
-	if (!st && profiled_seconds(l, from) > 0)
-		scale = best.score.objective / profiled_seconds(l, from); /* of one plan both are known */
 	for (i = 0; i < c->v.n && !st; i++) {
-		if (plan_equal(&c->v.v[i], &best.plan, &l->t->space))
-			continue;
-		plan_copy(&t.plan, &c->v.v[i]);
-		st = lab_objective(l, &t, &best, &t.score.objective, err);
-		if (st || !(t.score.objective < best.score.objective))
+		const struct candidate *now = &c->v.v[i];
+
+		if (i > 1 && clock_now() - start > RACE_SHARE * l->pass_seconds)
+			break;
+		plan_copy(&t.plan, &now->plan);
+		st = lab_objective(l, &t, i ? &best : NULL, &t.score.objective, err);
+		if (st || (i && !(t.score.objective < best.score.objective)))
 			continue;
 		plan_copy(&best.plan, &t.plan);
 		best.score.objective = t.score.objective;
+		*predicted = now->seconds / fp32;
 	}
-	if (!st && !was_profiled(l, &best.plan))
-		st = profile_plan(l, &best.plan, 0, err);
-	if (!st) {
+	if (!st)
 		plan_copy(out, &best.plan);
-		if (plan_equal(out, from, &l->t->space))
-			scale = 1 / l->modes->original;
-		*predicted = scale * profiled_seconds(l, out);
-	}
 	plan_release(&best.plan);
 	plan_release(&t.plan);
 	return st;
@@ -335,17 +417,14 @@ enum fettle_status lab_fastest(void *self, const struct plan *from, bool within,
 	plan_copy(out, from);
 	if (!(w[LAB_LATENCY] > 0) && (w[LAB_SIZE] > 0 || w[LAB_FOOTPRINT] > 0))
 		return FETTLE_OK;
-	if (!l->modes) {
-		l->modes = xcalloc(1, sizeof(*l->modes));
-		l->modes->slower = xcalloc(l->s->m->nodes.n + 1, sizeof(bool));
-	}
+	modes_of(l);
 	key = answer_key(l, from, within);
 	if (!known_answer(l, key, out, predicted)) {
 		st = find_candidates(l, from, within, &c, err);
 		l->times = before;
 		l->times.rank += clock_now() - start;
 		if (!st && c.v.n)
-			st = race_candidates(l, from, &c, out, predicted, err);
+			st = race_candidates(l, &c, out, predicted, err);
 		candidates_release(&c);
 		if (!st)
 			st = keep_answer(l, key, out, *predicted, err);

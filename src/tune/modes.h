@@ -8,12 +8,24 @@
 
 #include "tune/lab.h"
 
+/* What conversions are, as nodes of the runtime. */
+enum mode_conversion { TO_INT, TO_FLOAT, AT_RUN_TIME, LAYOUT, CONVERSIONS };
+
+/* What a profile says of a model: seconds of a run without profiling, of each node of the base, of conversions. */
+struct mode_profile {
+	double total, *seconds, converting[CONVERSIONS];
+};
+
 struct modes;
 void modes_free(struct modes *m);
 /* Was this node left in fp32 because that is faster, conversions counted? */
 bool modes_slower(const struct modes *m, size_t node);
 /* How many times as fast as the fp32 model such a plan was predicted to be; NAN: it was not. */
 double modes_predicted(const struct lab *l, const struct plan *p);
+
+/* Profiles of the fp32 model as prepared and of a plan, taken now unless they were before. They are the lab's. */
+enum fettle_status modes_profiles(struct lab *l, const struct plan *p, struct mode_profile *fp32,
+				  struct mode_profile *of_plan, struct err *err);
 
 /*
  * The fastest plan with the settings and recipes of `from`. `within`: only ops that `from` quantizes may be, in the mode that they

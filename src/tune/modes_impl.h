@@ -4,6 +4,7 @@
 
 #include "tune/assign.h"
 #include "tune/modes.h"
+#include "tune/timing.h"
 
 /* How long it takes to convert a value: a straight line through what profiles have shown, by least squares. */
 struct line {
@@ -12,23 +13,19 @@ struct line {
 
 double line_at(const struct line *l, double x);
 
-/* What conversions are, as nodes of the runtime. */
-enum { TO_INT, TO_FLOAT, AT_RUN_TIME, LAYOUT, CONVERSIONS };
-
 /* A plan that was profiled. */
 struct profiled {
 	struct plan plan;
-	double seconds;
+	struct mode_profile p;
 };
 
 struct modes {
 	double *seconds[ASSIGN_MODES]; /* per node of the base */
 	struct line lines[CONVERSIONS];
-	double factor;   /* what conversions took, over what the lines say */
-	double fp32;     /* seconds of the fp32 model as prepared, */
-	double original; /* and of the user's file, without a profile */
-	double overhead; /* that a profile adds to each node */
-	size_t rows;     /* samples per run */
+	double factor;            /* what conversions took, over what the lines say */
+	struct mode_profile fp32; /* of the fp32 model as prepared */
+	double original;          /* seconds of the user's file; NAN: there are no samples to run it on */
+	size_t rows;              /* samples per run */
 	/* the problem: which node is which op of it, and what it reads and makes */
 	int *place;
 	size_t *node, n_ops;
@@ -45,12 +42,11 @@ struct modes {
 
 /* ---- mode_profile.c ---- */
 
-/* What a profile says of a model: the seconds of each node of the base (free() them), of all, of conversions. */
-struct mode_profile {
-	double *seconds;
-	double total, converting;
-};
+/* Profiles a model; free() its seconds. */
 enum fettle_status mode_profile(struct lab *l, struct model *m, struct mode_profile *out, struct err *err);
+double mode_converting(const struct mode_profile *p);
+/* A run of the user's model, the fastest of a few; NAN: there are no samples to run it on. */
+enum fettle_status time_original(struct lab *l, double *seconds, struct err *err);
 
 /* ---- mode_problem.c ---- */
 
@@ -62,7 +58,12 @@ unsigned mode_option(const struct lab *l, size_t param, const struct plan *from,
 /* The share of the multiply-adds that a plan has in integers; and less than which is no success while others are. */
 double mode_share(const struct lab *l, const struct plan *p);
 double least_share(const struct lab *l, const struct plan *from);
-/* The assignment that is predicted to be fastest; returns the seconds that go into conversions. */
-double solve_modes(struct lab *l, const struct plan *from, bool within, struct plan *out);
+/* What an assignment is predicted to take: its ops, and the conversions between them. */
+struct mode_price {
+	double ops, converting;
+};
+/* The assignment that would be fastest if conversions cost so many times what they seem to; and its price as it seems. */
+struct mode_price solve_modes(struct lab *l, const struct plan *from, bool within, double dearer,
+			      struct plan *out);
 
 #endif

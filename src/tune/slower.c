@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "runtime/profile.h"
+#include "tune/modes.h"
 
-enum { RUNS = 20, TYPES_TOLD = 4 };
+enum { TYPES_TOLD = 4 };
 #define WORTH_TELLING 0.01 /* of the fp32 model's time */
 
 struct type_cost {
@@ -16,59 +16,20 @@ struct type_cost {
 };
 
 struct costs {
-	const struct model *base;
 	VEC(struct type_cost) v;
 	double total, conversions; /* of fp32; of the plan */
-	bool of_plan;
 };
 
-static bool is_conversion(const char *op)
-{
-	return strcmp(op, "QuantizeLinear") == 0 || strcmp(op, "DequantizeLinear") == 0 ||
-	       strcmp(op, "DynamicQuantizeLinear") == 0;
-}
-
-/* What it was in the model: the node whose name the runtime's begins with, the longest; else what the runtime calls it. */
-static const char *type_of(const struct model *m, const char *node, const char *op)
-{
-	size_t i, best = 0;
-
-	for (i = 0; i < m->nodes.n; i++) {
-		const char *name = m->nodes.v[i]->name;
-
-		if (name && strlen(name) > best && str_starts(node, name)) {
-			best = strlen(name);
-			op = m->nodes.v[i]->op;
-		}
-	}
-	return op;
-}
-
-static struct type_cost *cost_of(struct costs *c, const char *type)
+static void add_cost(struct costs *c, const char *type, double fp32, double plan)
 {
 	size_t i;
 
-	for (i = 0; i < c->v.n; i++)
-		if (strcmp(c->v.v[i].type, type) == 0)
-			return &c->v.v[i];
-	VEC_PUSH(&c->v, ((struct type_cost){ .type = xstrdup(type) }));
-	return &c->v.v[c->v.n - 1];
-}
-
-static void add_time(void *self, const char *node, const char *op, double seconds, const void *shapes)
-{
-	struct costs *c = self;
-
-	(void)shapes;
-	if (c->of_plan && is_conversion(op)) {
-		c->conversions += seconds;
-		return;
-	}
-	if (c->of_plan)
-		cost_of(c, type_of(c->base, node, op))->plan += seconds;
-	else
-		cost_of(c, type_of(c->base, node, op))->fp32 += seconds;
-	c->total += c->of_plan ? 0 : seconds;
+	for (i = 0; i < c->v.n && strcmp(c->v.v[i].type, type) != 0; i++)
+		;
+	if (i == c->v.n)
+		VEC_PUSH(&c->v, ((struct type_cost){ .type = type }));
+	c->v.v[i].fp32 += fp32;
+	c->v.v[i].plan += plan;
 }
 
 /* those that lose most first */
@@ -110,35 +71,24 @@ static void describe(struct costs *c, struct str *out)
 enum fettle_status slower_why(struct lab *l, const struct plan *p, struct arena *a, const char **out,
 			      struct err *err)
 {
-	struct profile_options o = { .session = { .threads = l->o.deployed.threads, .level = l->o.level },
-				     .batch = l->o.deployed.batches[0],
-				     .runs = RUNS };
-	struct costs c = { .base = l->s->m };
-	struct feed_batch b = FEED_BATCH_INIT;
+	struct mode_profile fp32, plan;
+	struct costs c = { .total = 0 };
 	struct str text = STR_INIT;
-	struct model *m;
-	enum fettle_status st;
+	enum fettle_status st = modes_profiles(l, p, &fp32, &plan, err);
 	size_t i;
 
-	st = l->timed[0] ? feed_read(l->timed[0], 0, &b, err) : FETTLE_OK;
-	o.inputs = l->timed[0] ? b.inputs : NULL;
-	if (!st)
-		st = profile_model(l->rt, l->s->m, NULL, &o, add_time, &c, err);
-	if (!st)
-		st = lab_model(l, p, WEIGHTS_AS_PLANNED, &m, err);
-	c.of_plan = true;
-	if (!st)
-		st = profile_model(l->rt, m, NULL, &o, add_time, &c, err);
-	if (!st) {
-		describe(&c, &text);
-		*out = arena_strdup(a, text.s);
-	}
-	for (i = 0; i < c.v.n; i++)
-		free((char *)(uintptr_t)c.v.v[i].type);
+	if (st)
+		return st;
+	for (i = 0; i < l->s->m->nodes.n; i++)
+		add_cost(&c, l->s->m->nodes.v[i]->op, fp32.seconds[i], plan.seconds[i]);
+	add_cost(&c, "changing layouts", fp32.converting[LAYOUT], plan.converting[LAYOUT]);
+	c.total = fp32.total;
+	c.conversions = plan.converting[TO_INT] + plan.converting[TO_FLOAT] + plan.converting[AT_RUN_TIME];
+	describe(&c, &text);
+	*out = arena_strdup(a, text.s);
 	VEC_RELEASE(&c.v);
 	str_release(&text);
-	feed_batch_release(&b);
-	return st;
+	return FETTLE_OK;
 }
 
 const char *slower_help(const struct lab *l, struct arena *a)

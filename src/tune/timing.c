@@ -84,6 +84,15 @@ static enum fettle_status enter_fp32(struct lab *l, struct entrant **out, struct
 	return st;
 }
 
+enum fettle_status deployed_fp32(struct lab *l, struct session **out, struct err *err)
+{
+	struct entrant *fp32;
+	enum fettle_status st = enter_fp32(l, &fp32, err);
+
+	*out = st ? NULL : fp32->s[0];
+	return st;
+}
+
 static enum fettle_status enter_plan(struct lab *l, const struct plan *p, struct entrant *e, struct err *err)
 {
 	struct session *s;

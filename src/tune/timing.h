@@ -14,5 +14,7 @@ enum fettle_status lab_time(struct lab *l, const struct plan *p, const struct pl
  * need enough memory. */
 enum fettle_status lab_time_rewritten(struct lab *l, size_t which, const struct latency_limits *limits,
 				      struct latency times[2], struct err *err);
+/* A session of the user's model as it will be deployed; the lab's. */
+enum fettle_status deployed_fp32(struct lab *l, struct session **out, struct err *err);
 
 #endif

@@ -270,7 +270,7 @@ static void account(struct lab *l, const struct trial *t)
 enum fettle_status lab_run(void *lab, struct trial *t, struct err *err)
 {
 	struct lab *l = lab;
-	struct worker *d = workers_at(workers_of(l), 0);
+	struct worker *d = workers_for(workers_of(l), &t->plan);
 	enum fettle_status st;
 
 	begin(l);
