@@ -374,6 +374,8 @@ struct fettle_bench_options {
 	int threads;
 	const char *helper;
 	size_t instances; /* sessions of a model that run at once, each on `threads`; 0: 1 */
+	bool decode;      /* of language models: time one token after `past` others, instead of data */
+	size_t past;
 };
 #define FETTLE_BENCH_OPTIONS_INIT FETTLE_INIT_(fettle_bench_options)
 struct fettle_timing {
@@ -387,6 +389,8 @@ struct fettle_timing {
 	/* between which the speed-up lies, with 99 % confidence; 0 and infinity when too few runs were timed to tell */
 	double speedup_low, speedup_high;
 	size_t batch; /* samples in a run: the model or the data may have no other number than the one asked for */
+	size_t past;         /* with decode: tokens before the one that is timed */
+	double tokens_per_s; /* with decode, of all rows together; else 0 */
 };
 #define FETTLE_TIMING_INIT FETTLE_INIT_(fettle_timing)
 /* `out` has room for n_models, each begun with FETTLE_TIMING_INIT. */

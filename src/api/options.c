@@ -188,7 +188,8 @@ OPTIONS(eval, FETTLE_EVAL_OPTIONS_INIT);
 #define CALL fettle_bench_options
 static const struct option_field bench_fields[] = {
 	READ_BY_CALL(TEXTS, models), TO(TEXT, data, eval), SAME(COUNT, batch), SAME(REAL, seconds),
-	SAME(INT, threads),          SAME(TEXT, helper),   INSTANCES,
+	SAME(INT, threads),          SAME(TEXT, helper),   INSTANCES,          SAME(YES, decode),
+	SAME(COUNT, past),
 };
 OPTIONS(bench, FETTLE_BENCH_OPTIONS_INIT);
 #undef CALL

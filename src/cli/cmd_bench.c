@@ -18,7 +18,7 @@ const struct command cmd_bench = {
 /* what `bench` starts for each model, so that one model's memory is not another's */
 const struct command cmd_footprint = {
 	.name = "measure-footprint",
-	.args = "MODEL BATCH THREADS [DATA]",
+	.args = "MODEL BATCH THREADS PAST [DATA]",
 	.summary = "peak memory of one run, in bytes",
 	.run = run_footprint,
 	.hidden = true,
@@ -28,18 +28,21 @@ static const char details[] =
 	"Without DATA the inputs are made up: random numbers, zeros for integers.\n"
 	"Models take turns, so that whatever disturbs the machine disturbs all alike. The\n"
 	"speed-up is the median of the ratios of each turn, with an interval that holds it with\n"
-	"99 % confidence. What other processes take counts in p90 only.\n";
+	"99 % confidence. What other processes take counts in p90 only.\n"
+	"--decode is for language models that take their past (past_key_values): it times what the\n"
+	"generation of one token takes, after a past of N tokens.\n";
 
 /* n rows, `each` for one batch */
 static void as_table(const char *const *models, size_t n, size_t each, const struct fettle_timing *t)
 {
-	static const char *const head[] = { "model",    "batch",     "latency", "p90",
-					    "speed-up", "99 % sure", "size",    "memory" };
+	static const char *const head[] = { "model",     "batch", "latency", "p90",     "speed-up",
+					    "99 % sure", "size",  "memory",  "tokens/s" };
+	const bool decode = n && t[0].tokens_per_s > 0;
 	struct table table;
 	char buf[32];
 	size_t i;
 
-	table_begin(&table, head, 8, 0xfe);
+	table_begin(&table, head, decode ? 9 : 8, 0x1fe);
 	for (i = 0; i < n; i++) {
 		table_cell(&table, "%s", models[i]);
 		table_cell(&table, "%zu", t[i].batch);
@@ -50,6 +53,8 @@ static void as_table(const char *const *models, size_t n, size_t each, const str
 			   t[i].speedup_low, t[i].speedup_high);
 		table_cell(&table, "%s", human_bytes((double)t[i].size_bytes, buf, sizeof(buf)));
 		table_cell(&table, "%s", human_bytes((double)t[i].footprint_bytes, buf, sizeof(buf)));
+		if (decode)
+			table_cell(&table, "%.2f", t[i].tokens_per_s);
 	}
 	table_print(&table);
 }
@@ -109,6 +114,7 @@ static int run(int argc, char **argv)
 {
 	struct fettle_bench_options o = FETTLE_BENCH_OPTIONS_INIT, all;
 	size_t batches[BATCHES_MAX] = { 1 }, n_batches = 1, b;
+	size_t past = SIZE_MAX;
 	const char *batch = NULL, **models;
 	bool json = false, quiet = false, profile = false;
 	const struct cli_option options[] = {
@@ -119,6 +125,8 @@ static int run(int argc, char **argv)
 		{ "instances", "N", "sessions of a model that run at once, each with so many threads (1)",
 		  .number = &o.instances },
 		{ "seconds", "S", "time spent on each model (1)", .real = &o.seconds },
+		{ "decode", NULL, "time one token after a past, in tokens per second", .flag = &o.decode },
+		{ "past", "N", "with --decode: the length of the past (128)", .number = &past },
 		{ "profile", NULL, "also where the time goes, by op type", .flag = &profile },
 		{ "json", NULL, "print the result as JSON", .flag = &json },
 		{ "quiet", NULL, "no progress", .flag = &quiet },
@@ -141,6 +149,13 @@ static int run(int argc, char **argv)
 	if (batch && !(n_batches = read_batches(batch, batches)))
 		return usage_error(&cmd_bench, "--batch %s: need a number of samples, or several as 1,32",
 				   batch);
+	if (past != SIZE_MAX && !o.decode)
+		return usage_error(&cmd_bench, "--past %zu: need --decode", past);
+	if (o.decode && o.data)
+		return usage_error(&cmd_bench, "--decode makes up its inputs: drop --data");
+	if (o.decode && profile)
+		return usage_error(&cmd_bench, "--profile does not show --decode: drop one of them");
+	o.past = past == SIZE_MAX ? 128 : past;
 	o.helper = "/proc/self/exe";
 	o.models = rest;
 	o.n_models = (size_t)n;
@@ -184,13 +199,15 @@ static int run_footprint(int argc, char **argv)
 	size_t bytes;
 	int code = 0;
 
-	if (argc < 3)
-		return usage_error(&cmd_footprint, "three arguments or four");
+	if (argc < 4)
+		return usage_error(&cmd_footprint, "four arguments or five");
 	o.models = (const char *const *)argv;
 	o.n_models = 1;
 	o.batch = strtoull(argv[1], NULL, 10);
 	o.threads = atoi(argv[2]);
-	o.data = argc > 3 ? argv[3] : NULL;
+	o.decode = atol(argv[3]) >= 0; /* -1: on data */
+	o.past = o.decode ? (size_t)atol(argv[3]) : 0;
+	o.data = argc > 4 ? argv[4] : NULL;
 	f = fettle_new();
 	st = fettle_footprint(f, &o, &bytes);
 	if (st)

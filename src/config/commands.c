@@ -26,6 +26,8 @@ static enum fettle_status measuring(struct request *r, struct data_ref *data, st
 					 .threads = r->threads,
 					 .instances = (size_t)r->c->performance.instances,
 					 .seconds = r->o.seconds,
+					 .decode = r->o.decode,
+					 .past = r->o.past,
 					 .helper = r->o.helper,
 					 .helper_data = r->o.eval };
 	if (request_has_data(r, d)) {

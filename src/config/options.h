@@ -41,8 +41,10 @@ struct call_options {
 		*keep_fp32; /* comma-separated names, types or /regular expressions/ of ops to leave alone */
 	const char *quantize; /* the same, of ops to quantize that are not by default */
 
-	int threads;        /* 0: all cores */
-	double seconds;     /* for timing, per model; 0: 1 */
+	int threads;    /* 0: all cores */
+	double seconds; /* for timing, per model; 0: 1 */
+	bool decode;    /* time one token after `past` others */
+	size_t past;
 	bool no_early;      /* evaluate every trial to its end, even when its verdict is certain before */
 	double confidence;  /* 0.99: a verdict that holds with 99 % is enough; 0: it must be certain */
 	const char *jobs;   /* trials side by side: a number, or "auto"; NULL: 1 */

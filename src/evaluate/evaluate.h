@@ -64,9 +64,9 @@ enum fettle_status evaluate_latency(const struct contender *v, size_t n, const s
 				    progress_fn progress, void *self, struct latency *out, struct err *err);
 
 /* Peak resident memory, in bytes, of a fresh process that loads the model and runs it once: `helper` is the
- * fettle command. */
+ * fettle command. past -1: on a batch of the data; else on one token after so many. */
 enum fettle_status evaluate_footprint(const char *helper, const char *model, const char *data, size_t batch,
-				      int threads, size_t *bytes, struct err *err);
+				      long past, int threads, size_t *bytes, struct err *err);
 size_t peak_memory(void); /* of this process so far, in bytes */
 
 /* Runs `command` with {model} replaced by the path; what it prints is read by answer_read(). When go_on (may be NULL)

@@ -21,15 +21,16 @@ size_t peak_memory(void)
 }
 
 enum fettle_status evaluate_footprint(const char *helper, const char *model, const char *data, size_t batch,
-				      int threads, size_t *bytes, struct err *err)
+				      long past, int threads, size_t *bytes, struct err *err)
 {
 	struct str out = STR_INIT;
-	char batch_text[32], threads_text[32];
+	char batch_text[32], threads_text[32], past_text[32];
 	char *argv[] = { (char *)(uintptr_t)helper,
 			 "measure-footprint",
 			 (char *)(uintptr_t)model,
 			 batch_text,
 			 threads_text,
+			 past_text,
 			 (char *)(uintptr_t)data,
 			 NULL };
 	enum fettle_status st;
@@ -37,6 +38,7 @@ enum fettle_status evaluate_footprint(const char *helper, const char *model, con
 
 	snprintf(batch_text, sizeof(batch_text), "%zu", batch);
 	snprintf(threads_text, sizeof(threads_text), "%d", threads);
+	snprintf(past_text, sizeof(past_text), "%ld", past);
 	st = run_program("a process to measure memory in", argv, &out, NULL, NULL, err);
 	if (!st) {
 		*bytes = out.s ? strtoull(out.s, &end, 10) : 0;

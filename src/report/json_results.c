@@ -59,16 +59,22 @@ json_t *json_of_timings(const char *const *models, size_t n, const struct fettle
 	json_t *list = json_array();
 	size_t i;
 
-	for (i = 0; i < n; i++)
-		json_array_append_new(
-			list,
+	for (i = 0; i < n; i++) {
+		json_t *row =
 			json_pack("{s:s, s:I, s:f, s:f, s:I, s:I, s:f, s:f, s:o, s:I}", "model", models[i],
 				  "batch", (json_int_t)t[i].batch, "latency_ms", t[i].latency_ms, "p90_ms",
 				  t[i].p90_ms, "size_bytes", (json_int_t)t[i].size_bytes, "footprint_bytes",
 				  (json_int_t)t[i].footprint_bytes, "speedup", t[i].speedup, "speedup_low",
 				  t[i].speedup_low, "speedup_high",
 				  isfinite(t[i].speedup_high) ? json_real(t[i].speedup_high) : json_null(),
-				  "runs", (json_int_t)t[i].runs));
+				  "runs", (json_int_t)t[i].runs);
+
+		if (t[i].tokens_per_s > 0) {
+			json_object_set_new(row, "past", json_integer((json_int_t)t[i].past));
+			json_object_set_new(row, "tokens_per_s", json_real(t[i].tokens_per_s));
+		}
+		json_array_append_new(list, row);
+	}
 	return json_pack("{s:s, s:o}", "cpu", cpu_detect().name, "models", list);
 }
 

@@ -4,37 +4,97 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "data/made.h"
 
-enum fettle_status fake_inputs(const struct session *s, size_t batch, int64_t other_dims, bool random,
-			       struct tensor *out, struct err *err)
+static struct input_spec spec_of(const struct value *v)
 {
-	enum fettle_status st = FETTLE_OK;
-	struct rng rng;
-	size_t i, k;
+	struct input_spec s = { v->name, v->type.dtype, v->type.rank, { 0 } };
+
+	memcpy(s.dims, v->type.dims, sizeof(s.dims));
+	return s;
+}
+
+static bool has_past(const struct session *s)
+{
+	size_t i;
+
+	for (i = 0; i < session_n_inputs(s); i++) {
+		const struct input_spec spec = spec_of(session_input(s, i));
+
+		if (made_rule_of(&spec) == MADE_PAST)
+			return true;
+	}
+	return false;
+}
+
+static enum fettle_status fake_input(const struct value *v, const struct made_size *size, struct rng *rng,
+				     struct tensor *out, struct err *err)
+{
+	enum fettle_status st;
+	size_t k;
 	int d;
 
-	rng_seed(&rng, 1);
+	*out = v->type;
+	out->data = NULL;
+	for (d = 0; d < out->rank; d++)
+		if (out->dims[d] < 0)
+			out->dims[d] = d ? size->tokens : size->n;
+	st = tensor_alloc(out, v->name, err);
+	if (st)
+		return st;
+	memset(out->data, 0, tensor_bytes(out));
+	if (rng && (v->type.dtype == DT_F32 || v->type.dtype == DT_F64 || v->type.dtype == DT_F16))
+		for (k = 0; k < (size_t)tensor_count(out); k++)
+			tensor_set(out, k, rng_normal(rng));
+	return FETTLE_OK;
+}
+
+/* What a language model's past asks for (data/made.h) holds only where it has one. */
+static enum fettle_status fake_all(const struct session *s, const struct made_size *size, struct rng *rng,
+				   struct tensor *out, struct err *err)
+{
+	const bool by_rule = has_past(s);
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
 	memset(out, 0, session_n_inputs(s) * sizeof(*out));
 	for (i = 0; i < session_n_inputs(s) && !st; i++) {
 		const struct value *v = session_input(s, i);
+		const struct input_spec spec = spec_of(v);
+		struct buffer made = { .cap = 0 };
 
 		if (v->type.rank < 0 || !dtype_size(v->type.dtype))
 			return fail(err, FETTLE_UNSUPPORTED,
 				    "cannot make up input '%s': it is no numeric tensor", v->name);
-		out[i] = v->type;
-		out[i].data = NULL;
-		for (d = 0; d < out[i].rank; d++)
-			if (out[i].dims[d] < 0)
-				out[i].dims[d] = d ? other_dims : (int64_t)batch;
-		st = tensor_alloc(&out[i], v->name, err);
-		if (st)
-			break;
-		memset(out[i].data, 0, tensor_bytes(&out[i]));
-		if (random && (v->type.dtype == DT_F32 || v->type.dtype == DT_F64 || v->type.dtype == DT_F16))
-			for (k = 0; k < (size_t)tensor_count(&out[i]); k++)
-				tensor_set(&out[i], k, rng_normal(&rng));
+		if (!by_rule || !made_rule_of(&spec)) {
+			st = fake_input(v, size, rng, &out[i], err);
+			continue;
+		}
+		st = made_fill(&made, made_rule_of(&spec), &spec, size, NULL, err);
+		out[i] = made.t;
 	}
 	return st;
+}
+
+enum fettle_status fake_inputs(const struct session *s, size_t batch, int64_t other_dims, bool random,
+			       struct tensor *out, struct err *err)
+{
+	struct rng rng;
+
+	rng_seed(&rng, 1);
+	return fake_all(s, &(struct made_size){ (int64_t)batch, 0, other_dims }, random ? &rng : NULL, out,
+			err);
+}
+
+enum fettle_status fake_token(const struct session *s, size_t batch, size_t past, struct tensor *out,
+			      struct err *err)
+{
+	if (!has_past(s))
+		return fail(
+			err, FETTLE_INVALID,
+			"cannot decode one token: no input holds the past, need some called past..., of open "
+			"length");
+	return fake_all(s, &(struct made_size){ (int64_t)batch, (int64_t)past, 1 }, NULL, out, err);
 }
 
 static void collect(struct shapes *out, struct session *s, const char *const *names, size_t n)

@@ -22,8 +22,11 @@ void probe_shapes(struct shapes *out, struct runtime *rt, struct model *m);
 void shapes_release(struct shapes *s);
 
 /* Inputs a session accepts: zeros, or values from a fixed seed, open dimensions as given (dimension 0 is
- * the batch). To be freed one by one with tensor_free(). */
+ * the batch). A language model's past is empty. To be freed one by one with tensor_free(). */
 enum fettle_status fake_inputs(const struct session *s, size_t batch, int64_t other_dims, bool random,
 			       struct tensor *out, struct err *err);
+/* Likewise, of a language model: for each row, one token after `past` others. */
+enum fettle_status fake_token(const struct session *s, size_t batch, size_t past, struct tensor *out,
+			      struct err *err);
 
 #endif

@@ -115,10 +115,12 @@ static enum fettle_status feeding_open(struct feeding *in, struct context *cx,
 	enum fettle_status st;
 
 	in->n = session_n_inputs(s);
-	if (!o->data) {
+	if (!o->data || o->decode)
 		in->inputs = in->made_up = xcalloc(in->n, sizeof(*in->made_up));
+	if (o->decode)
+		return fake_token(s, batch, o->past, in->made_up, &cx->err);
+	if (!o->data)
 		return fake_inputs(s, batch, 1, true, in->made_up, &cx->err);
-	}
 	st = source_open(&in->data, cx, o->data, s, &(struct feed_options){ .batch = batch });
 	if (!st)
 		st = feed_next(in->data.feed, &in->batch, &cx->err);
@@ -204,9 +206,14 @@ enum fettle_status measure_latency(struct context *cx, const struct measure_opti
 						 .speedup = l[i].speedup.value,
 						 .speedup_low = l[i].speedup.low,
 						 .speedup_high = l[i].speedup.high };
+		if (o->decode) {
+			out[i].past = o->past;
+			out[i].tokens_per_s = (double)out[i].batch / l[i].median;
+		}
 		if (o->helper)
 			st = evaluate_footprint(o->helper, models[i], o->helper_data, o->batch ? o->batch : 1,
-						o->threads, &out[i].footprint_bytes, &cx->err);
+						o->decode ? (long)o->past : -1, o->threads,
+						&out[i].footprint_bytes, &cx->err);
 	}
 	for (i = 0; i < n; i++)
 		timed_release(&t[i]);

@@ -14,7 +14,9 @@ struct measure_options {
 	const char *command, *server; /* programs that measure the accuracy */
 	bool higher_is_better;        /* of theirs */
 	int threads;
-	size_t instances;   /* sessions to time at once, each on so many threads; 0: 1 */
+	size_t instances; /* sessions to time at once, each on so many threads; 0: 1 */
+	bool decode;      /* time one token after `past` others, made up, instead of the data */
+	size_t past;
 	double seconds;     /* to time each model for; 0: 1 */
 	const char *helper; /* the fettle command, to measure memory in a separate process; NULL: do not */
 	const char *helper_data; /* DATA for it, in words */

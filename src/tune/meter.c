@@ -64,7 +64,7 @@ static enum fettle_status model_footprint(struct lab *l, const struct plan *p, s
 	if (!st)
 		st = model_save(m, path, err);
 	if (!st)
-		st = evaluate_footprint(l->o.helper, path, NULL, 1, l->o.threads, bytes, err);
+		st = evaluate_footprint(l->o.helper, path, NULL, 1, -1, l->o.threads, bytes, err);
 	unlink(path);
 	free(path);
 	return st;
@@ -198,7 +198,7 @@ static enum fettle_status measure(struct lab *l, struct trial *t, const struct t
 	}
 	if (!st && w[LAB_FOOTPRINT] > 0) {
 		if (!m->baseline_footprint)
-			st = evaluate_footprint(l->o.helper, l->o.model, NULL, 1, l->o.threads,
+			st = evaluate_footprint(l->o.helper, l->o.model, NULL, 1, -1, l->o.threads,
 						&m->baseline_footprint, err);
 		if (!st)
 			st = model_footprint(l, p, &bytes, err);

@@ -47,6 +47,16 @@ expect 0 'perplexity of output logits.* the labels are the next tokens of the in
 refuses "cannot feed input 'input_ids' from .*no array of that name" eval "$m" --data "$dir/other.npz" --metric perplexity
 refuses 'no input takes whole numbers' eval examples/fashion_plain.onnx --data "$dir/image.npz" --metric perplexity
 
+# one token after a past: a context of 32 has room for 31 before it
+"$fettle" bench "$m" --decode --past 31 --batch 2 --threads 1 --seconds 0.05 --json --quiet >"$dir/json" 2>"$dir/err" || bad "decode: $(cat "$dir/err")"
+is "$(json past "$dir/json") == 31 && $(json tokens_per_s "$dir/json") > 1999 / $(json latency_ms "$dir/json")" "two tokens in a run"
+is "$(json tokens_per_s "$dir/json") < 2001 / $(json latency_ms "$dir/json")" "two tokens in a run"
+expect 0 'tokens/s' bench "$m" "$m" --decode --past 4 --threads 1 --seconds 0.05
+expect 3 'out of data bounds, idx=32' bench "$m" --decode --past 32 --quiet
+refuses 'no input holds the past' bench examples/fashion_plain.onnx --decode
+refuses 'need --decode' bench "$m" --past 4
+refuses 'drop --data' bench "$m" --decode --data "$d"
+
 # nothing is as far from fp32 as fp32, and 2 % more perplexity is 2 % more
 same "kl of a model with itself" 0.0 "$(value ids.npz kl --reference "$m")"
 "$fettle" tune "$m" --calib "$d" --eval "$d" --metric perplexity --tolerance 0.02 --max-trials 2 --threads 1 --workspace "$dir/w" \

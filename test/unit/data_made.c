@@ -70,6 +70,29 @@ static void inputs_are_made(void **state)
 	remove_tree(dir);
 }
 
+static void one_token_after_a_past(void **state)
+{
+	const struct made_size size = { .n = 2, .past = 3, .tokens = 1 };
+	static const int64_t want[ARRAY_LEN(gpt)][5] = { { 0 },    { 2, 4 },         { 2, 1 },
+							 { 2, 1 }, { 2, 12, 3, 64 }, { 2, 2, 12, 3, 64 } };
+	struct buffer b = { .cap = 0 };
+	struct err err = ERR_INIT;
+	size_t i;
+
+	(void)state;
+	for (i = 1; i < ARRAY_LEN(gpt); i++) {
+		struct input_spec spec = gpt[i];
+
+		if (made_rule_of(&spec) == MADE_TYPES)
+			spec.dims[1] = -1;
+		assert_ok(made_fill(&b, made_rule_of(&spec), &spec, &size, NULL, &err), err);
+		assert_memory_equal(b.t.dims, want[i], sizeof(int64_t) * (size_t)spec.rank);
+		if (made_rule_of(&spec) == MADE_POSITIONS)
+			assert_true(tensor_get(&b.t, 0) == 3 && tensor_get(&b.t, 1) == 3);
+	}
+	buffer_release(&b);
+}
+
 static void no_rule_no_input(void **state)
 {
 	static const struct {
@@ -202,9 +225,8 @@ static void images_have_no_next_token(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(inputs_are_made),
-		cmocka_unit_test(no_rule_no_input),
-		cmocka_unit_test(labels_are_the_next_tokens),
+		cmocka_unit_test(inputs_are_made),           cmocka_unit_test(one_token_after_a_past),
+		cmocka_unit_test(no_rule_no_input),          cmocka_unit_test(labels_are_the_next_tokens),
 		cmocka_unit_test(images_have_no_next_token),
 	};
 
