@@ -104,6 +104,8 @@ struct config_dataloader {
 	struct config_dataset dataset;       /* .root and .kind NULL: no data described */
 	struct config_transforms transforms; /* none */
 	int64_t label_shift;                 /* postprocess.transform.LabelShift: 0; of the evaluation only */
+	const char *label_map;               /* a metric's anno_path: NULL; of the evaluation only */
+	int objects;                         /* filter.LabelBalance: 0, any number */
 };
 enum config_last_batch { LAST_BATCH_ROLLOVER, LAST_BATCH_DISCARD };
 

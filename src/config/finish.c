@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "config/read.h"
+#include "data/dataset.h"
 #include "strategy/strategy.h"
 
 static void forget_derived(struct config *c)
@@ -197,6 +198,19 @@ static void note_bf16(struct config *c, const struct config_constraint *constrai
 				 "dtype bf16 is not available, fp32 is used in its place");
 }
 
+/* Numbers of classes for names, where labels have numbers already. */
+static void note_label_map(struct config *c)
+{
+	const struct config_dataloader *d = &c->evaluation.dataloader;
+	char *others = NULL;
+
+	if (d->label_map && !(d->dataset.kind && dataset_takes(d->dataset.kind, "label_map", &others)))
+		add_note(c, config_origin(c, &d->label_map), true,
+			 "evaluation.accuracy.anno_path has no effect: the labels of %s are class numbers",
+			 d->dataset.kind ? d->dataset.kind : "the data");
+	free(others);
+}
+
 static void finish_notes(struct config *c)
 {
 	const struct config_constraints *const lists[] = { &c->quantization.op_type_wise,
@@ -205,6 +219,7 @@ static void finish_notes(struct config *c)
 
 	if (config_is_set(c, &c->device))
 		add_note(c, config_origin(c, &c->device), true, "device has no effect: cpu is the only one");
+	note_label_map(c);
 	note_bf16(c, &c->quantization.model_wise);
 	for (i = 0; i < ARRAY_LEN(lists); i++)
 		for (j = 0; j < lists[i]->n; j++)

@@ -1,4 +1,5 @@
 /* The values that are more than a scalar or a list: data, numbers of recipes and constraints. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -37,6 +38,18 @@ static struct config_params new_params(struct reader *r, const struct yaml *map)
 
 /* ---- dataset ---- */
 
+/* Files that datasets read beside their root. */
+static bool is_path(const char *key)
+{
+	static const char *const paths[] = { "image_list", "label_file", "vocab_file", "label_map" };
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(paths); i++)
+		if (strcmp(paths[i], key) == 0)
+			return true;
+	return false;
+}
+
 static enum fettle_status read_dataset_params(struct reader *r, const struct yaml *y,
 					      struct config_dataset *out)
 {
@@ -51,7 +64,7 @@ static enum fettle_status read_dataset_params(struct reader *r, const struct yam
 		return fail_value(r, y, "%s, need a map", describe(r, y));
 	out->params = new_params(r, y);
 	for (i = 0; i < y->n; i++) {
-		if (strcmp(y->key[i]->text, "image_list") == 0 && yaml_is_text(y->v[i])) {
+		if (is_path(y->key[i]->text) && yaml_is_text(y->v[i])) {
 			struct yaml path = *y->v[i];
 
 			st = read_path(r, y->v[i], &path.text);
@@ -131,6 +144,40 @@ static void print_dataset(struct printer *p, const struct key *k, const void *fi
 }
 
 const struct custom custom_dataset = { read_dataset, print_dataset };
+
+/* ---- filter ---- */
+
+/* `{size: 2}`, or `{}`, which is 1, or `2` */
+static enum fettle_status read_label_balance(struct reader *r, const struct key *k, const struct yaml *y,
+					     void *field)
+{
+	static const struct key limits = { "size", KEY_INT, .min = 1, .max = 1 << 20 };
+	enum fettle_status st = FETTLE_OK;
+	double size = 1;
+
+	(void)k;
+	if (y->type == YAML_MAP && y->n && (y->n > 1 || strcmp(y->key[0]->text, "size") != 0))
+		return fail_value(r, y->key[0], "unknown key '%s', need only size", y->key[y->n - 1]->text);
+	if (y->type == YAML_MAP && y->n)
+		y = y->v[0];
+	if (y->type != YAML_MAP && !yaml_is_null(y))
+		st = read_number(r, &limits, y, true, &size);
+	if (!st)
+		*(int *)field = (int)size;
+	return st;
+}
+
+static void print_label_balance(struct printer *p, const struct key *k, const void *field)
+{
+	char text[32];
+
+	if (!*(const int *)field)
+		return;
+	snprintf(text, sizeof(text), "%d", *(const int *)field);
+	print_line(p, k->name, text, config_origin(p->c, field));
+}
+
+const struct custom custom_label_balance = { read_label_balance, print_label_balance };
 
 /* ---- transforms ---- */
 

@@ -22,8 +22,7 @@ static const struct {
 /* INC's that are missing here: a user of them is told what to do instead of what there is. */
 static bool is_missing(const char *name)
 {
-	static const char *const names[] = { "mAP",  "COCOmAP", "COCOmAPv2", "VOCmAP",
-					     "BLEU", "SquadF1", "Loss" };
+	static const char *const names[] = { "BLEU", "SquadF1", "Loss" };
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(names); i++)
@@ -90,6 +89,82 @@ static enum fettle_status metric_option(struct reader *r, const char *name, cons
 	return FETTLE_OK;
 }
 
+/* ---- options of a metric that has several: "NAME:OPTION=VALUE/OPTION=VALUE" ---- */
+
+static bool takes_option(const struct metric_type *type, const char *name)
+{
+	size_t i;
+
+	for (i = 0; type->options && type->options[i]; i++)
+		if (strcmp(type->options[i], name) == 0)
+			return true;
+	return false;
+}
+
+static enum fettle_status fail_option(struct reader *r, const struct metric_type *type,
+				      const struct yaml *key)
+{
+	struct str list = STR_INIT;
+	enum fettle_status st;
+	size_t i;
+
+	for (i = 0; type->options[i]; i++)
+		str_addf(&list, "%s%s", i ? ", " : "", type->options[i]);
+	st = fail_value(r, key, "unknown option '%.80s', need anno_path, output_index_mapping or one of %s",
+			key->text, list.s);
+	str_release(&list);
+	return st;
+}
+
+/* INC's anno_path has the numbers of the classes: what reads the labels needs it. */
+static enum fettle_status read_label_map(struct reader *r, const struct yaml *y)
+{
+	const char **field = &r->c->evaluation.dataloader.label_map;
+	enum fettle_status st = yaml_is_null(y) ? FETTLE_OK : read_path(r, y, field);
+
+	return st || yaml_is_null(y) ? st : mark(r, field, y);
+}
+
+static enum fettle_status add_options(struct reader *r, const struct metric_type *type, const struct yaml *y,
+				      struct str *out)
+{
+	enum fettle_status st = FETTLE_OK;
+	const char *value;
+	size_t i;
+
+	for (i = 0; i < y->n && !st; i++) {
+		const char *key = y->key[i]->text;
+
+		if (strcmp(key, "output_index_mapping") == 0 && y->v[i]->type == YAML_MAP) {
+			st = add_options(r, type, y->v[i], out);
+		} else if (strcmp(key, "anno_path") == 0) {
+			st = read_label_map(r, y->v[i]);
+		} else if (!takes_option(type, key)) {
+			st = fail_option(r, type, y->key[i]);
+		} else if (!(st = read_text(r, y->v[i], &value))) {
+			if (str_starts(value, "DetectionBoxes_") && strchr(value, '/'))
+				value = strchr(value, '/') + 1;
+			str_addf(out, "%s%s=%s", out->n ? "/" : "", key, value);
+		}
+	}
+	return st;
+}
+
+static enum fettle_status metric_options(struct reader *r, const struct yaml *name, const struct yaml *y,
+					 const struct metric_type *type, const char **text)
+{
+	struct str out = STR_INIT;
+	enum fettle_status st = add_options(r, type, y, &out);
+
+	/* what INC's metric of this name looks at, where it is not told */
+	if (!st && !strcasecmp(name->text, "COCOmAPv2") && !(out.s && strstr(out.s, "boxes=")))
+		str_addf(&out, "%sboxes=0/scores=1/classes=2", out.n ? "/" : "");
+	if (!st && out.n)
+		*text = arena_strfmt(&r->c->state->arena, "%s:%s", type->name, out.s);
+	str_release(&out);
+	return st;
+}
+
 static const char *registered_metric(const struct config_strings *names, const char *text)
 {
 	size_t i;
@@ -105,6 +180,7 @@ static enum fettle_status metric_text(struct reader *r, const struct yaml *name,
 				      const char **text)
 {
 	const char *task = metric_of_task(name->text, NULL), *param;
+	const struct metric_type *type;
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
@@ -125,9 +201,12 @@ static enum fettle_status metric_text(struct reader *r, const struct yaml *name,
 		struct metric *m = NULL;
 
 		st = metric_new(&m, name->text, r->err); /* its options mean nothing where it is unknown */
-		metric_free(m);
 		if (st)
 			return fail_here(r, name, st);
+		type = metric_type(m);
+		metric_free(m);
+		if (type->options)
+			return metric_options(r, name, y, type, text);
 	}
 	if (y->n > 1)
 		return fail_value(r, y->key[1], "%zu options, need one", y->n);

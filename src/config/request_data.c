@@ -90,8 +90,9 @@ enum fettle_status request_data(struct request *r, const struct config_dataloade
 				struct data_ref *out)
 {
 	const struct config_params *params = &d->dataset.params;
-	struct fettle_setting *v = arena_alloc(&r->arena, (params->n + 1) * sizeof(*v));
-	size_t i;
+	struct fettle_setting *v = arena_alloc(&r->arena, (params->n + 2) * sizeof(*v));
+	char *others = NULL;
+	size_t i, n;
 
 	for (i = 0; i < params->n; i++)
 		v[i] = (struct fettle_setting){ params->v[i].key,
@@ -99,6 +100,10 @@ enum fettle_status request_data(struct request *r, const struct config_dataloade
 							? params->v[i].text
 							: params->v[i].value,
 						params->v[i].at.source };
+	n = params->n;
+	if (d->label_map && d->dataset.kind && dataset_takes(d->dataset.kind, "label_map", &others))
+		v[n++] = (struct fettle_setting){ "label_map", d->label_map, NULL };
+	free(others);
 	*out = (struct data_ref){
 		.what = what,
 		.source = source_of(r, d),
@@ -106,10 +111,11 @@ enum fettle_status request_data(struct request *r, const struct config_dataloade
 		.kind = d->dataset.kind,
 		.root = d->dataset.root,
 		.params = v,
-		.n_params = params->n,
+		.n_params = n,
 		.transforms = d->transforms.v,
 		.n_transforms = d->transforms.n,
 		.label_shift = d->label_shift,
+		.objects = (size_t)d->objects,
 		.inputs = r->c->model.inputs.v,
 		.n_inputs = r->c->model.inputs.n,
 		.inputs_where = config_where(config_origin(r->c, &r->c->model.inputs), &r->arena),

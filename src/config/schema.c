@@ -163,13 +163,18 @@ static const struct key other_recipe_keys[] = {
 	END,
 };
 
+static const struct key filter_keys[] = {
+	{ "LabelBalance", KEY_CUSTOM, IN(config_dataloader, objects), .custom = &custom_label_balance,
+	  .quiet = true },
+	END,
+};
 static const struct key dataloader_keys[] = {
 	{ "batch_size", KEY_INT, IN(config_dataloader, batch_size), LIMITS(1, 1 << 20), NOT_BENCH },
 	{ "last_batch", KEY_WORD, IN(config_dataloader, last_batch), WORDS(last_batches), NOT_BENCH },
 	{ "shuffle", KEY_BOOL, IN(config_dataloader, shuffle), NOT_BENCH },
 	{ "dataset", KEY_CUSTOM, IN(config_dataloader, dataset), .custom = &custom_dataset },
 	{ "transform", KEY_CUSTOM, IN(config_dataloader, transforms), .custom = &custom_transforms },
-	{ "filter", KEY_REFUSED, .why = "filters are not supported, filter the data beforehand" },
+	{ "filter", KEY_MAP, .keys = filter_keys },
 	{ "distributed", KEY_UNUSED, .why = "trials are distributed, not data" },
 	{ "num_workers", KEY_UNUSED, .why = "data is read by the threads of the evaluation" },
 	{ "pin_memory", KEY_UNUSED, .why = "there is only the memory of the cpu" },
@@ -253,6 +258,7 @@ static const struct key postprocess_keys[] = {
 };
 static const struct key accuracy_keys[] = {
 	{ "metric", KEY_CUSTOM, AT(evaluation.metric), .custom = &custom_metric, USED(SCORES) },
+	{ "anno_path", KEY_PATH, AT(evaluation.dataloader.label_map), .quiet = true, USED(SCORES) },
 	{ "eval_cmd", KEY_TEXT, AT(evaluation.command), .quiet = true,
 	  USED(CONFIG_TUNE | CONFIG_SEARCH | CONFIG_EVAL) },
 	{ "eval_server", KEY_TEXT, AT(evaluation.server), .quiet = true,

@@ -84,7 +84,7 @@ extern const struct key config_keys[];     /* base: struct config */
 extern const struct key constraint_keys[]; /* base: struct config_constraint */
 extern const struct word device_words[];
 extern const struct custom custom_dataset, custom_transforms, custom_metric, custom_constraints, custom_pairs,
-	custom_number, custom_list_of_numbers;
+	custom_number, custom_list_of_numbers, custom_label_balance;
 
 /* The keys of a map. */
 const struct key *key_table(const struct config *c, const struct key *map);

@@ -83,7 +83,7 @@ static enum fettle_status choose_kind(const char *path, const char *name, const 
 	if (*out)
 		return FETTLE_OK;
 	for (i = 0; i < ARRAY_LEN(kinds); i++) {
-		if (kinds[i]->probe(path)) {
+		if (kinds[i]->probe && kinds[i]->probe(path)) {
 			*out = kinds[i];
 			return FETTLE_OK;
 		}
@@ -185,6 +185,36 @@ static enum fettle_status add_transforms(struct dataset *d, const struct dataset
 	return FETTLE_OK;
 }
 
+/* Leaves only the images with so many objects. */
+static enum fettle_status filter_by_objects(struct dataset *d, size_t objects, struct err *err)
+{
+	struct buffer label = { .cap = 0 };
+	enum fettle_status st = FETTLE_OK;
+	size_t i, n = 0, row, found;
+
+	if (!objects)
+		return FETTLE_OK;
+	if (!d->objects)
+		return fail(err, FETTLE_INVALID,
+			    "cannot filter %s: LabelBalance, need images with objects such as COCORaw",
+			    d->path);
+	d->kept = xcalloc(d->n, sizeof(*d->kept));
+	for (i = 0; i < d->n && !st; i++) {
+		st = d->kind->read(d, (size_t)(dataset_labels(d) - d->fields), i, &label, err);
+		for (row = found = 0; !st && row < (size_t)label.t.dims[0]; row++)
+			found += tensor_get(&label.t, row * (size_t)label.t.dims[1]) >= 0;
+		if (found == objects)
+			d->kept[n++] = i;
+	}
+	buffer_release(&label);
+	if (!st && !n)
+		st = fail(err, FETTLE_INVALID,
+			  "cannot filter %s: LabelBalance, none of %zu images has %zu object%s", d->path,
+			  d->n, objects, objects == 1 ? "" : "s");
+	d->n = n;
+	return st;
+}
+
 /* takes over `state` */
 static enum fettle_status open_as(struct dataset **out, const struct dataset_kind *kind, const char *path,
 				  void *state, const struct dataset_options *opt, struct err *err)
@@ -199,7 +229,9 @@ static enum fettle_status open_as(struct dataset **out, const struct dataset_kin
 	st = kind->open(d, opt, err);
 	if (st)
 		goto out;
-	st = add_transforms(d, opt, err);
+	st = filter_by_objects(d, opt->objects, err);
+	if (!st)
+		st = add_transforms(d, opt, err);
 	if (st)
 		goto out;
 	if (d->label_shift && dataset_labels(d) && dtype_is_integer(dataset_labels(d)->sample.dtype))
@@ -247,6 +279,7 @@ void dataset_free(struct dataset *d)
 		free(d->fields[i].name);
 	free(d->fields);
 	free(d->transforms);
+	free(d->kept);
 	free(d->ignored);
 	free(d->note);
 	free(d->path);
@@ -267,6 +300,8 @@ void batch_release(struct batch *b)
 
 static char *sample_name(const struct dataset *d, size_t i)
 {
+	if (d->kept)
+		i = d->kept[i];
 	return d->kind->sample_name ? d->kind->sample_name(d, i) : xstrfmt("%s: sample %zu", d->path, i);
 }
 
@@ -320,16 +355,19 @@ static void tidy_bools(struct tensor *t)
 		p[i] = p[i] != 0;
 }
 
-/* Integers become int64: an unsigned type has no room for what comes out. */
-static enum fettle_status shift_labels(const struct tensor *src, int64_t shift, struct buffer *dst,
-				       struct err *err)
+/* Integers become int64: an unsigned type has no room for what comes out. Of rows of `columns` numbers, the first is a class. */
+static enum fettle_status shift_labels(const struct tensor *src, int64_t shift, size_t columns,
+				       struct buffer *dst, struct err *err)
 {
 	enum dtype dtype = dtype_is_integer(src->dtype) ? DT_S64 : src->dtype;
 	enum fettle_status st = buffer_shape(dst, dtype, src->rank, src->dims, "labels", err);
 	size_t n = (size_t)tensor_count(src), i;
 
 	for (i = 0; i < n && !st; i++)
-		tensor_set(&dst->t, i, tensor_get(src, i) - (double)shift);
+		tensor_set(&dst->t, i,
+			   tensor_get(src, i) - (columns < 2 || (i % columns == 0 && tensor_get(src, i) >= 0)
+							 ? (double)shift
+							 : 0));
 	return st;
 }
 
@@ -341,7 +379,7 @@ static enum fettle_status read_sample(const struct dataset *d, size_t field, siz
 	enum fettle_status st;
 	size_t k;
 
-	st = d->kind->read(d, field, i, src, err);
+	st = d->kind->read(d, field, d->kept ? d->kept[i] : i, src, err);
 	if (st)
 		return st;
 	tidy_bools(&src->t);
@@ -351,7 +389,8 @@ static enum fettle_status read_sample(const struct dataset *d, size_t field, siz
 	*out = src;
 	if (d->label_shift && d->fields[field].role == FIELD_LABEL) {
 		*out = dst;
-		return shift_labels(&src->t, d->label_shift, dst, err);
+		return shift_labels(&src->t, d->label_shift, d->objects ? (size_t)src->t.dims[1] : 1, dst,
+				    err);
 	}
 	if (!d->n_transforms || field != d->transformed)
 		return FETTLE_OK;

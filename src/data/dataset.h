@@ -6,7 +6,7 @@
  * - a folder of class folders of JPEG and PNG images. A class is the index of its folder in byte order
  *   of their names; samples run through the classes in that order, then by file name. A folder that
  *   holds only images is the same without labels. Images come out as uint8 [height, width, channels];
- * - a folder of images with a list of their names and labels, where the kind ImagenetRaw is named;
+ * - what the other kinds of list.h read, where a configuration names one;
  * - a folder of `test_data_set_*` folders with `input_N.pb` and `output_N.pb`, as ONNX publishes them,
  *   or one such folder. Where all tensors of a set share their first dimension, and all sets agree in
  *   the others, every row is a sample. Otherwise every *set* is one sample (`whole`).
@@ -54,9 +54,11 @@ struct dataset {
 	bool positional; /* fields feed the model's inputs by position: their names say nothing */
 	bool whole;      /* a sample is a whole batch: it is read alone, and gets no leading dimension */
 
-	int64_t label_shift;          /* labels come out less this */
-	char *note;                   /* what the user should know of it; NULL: nothing */
-	char *ignored;                /* names of arrays, with commas; NULL: none */
+	bool objects;        /* labels are those of data/objects.h */
+	int64_t label_shift; /* labels come out less this; of objects, their classes */
+	size_t *kept;        /* [n]: the kind's numbers of the samples that a filter has left; NULL: all */
+	char *note;          /* what the user should know of it; NULL: nothing */
+	char *ignored;       /* names of arrays, with commas; NULL: none */
 	struct transform *transforms; /* applied to the field `transformed` */
 	size_t n_transforms, transformed;
 	void *state;                /* the kind's */
@@ -76,6 +78,7 @@ struct dataset_options {
 	const struct transform *transforms; /* copied; applied to the array `x`, or the only input */
 	size_t n_transforms;
 	int64_t label_shift; /* is subtracted from labels */
+	size_t objects;      /* only images with so many objects (INC's LabelBalance); 0: any number */
 	int channels;        /* of images: 1 or 3; 0: 3 */
 	/* What is wanted of a .npz: these arrays, or `x` (n = 1), and labels. If it has one of them, arrays of other names are
 	 * ignored, whatever they hold. NULL: all are wanted. */

@@ -26,12 +26,6 @@ struct raw {
 	int channels;
 };
 
-static bool raw_probe(const char *path)
-{
-	(void)path; /* it is named */
-	return false;
-}
-
 static char *list_path(const struct dataset *d, const struct dataset_options *opt)
 {
 	char *path;
@@ -164,7 +158,6 @@ const struct dataset_kind dataset_imagenet_raw = {
 	.name = "ImagenetRaw",
 	.summary = "a folder of images with a list of their names and labels",
 	.keys = raw_keys,
-	.probe = raw_probe,
 	.open = raw_open,
 	.read = raw_read,
 	.sample_name = raw_sample_name,

@@ -8,7 +8,8 @@ struct dataset_kind {
 	const char *name; /* in a configuration; case does not matter */
 	const char *summary;
 	const char *const *keys; /* that a configuration may give beside root; ends with NULL; NULL: none */
-	bool (*probe)(const char *path); /* is this path mine, where no kind is named? It exists. */
+	/* Is this path mine, where no kind is named? It exists. NULL: no. */
+	bool (*probe)(const char *path);
 	/* Fills n, fields and state, which keeps what it needs of the options; on failure, close() is called on what there is. */
 	enum fettle_status (*open)(struct dataset *d, const struct dataset_options *opt, struct err *err);
 	/* One sample of one field, shaped and typed as stored, in row-major order and host byte order. */

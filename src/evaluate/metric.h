@@ -28,6 +28,7 @@
  *	psnr          20 log10(max b - min b) - 10 log10(mse) in dB, over everything; at most 200
  *	mse:labels, mse:reference (also mae, rmse, r2, pearson, sqnr, psnr): compared with nothing else
  *	ssim          mean over samples of the structural similarity of a and b, see metric_ssim.c
+ *	cocomap, vocmap, map  mean average precision of detected objects, see metric_map.c
  *
  * Classes. top-k, f1, mcc, miou, cross_entropy, perplexity, agreement and kl read outputs[0], shaped [N,C], or [N,T,C] for token classifiers, where
  * each sample's score is the mean over its T tokens, or [N,C,H,W] for segmentation (any number of dimensions
@@ -47,7 +48,7 @@
  *
  * The value does not depend, not even in the last bit, on how the samples were cut into batches: each
  * sample is summed by itself and then added, in the order of the samples, by one addition. Memory does
- * not grow with the number of samples, except for spearman. auc is exact up to 65,536 distinct scores; beyond that, it
+ * not grow with the number of samples, except for spearman and the mean average precisions. auc is exact up to 65,536 distinct scores; beyond that, it
  * drops as many low bits of the scores as it takes to leave that many (3 MB), so scores that differ only
  * there count as ties. The result is still independent of batches and of the order.
  */
@@ -96,6 +97,9 @@ struct metric_type {
 	 */
 	bool is_mean, bounded;
 	bool next_tokens; /* where the data has no labels, they are the inputs' next tokens: feed_label_tokens() */
+	bool whole_answer; /* looks at several outputs, each for what it is: none is chosen for it */
+	/* That a configuration may give, as "NAME:OPTION=VALUE/OPTION=VALUE"; ends with NULL. NULL: none. */
+	const char *const *options;
 	bool counts; /* is no mean, but made of counts only: the order of the samples is all the same to it */
 	double score_min, score_max;
 	/* In decibels, a metric has no natural loss; this is what identical outputs have. 0: it is not in decibels. */

@@ -298,6 +298,8 @@ static void choose_outputs(struct choice *c, struct metric *m, const char **why)
 	char *text;
 	size_t i;
 
+	if (metric_type(m)->whole_answer)
+		return;
 	if (c->named.n) {
 		metric_select(m, c->named.v, c->named.n);
 		return;

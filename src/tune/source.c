@@ -28,6 +28,7 @@ static enum fettle_status open_data(struct dataset **out, struct context *cx, co
 				       .transforms = d->transforms,
 				       .n_transforms = d->n_transforms,
 				       .label_shift = d->label_shift,
+				       .objects = d->objects,
 				       .channels = n ? image_channels(specs, n) : 0,
 				       .n_wanted = n };
 	const char **names = xcalloc(n + 1, sizeof(*names));

@@ -17,6 +17,7 @@ struct data_ref {
 	const struct transform *transforms;
 	size_t n_transforms;
 	int64_t label_shift; /* is subtracted from labels */
+	size_t objects;      /* only images with so many; 0: any number */
 	/* names that the model's inputs must have, and what begins a message about them ("conf.yaml:3:5: ") */
 	const char *const *inputs;
 	size_t n_inputs;

@@ -147,10 +147,17 @@ static const struct {
 	  "c.yaml:4:9: fettle does not prune: give it the pruned model and leave the section out" },
 	{ "a framework of this runtime must be right", "model: {framework: onnxrt_qlinearop}\n",
 	  "c.yaml:1:20: cannot set model.framework: 'onnxrt_qlinearop', did you mean 'onnxrt_qlinearops'?" },
-	{ "a metric of INC that is missing", "evaluation: {accuracy: {metric: {COCOmAP: {anno_path: a}}}}\n",
-	  "c.yaml:1:34: cannot set evaluation.accuracy.metric: COCOmAP is not computed here: set eval_cmd to "
-	  "a "
+	{ "a metric of INC that is missing", "evaluation: {accuracy: {metric: {Loss: {}}}}\n",
+	  "c.yaml:1:34: cannot set evaluation.accuracy.metric: Loss is not computed here: set eval_cmd to a "
 	  "program that prints it" },
+	{ "an option of a metric", "evaluation: {accuracy: {metric: {VOCmAP: {k: 1}}}}\n",
+	  "c.yaml:1:43: cannot set evaluation.accuracy.metric: unknown option 'k', need anno_path, "
+	  "output_index_mapping or one of iou_thrs, map_points, map_key, boxes, scores, classes, "
+	  "num_detections" },
+	{ "a filter's key", "evaluation: {accuracy: {dataloader: {filter: {LabelBalance: {n: 1}}}}}\n",
+	  "c.yaml:1:62: cannot set evaluation.accuracy.dataloader.filter.LabelBalance: unknown key 'n', need "
+	  "only "
+	  "size" },
 	{ "a task that GLUE does not have", "evaluation: {accuracy: {metric: {GLUE: {task: x}}}}\n",
 	  "c.yaml:1:47: cannot set evaluation.accuracy.metric: 'x', need one of mrpc, cola, sts-b, qqp, "
 	  "mnli, qnli, rte, wnli, sst-2" },

@@ -85,9 +85,10 @@ static void another_value(const struct key *k, const void *field, struct str *ou
 		break;
 	default:
 		str_addf(out, "%s",
-			 k->custom == &custom_pairs       ? "[[7, 0.25]]"
-			 : k->max > k->min && k->max <= 1 ? "[0.25]"
-							  : "[77]");
+			 k->custom == &custom_pairs           ? "[[7, 0.25]]"
+			 : k->custom == &custom_label_balance ? "3"
+			 : k->max > k->min && k->max <= 1     ? "[0.25]"
+							      : "[77]");
 	}
 }
 

@@ -435,6 +435,36 @@ static void test_vocabulary(void **state)
 	config_free(c);
 }
 
+/* Detection: options of metrics, and the filter. */
+static void test_detection(void **state)
+{
+	struct config *c = parse(
+		"evaluation:\n"
+		"  accuracy:\n"
+		"    metric: {COCOmAPv2: {anno_path: map.yaml, map_key: "
+		"'DetectionBoxes_Precision/mAP@.50IOU',\n"
+		"             output_index_mapping: {num_detections: 3, boxes: 0, classes: 1, scores: 2}}}\n"
+		"    dataloader:\n"
+		"      dataset: {COCORaw: {root: coco}}\n"
+		"      filter: {LabelBalance: {size: 2}}\n"
+		"quantization: {calibration: {dataloader: {filter: {LabelBalance: }}}}\n",
+		"c.yaml");
+
+	(void)state;
+	assert_string_equal(c->evaluation.metric,
+			    "cocomap:map_key=mAP@.50IOU/num_detections=3/boxes=0/classes=1/scores=2");
+	assert_string_equal(c->evaluation.dataloader.label_map, "map.yaml");
+	assert_int_equal(c->evaluation.dataloader.objects, 2);
+	assert_int_equal(c->calibration.dataloader.objects, 1);
+	config_free(c);
+	c = parse("evaluation: {accuracy: {metric: {COCOmAPv2: {iou_thrs: 0.5}}}}", "c.yaml");
+	assert_string_equal(c->evaluation.metric, "cocomap:iou_thrs=0.5/boxes=0/scores=1/classes=2");
+	config_free(c);
+	c = parse("evaluation: {accuracy: {metric: {mAP: {}}}}", "c.yaml");
+	assert_string_equal(c->evaluation.metric, "map");
+	config_free(c);
+}
+
 /* What an empty place means. */
 static void test_nothing(void **state)
 {
@@ -688,11 +718,12 @@ int main(void)
 		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_everything),
 		cmocka_unit_test(test_notes),      cmocka_unit_test(test_framework),
 		cmocka_unit_test(test_aliases),    cmocka_unit_test(test_metrics),
-		cmocka_unit_test(test_vocabulary), cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_iterations), cmocka_unit_test(test_anchors),
-		cmocka_unit_test(test_set),        cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_print),      cmocka_unit_test(test_fail),
-		cmocka_unit_test(test_file),       cmocka_unit_test(test_locale),
+		cmocka_unit_test(test_vocabulary), cmocka_unit_test(test_detection),
+		cmocka_unit_test(test_nothing),    cmocka_unit_test(test_iterations),
+		cmocka_unit_test(test_anchors),    cmocka_unit_test(test_set),
+		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_print),
+		cmocka_unit_test(test_fail),       cmocka_unit_test(test_file),
+		cmocka_unit_test(test_locale),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,6 +29,7 @@ static const char *sample(const char *path, const struct key *k)
 		{ "dataset", "data.npz" },
 		{ "transform", "{Cast: {dtype: float32}}" },
 		{ "metric", "top1" },
+		{ "LabelBalance", "2" },
 		{ "alpha", "0.5" },
 		{ "op_type_wise", "{Conv: {weight: {dtype: int8}}}" },
 		{ "op_wise", "{conv: {weight: {dtype: int8}}}" },

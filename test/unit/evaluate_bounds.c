@@ -289,6 +289,8 @@ static void none_is_left_out(void **state)
 	for (i = 0; metric_type_at(i); i++) {
 		const char *name = metric_type_at(i)->name;
 
+		if (metric_type_at(i)->whole_answer && !metric_type_at(i)->bounds)
+			continue; /* it has outputs of its own kind; test/cli compares these */
 		for (k = 0; k < ARRAY_LEN(kinds); k++)
 			if (strncmp(kinds[k].metric, name, strlen(name)) == 0)
 				break;

@@ -1206,7 +1206,7 @@ static void the_list_is_sound(void **state)
 		assert_int_equal(metric_value(m, &value, &err), FETTLE_INVALID);
 		assert_non_null(strstr(err.msg, "no samples"));
 		assert_int_equal(metric_add(m, &words, 1, &words, &words, 1, &err), FETTLE_INVALID);
-		assert_non_null(strstr(err.msg, "string"));
+		assert_true(type->whole_answer || strstr(err.msg, "string"));
 		assert_int_equal(metric_add(m, NULL, 0, NULL, NULL, 1, &err), FETTLE_INVALID);
 		assert_int_equal(metric_value(m, &value, NULL), FETTLE_INVALID);
 		metric_free(m);
