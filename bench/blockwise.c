@@ -2,8 +2,8 @@
  * Weight-only algorithms on one model: loss of perplexity against fp32, error of the layers' outputs on other rows than
  * those calibrated on, and CPU time. Weights are replaced by what their codes stand for, so that nothing of the
  * runtime's kernels is in the figures.
- * Usage: blockwise MODEL CALIB EVAL [BITS [BLOCK [sym]]]
- *        blockwise --speed [K [N]]: MB of fp32 weights per second of CPU time, on correlated inputs
+ * Usage: blockwise [--errors] MODEL CALIB EVAL [BITS [BLOCK [sym|asym [ALGORITHM...]]]]; with --errors no perplexity
+ *        blockwise --speed [K [N [ROWS]]]: MB of fp32 weights per second of CPU time, on correlated inputs of ROWS rows
  */
 #include <cblas.h>
 #include <math.h>
@@ -18,6 +18,18 @@
 #include "tune/source.h"
 
 static struct context cx;
+static bool only_errors;
+static char **algorithms; /* only these, up to a NULL; NULL: all */
+
+static bool wanted(const char *algorithm)
+{
+	char **p;
+
+	for (p = algorithms; p && *p; p++)
+		if (strcmp(*p, algorithm) == 0)
+			return true;
+	return !algorithms;
+}
 
 static void must(enum fettle_status st)
 {
@@ -256,14 +268,14 @@ static struct result try(struct bench *b, enum block_algorithm a, const struct b
 		free(back);
 	}
 	model_sweep(m);
-	r.perplexity = perplexity(b, m);
+	r.perplexity = only_errors ? NAN : perplexity(b, m);
 	model_free(m);
 	return r;
 }
 
 static void compare(struct bench *b, const struct block_format *f)
 {
-	const double fp32 = perplexity(b, b->m);
+	const double fp32 = only_errors ? NAN : perplexity(b, b->m);
 	struct result rtn = { 0 };
 	size_t i;
 	int a;
@@ -273,6 +285,8 @@ static void compare(struct bench *b, const struct block_format *f)
 	printf("  %-9s %10s %8s %8s %27s %8s\n", "", "perplexity", "loss", "of rtn's",
 	       "error of rtn's: mean, worst", "seconds");
 	for (a = 0; a < BLOCK_ALGORITHMS; a++) {
+		if (a != BLOCK_RTN && !wanted(block_methods[a]->name))
+			continue;
 		struct result r = try(b, (enum block_algorithm)a, f);
 		double logs = 0, worst = 0;
 
@@ -294,7 +308,8 @@ static void compare(struct bench *b, const struct block_format *f)
 
 static void on_model(int argc, char **argv)
 {
-	struct block_format f = { argc > 4 ? atoi(argv[4]) : 4, argc > 5 ? atoi(argv[5]) : 32, argc > 6 };
+	struct block_format f = { argc > 4 ? atoi(argv[4]) : 4, argc > 5 ? atoi(argv[5]) : 32,
+				  argc > 6 && strcmp(argv[6], "sym") == 0 };
 	struct session *fp32 = NULL;
 	struct bench b = { 0 };
 	size_t which, i;
@@ -343,7 +358,7 @@ static struct tensor correlated(int64_t rows, int64_t k, const float *mix, int f
 	return t;
 }
 
-static void speed(int64_t k, int64_t n)
+static void speed(int64_t k, int64_t n, int64_t seen_rows)
 {
 	enum { FACTORS = 64 };
 	const struct block_format f = { 4, 32, false };
@@ -362,7 +377,7 @@ static void speed(int64_t k, int64_t n)
 	for (i = 0; i < k * FACTORS; i++)
 		mix[i] = (float)(0.3 * rng_normal(&r));
 	for (a = 0; a < 2; a++) {
-		struct tensor x = correlated(2 * k, k, mix, FACTORS, &r);
+		struct tensor x = correlated(a || !seen_rows ? 2 * k : seen_rows, k, mix, FACTORS, &r);
 
 		rows[a] = (struct rows){ .k = k,
 					 .gram = xcalloc((size_t)(k * k), sizeof(float)),
@@ -373,6 +388,8 @@ static void speed(int64_t k, int64_t n)
 	}
 	printf("4 bits, block 32, asym; %d outputs of %d inputs, one thread\n", (int)n, (int)k);
 	for (a = 0; a < BLOCK_ALGORITHMS; a++) {
+		if (a != BLOCK_RTN && !wanted(block_methods[a]->name))
+			continue;
 		const struct block_seen seen = { rows[0].gram, rows[0].mean_abs, rows[0].n };
 		struct block_weight q = BLOCK_WEIGHT_INIT;
 		double start = cpu_now(), seconds, e;
@@ -398,13 +415,22 @@ static void speed(int64_t k, int64_t n)
 
 int main(int argc, char **argv)
 {
-	if (argc > 1 && strcmp(argv[1], "--speed") == 0)
-		speed(argc > 2 ? atoi(argv[2]) : 4096, argc > 3 ? atoi(argv[3]) : 1024);
-	else if (argc > 3)
+	if (argc > 1 && strcmp(argv[1], "--speed") == 0) {
+		speed(argc > 2 ? atoi(argv[2]) : 4096, argc > 3 ? atoi(argv[3]) : 1024,
+		      argc > 4 ? atoi(argv[4]) : 0);
+		return 0;
+	}
+	only_errors = argc > 1 && strcmp(argv[1], "--errors") == 0;
+	argc -= only_errors;
+	argv += only_errors;
+	if (argc > 7)
+		algorithms = argv + 7;
+	if (argc > 3)
 		on_model(argc, argv);
 	else
-		return fprintf(stderr,
-			       "usage: blockwise MODEL CALIB EVAL [BITS [BLOCK [sym]]] | --speed [K [N]]\n"),
+		return fprintf(stderr, "usage: blockwise [--errors] MODEL CALIB EVAL [BITS [BLOCK [sym|asym "
+				       "[ALGORITHM...]]]] | "
+				       "--speed [K [N [ROWS]]]\n"),
 		       2;
 	return 0;
 }

@@ -1,18 +1,61 @@
 #include "blockwise/factor.h"
 
 #include <lapacke.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 
-float factor_damping(const float *gram, int64_t k)
+/* what is added to the diagonal at least and at most, as a share of it; and the share of its mean that is added beside that */
+static const double LEAST = 0.01, MOST = 1e3, FLOOR = 1e-4;
+
+/* sum over all pairs of their squared correlation */
+static double squared_correlations(const float *gram, int64_t k)
 {
+	float *inverse = xcalloc((size_t)k, sizeof(*inverse));
 	double sum = 0;
+	int64_t i, j;
+
+	for (i = 0; i < k; i++)
+		inverse[i] = gram[i * (k + 1)] > 0 ? 1 / sqrtf(gram[i * (k + 1)]) : 0;
+	for (i = 0; i < k; i++) {
+		float row = 0;
+
+		for (j = 0; j < k; j++) {
+			const float c = gram[i * k + j] * inverse[i] * inverse[j];
+
+			row += c * c;
+		}
+		sum += (double)row;
+	}
+	free(inverse);
+	return sum;
+}
+
+/*
+ * Of what so few rows show of correlations, some is chance. How much of the matrix should give way to its diagonal is
+ * the oracle approximating shrinkage of Chen et al. 2010 (arXiv:0907.4698), of the correlation matrix; as what is
+ * added to the diagonal in proportion to it.
+ */
+static double shrinkage(const struct block_seen *seen, int64_t k)
+{
+	const double p = (double)k, squares = squared_correlations(seen->gram, k), rows = (double)seen->rows;
+	const double share =
+		((1 - 2 / p) * squares + p * p) / ((rows + 1 - 2 / p) * fmax(squares - p, 1e-6 * p));
+
+	return share < 0.999 ? fmax(share / (1 - share), LEAST) : MOST;
+}
+
+void factor_damping(const struct block_seen *seen, int64_t k, float *out)
+{
+	const double share = seen->rows > 0 ? shrinkage(seen, k) : LEAST;
+	double mean = 0;
 	int64_t i;
 
 	for (i = 0; i < k; i++)
-		sum += (double)gram[i * k + i];
-	return sum > 0 ? (float)(0.01 * sum / (double)k) : 1;
+		mean += (double)seen->gram[i * (k + 1)] / (double)k;
+	for (i = 0; i < k; i++)
+		out[i] = mean > 0 ? (float)(share * (double)seen->gram[i * (k + 1)] + FLOOR * mean) : 1;
 }
 
 struct by_size {
@@ -57,7 +100,7 @@ static void find_order(struct factor *out, const float *gram, int64_t block)
 }
 
 /* false: with so little damping it is not positive, as far as floats can tell */
-static bool decompose(struct factor *f, const float *gram, float damping)
+static bool decompose(struct factor *f, const float *gram, const float *damping, float times)
 {
 	const int64_t k = f->k;
 	int64_t i, j;
@@ -67,17 +110,17 @@ static bool decompose(struct factor *f, const float *gram, float damping)
 
 		for (j = i; j < k; j++)
 			f->r[i * k + j] = row[f->input[j]];
-		f->r[i * k + i] += damping;
+		f->r[i * k + i] += times * damping[f->input[i]];
 	}
 	return !LAPACKE_spotrf_work(LAPACK_COL_MAJOR, 'L', (lapack_int)k, f->r, (lapack_int)k);
 }
 
-enum fettle_status factor_init(struct factor *out, const float *gram, int64_t k, const struct block_format *f,
-			       struct err *err)
+enum fettle_status factor_init(struct factor *out, const struct block_seen *seen, int64_t k,
+			       const struct block_format *f, struct err *err)
 {
 	enum { TRIES = 8 };
 	struct factor x = { .k = k, .blocks = block_count(f, k) };
-	float damping = factor_damping(gram, k);
+	float times = 1, *damping;
 	enum fettle_status st;
 	int i;
 
@@ -87,9 +130,12 @@ enum fettle_status factor_init(struct factor *out, const float *gram, int64_t k,
 	x.input = xcalloc((size_t)k, sizeof(*x.input));
 	x.block = xcalloc((size_t)x.blocks, sizeof(*x.block));
 	x.first = xcalloc((size_t)x.blocks + 1, sizeof(*x.first));
-	find_order(&x, gram, f->block);
-	for (i = 0; i < TRIES && !decompose(&x, gram, damping); i++)
-		damping *= 10;
+	damping = xcalloc((size_t)k, sizeof(*damping));
+	factor_damping(seen, k, damping);
+	find_order(&x, seen->gram, f->block);
+	for (i = 0; i < TRIES && !decompose(&x, seen->gram, damping, times); i++)
+		times *= 10;
+	free(damping);
 	if (i == TRIES) {
 		factor_release(&x);
 		return fail(

@@ -16,11 +16,11 @@ struct factor {
 	float *r;       /* [k, k], upper triangle */
 };
 
-/* what is added to the diagonal, so that few rows decide nothing that they have not shown */
-float factor_damping(const float *gram, int64_t k);
+/* What to add to the diagonal, so that nothing is made of what few rows show by chance. */
+void factor_damping(const struct block_seen *seen, int64_t k, float *out /* [k] */);
 /* Between blas_single_begin() and blas_single_end(). */
-enum fettle_status factor_init(struct factor *out, const float *gram, int64_t k, const struct block_format *f,
-			       struct err *err);
+enum fettle_status factor_init(struct factor *out, const struct block_seen *seen, int64_t k,
+			       const struct block_format *f, struct err *err);
 void factor_release(struct factor *f);
 
 #endif
