@@ -250,8 +250,9 @@ struct fettle_quantize_options {
 	uint64_t seed;        /* of their choice; 0: the first ones */
 	size_t batch;         /* samples per run of the model, fewer if they need much memory; 0: 8 */
 	const char *plan;     /* JSON file of a plan, as fettle_tune() writes it */
-	const char *approach; /* static (default), dynamic, auto */
+	const char *approach; /* static (default), dynamic, auto, weight_only, all */
 	const char *format;   /* qdq (default), qoperator */
+	/* weight_only: rtn (default) and others that fettle_block_algorithm_name() lists; else of activations */
 	const char *
 		algorithm; /* minmax (default), kl, percentile[:P], mse, moving_average, nonoverflow, minmse */
 	const char *activation_type;   /* uint8 (default), int8, uint16, int16 */
@@ -271,6 +272,12 @@ struct fettle_quantize_options {
 	size_t n_settings;
 	const struct fettle_data *calib_data;
 	bool to_memory;
+	/* weight_only */
+	const char *bits;       /* 2, 4 (default), 8 */
+	const char *group_size; /* weights that share a scale: 16, 32 (default), 64, 128, 256 */
+	const char *scheme;     /* asym (default), sym */
+	const char *
+		accuracy_level; /* what the runtime computes in: 0 or 1 floats, 4 (default) int8; 8 bits need 4 */
 };
 #define FETTLE_QUANTIZE_OPTIONS_INIT FETTLE_INIT_(fettle_quantize_options)
 struct fettle_quantized {
@@ -289,6 +296,8 @@ struct fettle_quantized {
 	 * mean squared error of the outputs of the first, before and after */
 	size_t finetuned, finetune_kept, finetune_left;
 	double finetune_before, finetune_after;
+	size_t ops_weight_only;   /* whose weights are in 2 to 8 bits, in blocks */
+	double weight_only_share; /* of the multiply-adds */
 };
 #define FETTLE_QUANTIZED_INIT FETTLE_INIT_(fettle_quantized)
 FETTLE_API enum fettle_status fettle_quantize(struct fettle *f, const struct fettle_quantize_options *o,
@@ -505,6 +514,8 @@ struct fettle_tune_options {
 	const char *latency_batch;
 	int latency_threads;
 	size_t instances;
+	/* weight_only: what the search keeps to, "4" or "[4, 8]"; NULL: it is open. As in struct fettle_quantize_options. */
+	const char *bits, *group_size, *scheme, *accuracy_level, *algorithm;
 };
 #define FETTLE_TUNE_OPTIONS_INIT FETTLE_INIT_TOLERANCE_(fettle_tune_options)
 struct fettle_measure {
@@ -516,6 +527,8 @@ struct fettle_measure {
 	double int8_share;
 	struct fettle_values values;
 	double speedup_low, speedup_high; /* as in struct fettle_timing */
+	size_t ops_weight_only;           /* as in struct fettle_quantized */
+	double weight_only_share;
 };
 /* How often the fp32 graph was rewritten in one way. */
 struct fettle_rewriting {
@@ -828,12 +841,13 @@ struct fettle_op {
 	const char *kind;    /* compute, element, move, table; NULL when it cannot be quantized */
 	bool can_static, can_dynamic;
 	const char *
-		by_default; /* what the runtime makes of it by the default plan: int8, int16, dynamic, fp32 */
+		by_default; /* what the runtime makes of it by the default plan: int8, int16, dynamic, fp32, "weight-only 4 bits" */
 	const char *why_fp32; /* then why it is in fp32; NULL: it is not */
 	double macs;          /* multiply-adds per sample */
 	int block;            /* transformer block, or -1 */
 	size_t n_options;     /* that a search may choose from; 0: it is not tuned */
 	const char *options;  /* in words */
+	bool can_weight_only;
 };
 struct fettle_value {
 	size_t size;
@@ -1053,6 +1067,8 @@ FETTLE_API char *fettle_runs_json(const struct fettle_run *const *v, size_t n);
 /* The words that settings take: metrics, algorithms. NULL past the end. */
 FETTLE_API const char *fettle_metric_name(size_t i, const char **summary);
 FETTLE_API const char *fettle_algorithm_name(size_t i, const char **summary);
+/* The algorithms of weight-only quantization. */
+FETTLE_API const char *fettle_block_algorithm_name(size_t i, const char **summary);
 
 #ifdef __cplusplus
 }

@@ -171,6 +171,15 @@ const char *fettle_algorithm_name(size_t i, const char **summary)
 	return range_methods[i]->name;
 }
 
+const char *fettle_block_algorithm_name(size_t i, const char **summary)
+{
+	if (i >= BLOCK_ALGORITHMS)
+		return NULL;
+	if (summary)
+		*summary = block_methods[i]->summary;
+	return block_methods[i]->name;
+}
+
 const char *fettle_stop_word(enum fettle_stop why)
 {
 	return stop_word(why);

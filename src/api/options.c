@@ -34,6 +34,11 @@
 	SETTING(TEXT, latency_batch, "evaluation.performance.dataloader.batch_size"),                        \
 		SETTING(INT, latency_threads, "evaluation.performance.configs.cores_per_instance"),          \
 		INSTANCES
+#define BLOCKS                                                                                               \
+	SETTING(TEXT, bits, "quantization.weight_only.bits"),                                                \
+		SETTING(TEXT, group_size, "quantization.weight_only.group_size"),                            \
+		SETTING(TEXT, scheme, "quantization.weight_only.scheme"),                                    \
+		SETTING(TEXT, accuracy_level, "quantization.weight_only.accuracy_level")
 #define RANDOM_SEED SETTING(SEED, seed, "tuning.random_seed")
 
 #define OPTIONS(word, init_)                                                                                 \
@@ -81,6 +86,8 @@ static const struct option_field tune_fields[] = {
 	ARRAYS,
 	READ_BY_CALL(YES, to_memory),
 	DEPLOYED,
+	BLOCKS,
+	SETTING(TEXT, algorithm, "quantization.weight_only.algorithm"),
 };
 OPTIONS(tune, FETTLE_TUNE_OPTIONS_INIT);
 #undef CALL
@@ -162,6 +169,7 @@ static const struct option_field quantize_fields[] = {
 	SETTINGS,
 	TO(DATA, calib_data, calib_source),
 	READ_BY_CALL(YES, to_memory),
+	BLOCKS,
 };
 OPTIONS(quantize, FETTLE_QUANTIZE_OPTIONS_INIT);
 #undef CALL

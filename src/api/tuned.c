@@ -112,9 +112,11 @@ static void copy_precisions(struct tuned *out, const struct job_request *u, cons
 	out->best.ops_int8 = is->int8;
 	out->best.ops_int16 = is->int16;
 	out->best.ops_dynamic = is->dynamic;
+	out->best.ops_weight_only = is->weight;
+	out->best.weight_only_share = is->weight_share;
 	out->best.ops_fp32 = is->fp32;
 	out->best.int8_share = is->int8_share;
-	out->baseline.ops_fp32 = is->int8 + is->int16 + is->dynamic + is->fp32;
+	out->baseline.ops_fp32 = is->int8 + is->int16 + is->dynamic + is->weight + is->fp32;
 	context_keep_precisions(u->run.cx, is, u->run.lab.s);
 	recipes_text(&r->plan.recipes, &recipes);
 	t->recipes = arena_strdup(&out->arena, recipes.s ? recipes.s : "");

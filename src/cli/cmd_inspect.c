@@ -66,19 +66,32 @@ static void list_space(const struct fettle_inspection *x)
 	print_wrapped(stdout, "recipes that are tried:%s", x->n_recipes ? recipes : " none");
 }
 
+static bool is_weight_only(const struct fettle_op *o)
+{
+	return strncmp(o->by_default, "weight-only", 11) == 0;
+}
+
 /* one line per op type (and reason): what becomes of how many */
 static void list_types(const struct fettle_inspection *x)
 {
-	static const char *const head[] = { "type", "ops",           "int8",   "dynamic",
-					    "fp32", "multiply-adds", "why not" };
+	static const char *const plain[] = { "type", "ops",           "int8",   "dynamic",
+					     "fp32", "multiply-adds", "why not" };
+	static const char *const with_weights[] = { "type",    "ops",  "weight-only",   "int8",
+						    "dynamic", "fp32", "multiply-adds", "why not" };
+	bool any = false;
 	struct table t;
 	char buf[32];
 	size_t i, k;
 
-	table_begin(&t, head, 7, 0x3e);
+	for (i = 0; i < x->n_ops; i++)
+		any |= is_weight_only(x->ops[i]);
+	if (any)
+		table_begin(&t, with_weights, 8, 0x7e);
+	else
+		table_begin(&t, plain, 7, 0x3e);
 	for (i = 0; i < x->n_ops; i++) {
 		const struct fettle_op *o = x->ops[i];
-		size_t all = 0, int8 = 0, dynamic = 0;
+		size_t all = 0, int8 = 0, dynamic = 0, weight = 0;
 		double macs = 0;
 
 #define SAME(a, b) (strcmp((a)->type, (b)->type) == 0 && strcmp(reason(a), reason(b)) == 0)
@@ -92,16 +105,19 @@ static void list_types(const struct fettle_inspection *x)
 			all++;
 			int8 += strcmp(x->ops[k]->by_default, "int8") == 0;
 			dynamic += strcmp(x->ops[k]->by_default, "dynamic") == 0;
+			weight += is_weight_only(x->ops[k]);
 			macs += x->ops[k]->macs;
 		}
 #undef SAME
 		table_cell(&t, "%s", o->type);
 		table_cell(&t, "%zu", all);
+		if (any)
+			table_cell(&t, "%zu", weight);
 		table_cell(&t, "%zu", int8);
 		table_cell(&t, "%zu", dynamic);
-		table_cell(&t, "%zu", all - int8 - dynamic);
+		table_cell(&t, "%zu", all - int8 - dynamic - weight);
 		table_cell(&t, "%s", macs > 0 ? human_count(macs, buf, sizeof(buf)) : "");
-		table_cell(&t, "%s", int8 || dynamic ? "" : reason(o));
+		table_cell(&t, "%s", int8 || dynamic || weight ? "" : reason(o));
 	}
 	table_print(&t);
 }

@@ -94,6 +94,9 @@ static int report(const struct fettle *f, const struct fettle_quantize_options *
 		return print_json(fettle_quantized_json(f, q));
 	printf("wrote %s: %s, was %s\n", o->output, human_bytes((double)q->size_after, after, sizeof(after)),
 	       human_bytes((double)q->size_before, before, sizeof(before)));
+	if (q->ops_weight_only)
+		printf("%zu op%s weight-only (%.0f %% of the multiply-adds), ", q->ops_weight_only,
+		       q->ops_weight_only == 1 ? "" : "s", 100 * q->weight_only_share);
 	printf("%zu op%s in int8", q->ops_int8, q->ops_int8 == 1 ? "" : "s");
 	if (q->ops_int16)
 		printf(", %zu in 16 bits", q->ops_int16);
@@ -119,6 +122,8 @@ static void list_algorithms(char *out, size_t size)
 	n = (size_t)snprintf(out, size, "range of activations, e.g. percentile:99.9 (minmax):");
 	for (i = 0; n < size && (name = fettle_algorithm_name(i, &summary)); i++)
 		n += (size_t)snprintf(out + n, size - n, "%s %s", i ? "," : "", name);
+	for (i = 0; n < size && (name = fettle_block_algorithm_name(i, &summary)); i++)
+		n += (size_t)snprintf(out + n, size - n, "%s %s", i ? "," : "; weight_only (rtn):", name);
 }
 
 static int run(int argc, char **argv)
@@ -135,7 +140,8 @@ static int run(int argc, char **argv)
 		{ "seed", "N", "choose them at random by this seed (the first ones)", .seed = &o.seed },
 		{ "batch", "N", "samples per run of the model, fewer if they need much memory (8)",
 		  .number = &o.batch },
-		{ "approach", "static|dynamic|auto", "auto: static where possible (static)",
+		{ "approach", "static|dynamic|auto|weight_only",
+		  "auto: static where possible; weight_only: weights in few bits, floats elsewhere (static)",
 		  .text = &o.approach },
 		{ "format", "qdq|qoperator", "(qdq)", .text = &o.format },
 		{ "algorithm", "ALGORITHM", algorithms, .text = &o.algorithm },
@@ -147,6 +153,14 @@ static int run(int argc, char **argv)
 		  .text = &o.granularity },
 		{ "reduce-range", "on|off|auto",
 		  "7-bit weights; auto: on a CPU whose products saturate (auto)", .text = &o.reduce_range },
+		{ "bits", "2|4|8", "weight_only: of a weight (4)", .text = &o.bits },
+		{ "group-size", "16|32|64|128|256", "weight_only: weights that share a scale (32)",
+		  .text = &o.group_size },
+		{ "scheme", "asym|sym", "weight_only: with or without a zero point for each group (asym)",
+		  .text = &o.scheme },
+		{ "accuracy-level", "0|1|4",
+		  "weight_only: the runtime computes in floats (0, 1) or in int8 (4); 8 bits need 4 (4)",
+		  .text = &o.accuracy_level },
 		{ "plan", "JSON", "apply this plan, as 'tune' writes it", .text = &o.plan },
 		{ "recipe", "RECIPE[=VALUE]",
 		  "apply a recipe ('fettle inspect --recipes' lists them), such as cle, smooth_quant=0.6, "

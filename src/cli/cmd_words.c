@@ -56,6 +56,7 @@ static int run(int argc, char **argv)
 		      { "metrics", fettle_metric_name },
 		      { "recipes", recipe_word },
 		      { "algorithms", fettle_algorithm_name },
+		      { "block_algorithms", fettle_block_algorithm_name },
 		      { "cpus", cpu_word } };
 	const char *word, *summary;
 	size_t k, i;

@@ -93,7 +93,7 @@ static void show_row(struct table *table, const char *name, const struct fettle_
 	table_cell(table, isfinite(m->latency_ms) ? "%.3f ms" : "-", m->latency_ms);
 	table_cell(table, isfinite(m->speedup) ? "%.2fx" : "-", m->speedup);
 	table_cell(table, "%s", human_bytes((double)m->size_bytes, buf, sizeof(buf)));
-	table_cell(table, "%zu", m->ops_int8 + m->ops_dynamic);
+	table_cell(table, "%zu", m->ops_int8 + m->ops_dynamic + m->ops_weight_only);
 	if (wide)
 		table_cell(table, "%zu", m->ops_int16);
 	table_cell(table, "%zu", m->ops_fp32);

@@ -58,8 +58,14 @@ struct config_side {
 	struct config_allowed granularity; /* CONFIG_PER_* */
 	struct config_allowed scheme;      /* 1 << SCHEME_* */
 	struct config_allowed dtype;       /* T_*, CONFIG_FP32, CONFIG_BF16 */
-	struct config_allowed algorithm;   /* 1 << RANGE_* */
+	struct config_allowed algorithm;   /* 1 << RANGE_*; weight-only: 1 << CONFIG_BLOCK(BLOCK_*) */
+	/* weight-only */
+	struct config_allowed bits;       /* 1 << bits */
+	struct config_allowed group_size; /* a power of two is its bit */
+	struct config_allowed level;      /* accuracy_level: 1 << level */
 };
+#define CONFIG_BLOCK(algorithm) (RANGE_ALGORITHMS + (algorithm))
+_Static_assert(CONFIG_BLOCK(BLOCK_ALGORITHMS) < 31, "algorithms are bits of an int");
 struct config_constraint {
 	const char *name; /* an op's, or a regular expression; an op type; NULL in model_wise */
 	struct config_origin at;

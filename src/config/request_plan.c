@@ -73,7 +73,7 @@ static enum fettle_status pick_algorithm(const char *text, struct qsetting *s, s
 }
 
 static enum fettle_status read_settings(const struct call_options *o, const struct cpu *cpu,
-					struct qplan_defaults *d, struct err *err)
+					enum approach approach, struct qplan_defaults *d, struct err *err)
 {
 	static const struct word act_types[] = { { "uint8", DT_U8 },
 						 { "int8", DT_S8 },
@@ -93,9 +93,13 @@ static enum fettle_status read_settings(const struct call_options *o, const stru
 	enum fettle_status st;
 
 	*d = qplan_defaults(cpu);
+	d->approach = approach;
 	weight_scheme = d->weight.scheme;
 #define PICK(name, field, words, out) st = st ? st : pick(name, o->field, words, ARRAY_LEN(words), out, err)
-	st = pick_algorithm(o->algorithm, &d->act, err);
+	if (d->approach == APPROACH_WEIGHT && o->algorithm)
+		st = block_method_parse(o->algorithm, &d->blocks.algorithm, err);
+	else
+		st = pick_algorithm(o->algorithm, &d->act, err);
 	PICK("activation type", act_dtype, act_types, &act);
 	PICK("weight type", weight_dtype, weight_types, &weight);
 	PICK("activation scheme", act_scheme, schemes, &act_scheme);
@@ -130,11 +134,13 @@ static enum fettle_status quantize_too(const char *list, const struct subject *s
 	for (i = 0; i < s->ops.n && !st; i++) {
 		const struct op *op = &s->ops.v[i];
 
-		if (selected[i] && !op->modes)
+		const unsigned modes = op->modes & MODE_INT;
+
+		if (selected[i] && !modes)
 			st = fail(err, FETTLE_INVALID, "cannot quantize op '%s': %s", op->name, op->why);
 		else if (selected[i] && p->ops[i].mode == OP_FP32) {
-			p->ops[i].mode = op->modes == MODE_STATIC          ? OP_STATIC
-					 : op->modes == MODE_DYNAMIC       ? OP_DYNAMIC
+			p->ops[i].mode = modes == MODE_STATIC              ? OP_STATIC
+					 : modes == MODE_DYNAMIC           ? OP_DYNAMIC
 					 : d->approach == APPROACH_DYNAMIC ? OP_DYNAMIC
 									   : OP_STATIC;
 			op_choice_reduce(&p->ops[i], op, d);
@@ -218,6 +224,8 @@ static enum fettle_status read_masks(const struct request *r, const struct subje
 /* has the recipe nothing to work on in this model? */
 static bool does_nothing(const struct request *r, struct subject *s, const struct recipe *i)
 {
+	if (r->c->quantization.approach == APPROACH_WEIGHT && !i->keeps_fp32)
+		return true;
 	if (i->needs_data && r->c->quantization.approach == APPROACH_DYNAMIC)
 		return true; /* there need not be data to go by */
 	return i == &recipe_cle ? !can_equalise(s) : i == &recipe_smooth_quant && !can_smooth(s);
@@ -355,10 +363,9 @@ enum fettle_status request_plan(struct request *r, const struct subject *s, stru
 			r->samples = (size_t)samples;
 		return st;
 	}
-	st = read_settings(&r->o, &s->cpu, &d, err);
+	st = read_settings(&r->o, &s->cpu, (enum approach)r->c->quantization.approach, &d, err);
 	if (st)
 		return st;
-	d.approach = (enum approach)r->c->quantization.approach;
 	d.format = (enum quant_format)r->c->quantization.format;
 	qplan_default(out, &s->ops, &s->g, &d);
 	st = apply_config(r, s, &d, out, err);

@@ -7,7 +7,14 @@ static struct side_mask side(const struct config_side *s)
 
 	if (s->dtype.mask & CONFIG_BF16)
 		dtype |= MASK_FP32; /* the nearest, as the note says */
-	return (struct side_mask){ s->granularity.mask, s->scheme.mask, dtype, s->algorithm.mask };
+	return (struct side_mask){ .granularity = s->granularity.mask,
+				   .scheme = s->scheme.mask,
+				   .dtype = dtype,
+				   .algorithm = s->algorithm.mask & ((1u << RANGE_ALGORITHMS) - 1),
+				   .bits = s->bits.mask,
+				   .group = s->group_size.mask,
+				   .method = s->algorithm.mask >> RANGE_ALGORITHMS,
+				   .level = s->level.mask };
 }
 
 static struct constraint convert(struct arena *a, const struct config_constraint *c,

@@ -32,6 +32,9 @@ static const struct word approaches[] = {
 	WORD("static", APPROACH_STATIC),
 	WORD("dynamic", APPROACH_DYNAMIC),
 	WORD("auto", APPROACH_AUTO),
+	WORD("weight_only", APPROACH_WEIGHT),
+	WORD("post_training_weight_only", APPROACH_WEIGHT),
+	WORD("all", APPROACH_ALL),
 	{ "quant_aware_training", 0,
 	  "fettle does not train: give it the trained model and say post_training_static_quant" },
 	END,
@@ -88,6 +91,7 @@ static const struct word dtypes[] = {
 	WORD("int16", T_S16),
 	WORD("fp32", CONFIG_FP32),
 	WORD("bf16", CONFIG_BF16),
+	WORD("int", T_8), /* INC's, of weight-only weights; `bits` says how many */
 	END,
 };
 static const struct word algorithms[] = {
@@ -98,6 +102,20 @@ static const struct word algorithms[] = {
 	WORD("placeholder", 1 << RANGE_MINMAX), /* PyTorch's, of activations whose range each batch gives */
 	END,
 };
+static const struct word weight_algorithms[] = {
+#define RANGE(ID, id) WORD(#id, 1 << RANGE_##ID),
+#include "calibrate/list.h"
+#undef RANGE
+#define BLOCK(ID, id) WORD(#id, 1 << CONFIG_BLOCK(BLOCK_##ID)),
+#include "blockwise/list.h"
+#undef BLOCK
+	WORD("entropy", 1 << RANGE_KL),
+	END,
+};
+static const struct word bit_words[] = { WORD("2", 1 << 2), WORD("4", 1 << 4), WORD("8", 1 << 8), END };
+static const struct word group_words[] = { WORD("16", 16),   WORD("32", 32),   WORD("64", 64),
+					   WORD("128", 128), WORD("256", 256), END };
+static const struct word level_words[] = { WORD("0", 1 << 0), WORD("1", 1 << 1), WORD("4", 1 << 4), END };
 static const struct word last_batches[] = {
 	WORD("rollover", LAST_BATCH_ROLLOVER),
 	WORD("discard", LAST_BATCH_DISCARD),
@@ -190,17 +208,37 @@ static const struct key calibration_keys[] = {
 };
 
 /* INC's weight.bit and activation.compute_dtype are for other runtimes. */
-static const struct key side_keys[] = {
-	{ "granularity", KEY_ALLOWED, IN(config_side, granularity), WORDS(granularities) },
-	{ "scheme", KEY_ALLOWED, IN(config_side, scheme), WORDS(schemes) },
-	{ "dtype", KEY_ALLOWED, IN(config_side, dtype), WORDS(dtypes) },
-	{ "algorithm", KEY_ALLOWED, IN(config_side, algorithm), WORDS(algorithms) },
-	{ "bit", KEY_UNUSED, .why = "the dtype says how many bits there are" },
-	{ "compute_dtype", KEY_UNUSED, .why = "ONNX Runtime computes in the dtype" },
+#define SIDE_KEYS(algorithms_)                                                                               \
+	{ "granularity", KEY_ALLOWED, IN(config_side, granularity), WORDS(granularities) },                  \
+		{ "scheme", KEY_ALLOWED, IN(config_side, scheme), WORDS(schemes) },                          \
+		{ "dtype", KEY_ALLOWED, IN(config_side, dtype), WORDS(dtypes) },                             \
+		{ "algorithm", KEY_ALLOWED, IN(config_side, algorithm), WORDS(algorithms_) },                \
+		{ "bit", KEY_UNUSED, .why = "the dtype says how many bits there are" },                      \
+	{                                                                                                    \
+		"compute_dtype", KEY_UNUSED, .why = "ONNX Runtime computes in the dtype"                     \
+	}
+static const struct key side_keys[] = { SIDE_KEYS(algorithms), END };
+static const struct key weight_keys[] = {
+	SIDE_KEYS(weight_algorithms),
+	{ "bits", KEY_ALLOWED, IN(config_side, bits), WORDS(bit_words) },
+	{ "group_size", KEY_ALLOWED, IN(config_side, group_size), WORDS(group_words) },
+	{ "accuracy_level", KEY_ALLOWED, IN(config_side, level), WORDS(level_words) },
+	END,
+};
+/* of weight-only weights, for the whole model */
+static const struct key weight_only_keys[] = {
+	{ "bits", KEY_ALLOWED, AT(quantization.model_wise.weight.bits), WORDS(bit_words), .alias = true },
+	{ "group_size", KEY_ALLOWED, AT(quantization.model_wise.weight.group_size), WORDS(group_words),
+	  .alias = true },
+	{ "scheme", KEY_ALLOWED, AT(quantization.model_wise.weight.scheme), WORDS(schemes), .alias = true },
+	{ "algorithm", KEY_ALLOWED, AT(quantization.model_wise.weight.algorithm), WORDS(weight_algorithms),
+	  .alias = true },
+	{ "accuracy_level", KEY_ALLOWED, AT(quantization.model_wise.weight.level), WORDS(level_words),
+	  .alias = true },
 	END,
 };
 const struct key constraint_keys[] = {
-	{ "weight", KEY_MAP, IN(config_constraint, weight), .keys = side_keys },
+	{ "weight", KEY_MAP, IN(config_constraint, weight), .keys = weight_keys },
 	{ "activation", KEY_MAP, IN(config_constraint, activation), .keys = side_keys },
 	END,
 };
@@ -214,6 +252,7 @@ static const struct key quantization_keys[] = {
 	{ "recipes", KEY_MAP, .made = KEYS_RECIPES },
 	{ "calibration", KEY_MAP, .keys = calibration_keys },
 	{ "model_wise", KEY_MAP, AT(quantization.model_wise), .keys = constraint_keys },
+	{ "weight_only", KEY_MAP, .keys = weight_only_keys },
 	{ "op_type_wise", KEY_CUSTOM, AT(quantization.op_type_wise), .custom = &custom_constraints },
 	{ "op_wise", KEY_CUSTOM, AT(quantization.op_wise), .custom = &custom_constraints },
 	{ "optype_wise", KEY_CUSTOM, AT(quantization.op_type_wise), .custom = &custom_constraints,

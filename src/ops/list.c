@@ -145,6 +145,17 @@ static const char *check_special(const struct model *m, const struct node *n)
 	return NULL;
 }
 
+/* a constant matrix with enough inputs, applied to something that is not: a Gemm in any form */
+static bool has_block_weight(const struct model *m, const struct op_rule *r, const struct node *n)
+{
+	const struct init *w =
+		(int)n->n_in > r->weight && r->weight >= 0 ? model_init(m, n->in[r->weight]) : NULL;
+	const struct value *x = n->n_in ? model_value(m, n->in[0]) : NULL;
+
+	return r->modes & MODE_WEIGHT && is_float_init(w) && w->t.rank == 2 && !model_init(m, n->in[0]) &&
+	       !(x && x->type.rank == 1) && w->t.dims[op_weight_turned(n) ? 1 : 0] >= NBITS_INPUTS_MIN;
+}
+
 /* a Relu or Clip after an op that can be quantized needs no kernel of its own */
 static void explain_fused(struct op_list *l, const struct graph_index *g)
 {
@@ -163,6 +174,7 @@ static void explain_fused(struct op_list *l, const struct graph_index *g)
 static void examine(struct op *op, const struct model *m, const struct node *n)
 {
 	const struct init *w;
+	bool blocks;
 
 	op->rule = op_rule_find(n);
 	op->subgraph = node_has_subgraph(n);
@@ -176,9 +188,12 @@ static void examine(struct op *op, const struct model *m, const struct node *n)
 	}
 	op->modes = op->rule->modes;
 	op->why = check_inputs(m, op, n);
+	blocks = !op->why && has_block_weight(m, op->rule, n);
+	if (!blocks)
+		op->modes &= MODE_INT;
 	if (m->opset < OPSET_DYNAMIC)
 		op->modes &= ~(unsigned)MODE_DYNAMIC;
-	if (!op->why && (m->opset < op->rule->since || !op->modes))
+	if (!op->why && (m->opset < op->rule->since || !(op->modes & MODE_INT)))
 		op->why = "the model's opset is too old for it: export with a later one";
 	if (!op->why && runtime_lacks(m, op->rule))
 		op->why = "this version of the runtime has no integer kernel for it";
@@ -186,6 +201,17 @@ static void examine(struct op *op, const struct model *m, const struct node *n)
 		op->why = check_weight(m, op, n);
 	if (!op->why)
 		op->why = check_special(m, n);
+	if (blocks) {
+		const struct init *weight = model_init(m, n->in[op->rule->weight]);
+
+		op->inputs = weight->t.dims[op_weight_turned(n) ? 1 : 0];
+		op->outputs = weight->t.dims[op_weight_turned(n) ? 0 : 1];
+		op->weight_bits = runtime_weight_bits(m);
+	}
+	if (op->why && blocks) {
+		op->modes = MODE_WEIGHT;
+		return;
+	}
 	if (op->why) {
 		op->rule = NULL;
 		op->modes = 0;

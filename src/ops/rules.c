@@ -14,7 +14,8 @@
  * QuantizeLinear (vit). ConvTranspose has no integer kernel.
  */
 #define NONE .weight = -1, .bias = -1
-#define BOTH (MODE_STATIC | MODE_DYNAMIC)
+#define BOTH MODE_INT
+#define ANY (MODE_INT | MODE_WEIGHT)
 const struct op_rule op_rules[] = {
 	{ .type = "Conv",
 	  .kind = OP_COMPUTE,
@@ -49,7 +50,7 @@ const struct op_rule op_rules[] = {
 	  .speedup = 1 },
 	{ .type = "Gemm",
 	  .kind = OP_COMPUTE,
-	  .modes = BOTH,
+	  .modes = ANY,
 	  .activations = IN0,
 	  .weight = 1,
 	  .bias = 2,
@@ -66,7 +67,7 @@ const struct op_rule op_rules[] = {
 	  .speedup = 2 },
 	{ .type = "MatMul",
 	  .kind = OP_COMPUTE,
-	  .modes = BOTH,
+	  .modes = ANY,
 	  .activations = IN0 | IN1,
 	  .weight = 1,
 	  .bias = -1,
@@ -228,6 +229,11 @@ const struct op_rule *op_rule_find(const struct node *n)
 		if (strcmp(op_rules[i].type, n->op) == 0)
 			return &op_rules[i];
 	return NULL;
+}
+
+unsigned runtime_weight_bits(const struct model *m)
+{
+	return m->runtime && m->runtime < OLD_NBITS ? 1u << 4 : 1u << 2 | 1u << 4 | 1u << 8;
 }
 
 bool runtime_lacks(const struct model *m, const struct op_rule *r)

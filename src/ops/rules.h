@@ -20,7 +20,12 @@ enum op_kind {
 
 /* bit sets */
 enum { IN0 = 1, IN1 = 2, IN2 = 4, IN_ALL = 0xff };
-enum { MODE_STATIC = 1, MODE_DYNAMIC = 2 };
+enum {
+	MODE_STATIC = 1,
+	MODE_DYNAMIC = 2,
+	MODE_WEIGHT = 4
+}; /* the last: weights in 2 to 8 bits, floats elsewhere */
+enum { MODE_INT = MODE_STATIC | MODE_DYNAMIC };
 enum { T_U8 = 1, T_S8 = 2, T_U16 = 4, T_S16 = 8, T_8 = T_U8 | T_S8, T_ALL = 15 };
 
 /* How the weight of a compute op lies. */
@@ -62,6 +67,13 @@ struct op_rule {
  */
 enum { OLD_CONV = 30 };
 
+/*
+ * MatMulNBits by version of the runtime, as tried with 1.21 and 1.30: 1.21 has 4 bits only. Which bits it has, as a set:
+ * 1 << 4 for 4 bits. And the fewest inputs of a weight that blocks are worth it for.
+ */
+enum { OLD_NBITS = 30, NBITS_INPUTS_MIN = 16 };
+unsigned runtime_weight_bits(const struct model *m);
+
 extern const struct op_rule op_rules[];
 extern const size_t n_op_rules;
 
@@ -95,8 +107,10 @@ struct op {
 	const char *name; /* the node's, or made from its output where that is empty or not unique */
 	int node;
 	const struct op_rule *rule; /* NULL when it cannot be quantized */
-	const char *why;            /* then: the reason; NULL when it can be */
+	const char *why;            /* the reason; of one that can only be weight-only: why it has no int8 */
 	unsigned modes;             /* MODE_* possible for this very node */
+	int64_t inputs, outputs;    /* of a weight that can be weight-only; 0: it cannot */
+	unsigned weight_bits;       /* then: runtime_weight_bits() */
 	bool offered;               /* worth a plan's while: its inputs can be there in integers */
 	bool subgraph;              /* an If, Loop or Scan */
 	bool quantized;             /* an op of a model that is quantized already */

@@ -154,7 +154,7 @@ static bool feeds_fp32_weights(const struct job *j, size_t v, int depth)
 		const struct op_rule *r = op_rule_find(n);
 
 		if (r && r->requantized && job_mode(j, reader) != OP_STATIC &&
-		    v == graph_value(j->g, n->in[0]))
+		    job_mode(j, reader) != OP_WEIGHT && v == graph_value(j->g, n->in[0]))
 			return true;
 		if (r && r->kind == OP_MOVE && depth && n->n_out &&
 		    !j->values[graph_value(j->g, n->out[0])].quantized &&
@@ -353,7 +353,9 @@ enum fettle_status emit(struct job *j, struct err *err)
 		enum op_mode mode = job_mode(j, i);
 		struct node *maker;
 
-		if (mode == OP_DYNAMIC)
+		if (mode == OP_WEIGHT)
+			st = emit_blocks(j, i, err);
+		else if (mode == OP_DYNAMIC)
 			st = emit_dynamic(j, i, err);
 		else if (mode == OP_STATIC && r->kind == OP_TABLE)
 			st = emit_table(j, i, err);

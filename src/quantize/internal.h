@@ -10,6 +10,7 @@ struct quantizer {
 	const struct graph_index *g;
 	const struct op_list *ops;
 	struct weight_cache *weights;
+	struct block_store *blocks; /* weight-only, of algorithms that need no data */
 };
 
 /* A QuantizeLinear/DequantizeLinear pair on a value. */
@@ -117,6 +118,8 @@ const char *float_input(struct job *j, const char *name, bool in_weights_path);
 enum fettle_status emit_weights(struct job *j, size_t node, struct node *n, float input_scale,
 				struct node **added, struct err *err);
 const char *emit_weight_dq(struct job *j, const char *name, const struct qweight *w, const char *out_base);
+/* emit_blocks.c: a weight-only op */
+enum fettle_status emit_blocks(struct job *j, size_t node, struct err *err);
 /* dynamic.c */
 enum fettle_status emit_dynamic(struct job *j, size_t node, struct err *err);
 /* qoperator.c: from QDQ to integer operators; `ops` are the nodes of the plan's ops */

@@ -11,11 +11,13 @@
 
 struct statistics; /* of the values of one model: ranges by setting, and the means of channels */
 struct variant;
+struct block_store;
 
 struct knowledge {
-	const struct variant *variant;   /* the model as recipes rewrite it; NULL: as it is */
-	const struct statistics *values; /* of that model; NULL: none, which is enough for dynamic plans */
-	const struct rounding *rounding; /* of the recipe finetune, before ops fell back; NULL: nearest */
+	const struct variant *variant;    /* the model as recipes rewrite it; NULL: as it is */
+	const struct statistics *values;  /* of that model; NULL: none, which is enough for dynamic plans */
+	const struct rounding *rounding;  /* of the recipe finetune, before ops fell back; NULL: nearest */
+	const struct block_store *blocks; /* weight-only weights that data made; NULL: none */
 };
 
 struct statistics *statistics_new(void);

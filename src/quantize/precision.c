@@ -176,7 +176,7 @@ static const char *no_gain(const struct op *op)
 {
 	if (op->rule->kind == OP_ELEMENT)
 		return op->rule->on ? "not everything it reads is in int8" : "int8 would gain nothing";
-	if (op->modes != MODE_STATIC && op->modes != MODE_DYNAMIC)
+	if ((op->modes & MODE_INT) == MODE_INT)
 		return "int8 is no faster";
 	return op->modes & MODE_STATIC ? "only the static approach has a kernel for it"
 				       : "only the dynamic approach has a kernel for it";
@@ -195,6 +195,8 @@ static struct op_precision precision_of(const struct plan_origin *o, const struc
 						    : (struct op_precision){ .is = PRECISION_NONE };
 	if (op->rule->kind == OP_MOVE)
 		return (struct op_precision){ .is = PRECISION_NONE };
+	if (c->mode == OP_WEIGHT)
+		return (struct op_precision){ .is = PRECISION_WEIGHT };
 	if (c->mode == OP_STATIC && choice_is_wide(c, op->rule))
 		return (struct op_precision){ .is = PRECISION_INT16 };
 	if (integer && (c->mode != OP_FP32 || op->macs > 0))
@@ -204,6 +206,8 @@ static struct op_precision precision_of(const struct plan_origin *o, const struc
 		return fp32(FP32_NOT_FUSED, "the runtime has no integer kernel for these settings");
 	if (o->plan->ops[i].mode != OP_FP32)
 		return fp32(FP32_RECIPE, recipe_that_keeps(&effective->recipes, ops, i));
+	if (o->by_default->ops[i].mode == OP_FP32 && op->why)
+		return fp32(FP32_NO_KERNEL, op->why);
 	if (o->by_default->ops[i].mode == OP_FP32 && op->rule->kind == OP_COMPUTE && !op->rule->on)
 		return fp32(FP32_NO_KERNEL, "the runtime has no integer kernel for it");
 	if (o->by_default->ops[i].mode == OP_FP32)
@@ -218,9 +222,10 @@ void precisions_init(struct precisions *p, const struct plan_origin *o, const st
 	struct qplan effective = effective_plan(o->plan, ops);
 	size_t *const count[] = { [PRECISION_INT8] = &p->int8,
 				  [PRECISION_DYNAMIC] = &p->dynamic,
+				  [PRECISION_WEIGHT] = &p->weight,
 				  [PRECISION_INT16] = &p->int16,
 				  [PRECISION_FP32] = &p->fp32 };
-	double macs = 0;
+	double macs = 0, weight = 0;
 	size_t i;
 
 	*p = (struct precisions){ .v = xcalloc(ops->n, sizeof(*p->v)), .n = ops->n };
@@ -230,8 +235,11 @@ void precisions_init(struct precisions *p, const struct plan_origin *o, const st
 			++*count[p->v[i].is];
 		if (integer[i])
 			macs += ops->v[i].macs;
+		if (p->v[i].is == PRECISION_WEIGHT)
+			weight += ops->v[i].macs;
 	}
 	p->int8_share = ops->total_macs > 0 ? macs / ops->total_macs : 0;
+	p->weight_share = ops->total_macs > 0 ? weight / ops->total_macs : 0;
 	qplan_release(&effective);
 }
 

@@ -11,7 +11,8 @@ enum precision {
 	PRECISION_NONE, /* does not count: moves data, is part of another op, has no multiply-adds */
 	PRECISION_INT8,
 	PRECISION_DYNAMIC,
-	PRECISION_INT16, /* what it reads and makes is rounded to 16 bits; the runtime computes in floats */
+	PRECISION_WEIGHT, /* weight-only */
+	PRECISION_INT16,  /* what it reads and makes is rounded to 16 bits; the runtime computes in floats */
 	PRECISION_FP32,
 };
 
@@ -28,8 +29,9 @@ struct op_precision {
 struct precisions {
 	struct op_precision *v; /* per op of the base */
 	size_t n;
-	size_t int8, int16, dynamic, fp32; /* how many of each */
-	double int8_share;                 /* of the multiply-adds */
+	size_t int8, int16, dynamic, weight, fp32; /* how many of each */
+	double int8_share; /* of the multiply-adds, computed in int8: weight-only ones too, with accuracy_level 4 */
+	double weight_share; /* of the multiply-adds, weight-only */
 };
 #define PRECISIONS_INIT                                                                                      \
 	{                                                                                                    \

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "quantize/blocks.h"
 #include "quantize/channels.h"
 #include "quantize/variant.h"
 
@@ -15,6 +16,7 @@ struct quantizer *quantizer_new(struct model *prepared, const struct graph_index
 	z->g = g;
 	z->ops = ops;
 	z->weights = weight_cache_new(prepared);
+	z->blocks = block_store_new();
 	return z;
 }
 
@@ -23,6 +25,7 @@ void quantizer_free(struct quantizer *z)
 	if (!z)
 		return;
 	weight_cache_free(z->weights);
+	block_store_free(z->blocks);
 	free(z);
 }
 
@@ -39,6 +42,14 @@ static bool needs_16_bits(const struct qplan *p, const struct op_list *ops)
 
 static enum fettle_status check_plan(const struct quantizer *z, const struct qplan *p, struct err *err)
 {
+	static const unsigned modes[] = { [OP_FP32] = 0,
+					  [OP_STATIC] = MODE_STATIC,
+					  [OP_DYNAMIC] = MODE_DYNAMIC,
+					  [OP_WEIGHT] = MODE_WEIGHT };
+	static const char *const words[] = {
+		[OP_STATIC] = "static int8", [OP_DYNAMIC] = "dynamic int8", [OP_WEIGHT] = "weight-only"
+	};
+	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
 	if (p->n != z->ops->n)
@@ -46,14 +57,22 @@ static enum fettle_status check_plan(const struct quantizer *z, const struct qpl
 			    p->n, z->ops->n);
 	for (i = 0; i < p->n; i++) {
 		const struct op *op = &z->ops->v[i];
-		unsigned need = p->ops[i].mode == OP_STATIC    ? MODE_STATIC
-				: p->ops[i].mode == OP_DYNAMIC ? MODE_DYNAMIC
-							       : 0;
+		const struct op_choice *c = &p->ops[i];
 
-		if (need & ~op->modes)
+		if (modes[c->mode] & ~op->modes)
 			return fail(err, FETTLE_INVALID, "cannot apply plan: op '%s' cannot be %s: %s",
-				    op->name, need == MODE_STATIC ? "static int8" : "dynamic int8",
+				    op->name, words[c->mode],
 				    op->why ? op->why : "the runtime has no such kernel");
+		if (c->mode == OP_WEIGHT && !(op->weight_bits & 1u << c->blocks.format.bits))
+			return fail(err, FETTLE_INVALID,
+				    "cannot apply plan: op '%s' in %d bits, which this version of the "
+				    "runtime does not "
+				    "have",
+				    op->name, c->blocks.format.bits);
+		if (c->mode == OP_WEIGHT)
+			st = block_setting_check(&c->blocks, err);
+		if (st)
+			return fail_prefix(err, st, "cannot apply plan: op '%s'", op->name);
 	}
 	return FETTLE_OK;
 }
@@ -214,7 +233,7 @@ static enum fettle_status carry_out(struct quantizer *z, const struct knowledge 
 				    const struct quantize_watch *watch, struct model **out, struct err *err)
 {
 	struct rounding left = { .n = 0 };
-	struct knowledge own = { .values = k->values };
+	struct knowledge own = { .values = k->values, .blocks = k->blocks };
 	struct job j = { .z = z, .known = &own, .watch = watch };
 	enum fettle_status st;
 
@@ -410,24 +429,27 @@ struct qplan_summary qplan_summarise(const struct qplan *asked, const struct op_
 	for (i = 0; i < p.n; i++) {
 		const struct op *op = &ops->v[i];
 		const struct op_choice *c = &p.ops[i];
-		bool wide = op->rule && choice_is_wide(c, op->rule);
+		bool wide = op->rule && c->mode != OP_WEIGHT && choice_is_wide(c, op->rule);
 
 		if (!op->rule || op->rule->kind == OP_MOVE)
 			continue;
 		if (c->mode == OP_FP32)
 			s.fp32++;
+		else if (c->mode == OP_WEIGHT)
+			s.weight++;
 		else if (c->mode == OP_DYNAMIC)
 			s.dynamic++;
 		else if (wide)
 			s.int16++;
 		else
 			s.int8++;
-		if (c->mode == OP_DYNAMIC || (c->mode == OP_STATIC && !wide))
+		if (c->mode == OP_DYNAMIC || (c->mode == OP_STATIC && !wide) ||
+		    (c->mode == OP_WEIGHT && c->blocks.level == 4))
 			macs += op->macs;
 		low += c->mode == OP_FP32 ? 0 : op->macs;
 	}
 	qplan_release(&p);
-	n = s.int8 + s.int16 + s.dynamic;
+	n = s.int8 + s.int16 + s.dynamic + s.weight;
 	s.low_share = ops->total_macs > 0 ? low / ops->total_macs : n ? (double)n / (double)(n + s.fp32) : 0;
 	s.int8_share = ops->total_macs > 0 ? macs / ops->total_macs : 0;
 	return s;

@@ -84,7 +84,8 @@ size_t quantizer_means(const struct graph_index *g, const struct op_list *ops, c
 /* What a plan asks for: how many ops in which precision, and the share of multiply-adds in int8. Cheap, for comparing
  * plans; what the runtime makes of one is in quantize/precision.h. */
 struct qplan_summary {
-	size_t int8, int16, dynamic, fp32; /* ops that can be quantized, by what the plan makes them */
+	size_t int8, int16, dynamic, weight,
+		fp32; /* ops that can be quantized, by what the plan makes them */
 	double int8_share;
 	double low_share; /* of the multiply-adds, in 8 or 16 bits; of the ops where there are no multiply-adds */
 };

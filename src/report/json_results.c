@@ -39,6 +39,11 @@ json_t *json_of_quantized(const struct context *cx, const struct fettle_quantize
 			  "calibrate", q->seconds_calibrate, "quantize", q->seconds_quantize, "fp32_ops",
 			  json_of_fp32(cx), "finetune", cx->finetuned.n ? finetuned_json(cx, q) : NULL);
 
+	if (q->ops_weight_only) {
+		json_object_set_new(json_object_get(j, "ops"), "weight_only",
+				    json_integer((json_int_t)q->ops_weight_only));
+		json_object_set_new(j, "weight_only_share", json_real(q->weight_only_share));
+	}
 	json_add_remarks(j, cx);
 	return j;
 }
@@ -102,6 +107,8 @@ json_t *json_of_inspection(const struct context *cx, const struct fettle_inspect
 			json_array_append_new(modes, json_string("static"));
 		if (o->can_dynamic)
 			json_array_append_new(modes, json_string("dynamic"));
+		if (o->can_weight_only)
+			json_array_append_new(modes, json_string("weight_only"));
 		json_array_append_new(modes, json_string("fp32"));
 		json_array_append_new(ops,
 				      json_pack("{s:s, s:s, s:s?, s:o, s:s, s:s?, s:s?, s:f, s:i}", "name",

@@ -23,6 +23,8 @@ static json_t *measure_json(const struct fettle_measure *m, const char *metric)
 		json_object_set_new(ops, "int16", json_integer((json_int_t)m->ops_int16));
 	if (m->ops_dynamic)
 		json_object_set_new(ops, "dynamic", json_integer((json_int_t)m->ops_dynamic));
+	if (m->ops_weight_only)
+		json_object_set_new(ops, "weight_only", json_integer((json_int_t)m->ops_weight_only));
 	json_object_set_new(ops, "fp32", json_integer((json_int_t)m->ops_fp32));
 	j = json_pack("{s:I, s:o, s:o, s:I, s:o, s:f, s:o}", "trial", (json_int_t)m->trial, "accuracy",
 		      json_number(m->accuracy), "latency_ms", json_number(m->latency_ms), "size_bytes",

@@ -23,6 +23,10 @@ static void narrow_side(struct side_mask *to, const struct side_mask *from)
 	narrow(&to->scheme, from->scheme);
 	narrow(&to->dtype, from->dtype);
 	narrow(&to->algorithm, from->algorithm);
+	narrow(&to->bits, from->bits);
+	narrow(&to->group, from->group);
+	narrow(&to->method, from->method);
+	narrow(&to->level, from->level);
 }
 
 /* an exact name, or a regular expression that matches the whole of it */
@@ -66,7 +70,8 @@ static enum fettle_status apply_one(const struct constraint *c, const struct op_
 			continue;
 		narrow_side(&out[i].weight, &c->mask.weight);
 		narrow_side(&out[i].act, &c->mask.act);
-		out[i].named |= c->scope != CONSTRAIN_MODEL && (c->mask.act.dtype & T_ALL);
+		out[i].named |=
+			c->scope != CONSTRAIN_MODEL && (c->mask.act.dtype & T_ALL || c->mask.weight.bits);
 		hits++;
 	}
 	for (i = 0; i < m->gone.n && c->scope != CONSTRAIN_MODEL; i++)
@@ -102,13 +107,19 @@ static void intersect(unsigned *to, unsigned with, unsigned nothing)
 static void intersect_side(struct side_mask *to, const struct side_mask *with)
 {
 	/* where nothing is left, the op stays in fp32: that is said by the type alone */
-	unsigned before[3] = { to->granularity, to->scheme, to->algorithm };
+	const struct side_mask before = *to;
 
 	intersect(&to->dtype, with->dtype, MASK_FP32);
 	intersect(&to->granularity, with->granularity, 0);
 	intersect(&to->scheme, with->scheme, 0);
 	intersect(&to->algorithm, with->algorithm, 0);
-	if ((before[0] && !to->granularity) || (before[1] && !to->scheme) || (before[2] && !to->algorithm))
+	intersect(&to->bits, with->bits, 0);
+	intersect(&to->group, with->group, 0);
+	intersect(&to->method, with->method, 0);
+	intersect(&to->level, with->level, 0);
+	if ((before.granularity && !to->granularity) || (before.scheme && !to->scheme) ||
+	    (before.algorithm && !to->algorithm) || (before.bits && !to->bits) ||
+	    (before.group && !to->group) || (before.method && !to->method) || (before.level && !to->level))
 		to->dtype = MASK_FP32;
 }
 
@@ -138,6 +149,26 @@ bool mask_allows_int(const struct op_mask *m, const struct op *op)
 	       (op->rule->weight < 0 || !m->weight.dtype || m->weight.dtype & T_ALL);
 }
 
+bool mask_allows_blocks(const struct op_mask *m, const struct op *op)
+{
+	return op->modes & MODE_WEIGHT && (!m->weight.dtype || m->weight.dtype & T_ALL);
+}
+
+static bool has(unsigned mask, unsigned bit)
+{
+	return !mask || mask & bit;
+}
+
+bool mask_allows_block(const struct op_mask *m, const struct op *op, const struct block_setting *s)
+{
+	const struct side_mask *w = &m->weight;
+
+	return mask_allows_blocks(m, op) && op->weight_bits & 1u << s->format.bits &&
+	       has(w->bits, 1u << s->format.bits) && has(w->group, (unsigned)s->format.block) &&
+	       has(w->scheme, 1u << (s->format.symmetric ? SCHEME_SYM : SCHEME_ASYM)) &&
+	       has(w->method, 1u << s->algorithm) && has(w->level, 1u << s->level);
+}
+
 static bool form_allowed(const struct side_mask *m, enum dtype t, enum scheme scheme)
 {
 	return (!m->dtype || m->dtype & dtype_bit(t)) && (!m->scheme || m->scheme & 1u << scheme);
@@ -155,6 +186,8 @@ bool mask_allows(const struct op_mask *m, const struct op *op, const struct op_c
 {
 	if (c->mode == OP_FP32)
 		return mask_allows_fp32(m, op);
+	if (c->mode == OP_WEIGHT)
+		return mask_allows_block(m, op, &c->blocks);
 	if (op->rule->weight >= 0 && !side_allows(&m->weight, &c->weight, true))
 		return false;
 	/* a dynamic op's activation is uint8, whatever its setting says */
@@ -191,6 +224,21 @@ static void fit_side(const struct side_mask *m, struct qsetting *s, const struct
 	qsetting_use(s, (enum range_algorithm)log2_of(fit(m->algorithm, 1u << s->algorithm)));
 }
 
+static void fit_blocks(const struct op_mask *m, const struct op *op, struct op_choice *c)
+{
+	const struct side_mask *w = &m->weight;
+	struct block_setting *s = &c->blocks;
+
+	if (w->bits && !(w->bits & 1u << s->format.bits))
+		s->format.bits = (int)log2_of(w->bits); /* the most that are allowed */
+	s->format.block = fit(w->group, (unsigned)s->format.block);
+	s->format.symmetric = w->scheme ? !(w->scheme & 1u << SCHEME_ASYM) : s->format.symmetric;
+	s->algorithm = (enum block_algorithm)log2_of(fit(w->method, 1u << s->algorithm));
+	s->level = (int)log2_of(fit(w->level, 1u << s->level));
+	if (!mask_allows_block(m, op, s) || block_setting_check(s, NULL))
+		c->mode = OP_FP32;
+}
+
 void mask_fit(const struct op_mask *m, const struct op *op, const struct qplan_defaults *d,
 	      struct op_choice *c)
 {
@@ -198,6 +246,10 @@ void mask_fit(const struct op_mask *m, const struct op *op, const struct qplan_d
 
 	if (c->mode == OP_FP32 || !op->rule)
 		return;
+	if (c->mode == OP_WEIGHT) {
+		fit_blocks(m, op, c);
+		return;
+	}
 	fit_side(&m->act, &c->act, act_forms, N_ACT_FORMS, op->rule->act_dtypes);
 	fit_side(&m->weight, &c->weight, weight_forms, N_WEIGHT_FORMS,
 		 op->rule->weight_dtypes ? op->rule->weight_dtypes : T_ALL);

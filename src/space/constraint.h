@@ -14,6 +14,11 @@ struct side_mask {
 	unsigned scheme;      /* 1 << SCHEME_* */
 	unsigned dtype;       /* T_*, MASK_FP32 */
 	unsigned algorithm;   /* 1 << RANGE_* */
+	/* of weight-only weights; their scheme is the one above */
+	unsigned bits;   /* 1 << 4: 4 bits */
+	unsigned group;  /* sums of block sizes, each of which is a power of two */
+	unsigned method; /* 1 << BLOCK_* */
+	unsigned level;  /* 1 << 4: accuracy_level 4 */
 };
 enum { MASK_PER_TENSOR = 1, MASK_PER_CHANNEL = 2 };
 enum { MASK_FP32 = T_ALL + 1 };
@@ -52,6 +57,9 @@ void constraints_resolve(struct op_mask *masks, const struct op_list *ops, const
 
 bool mask_allows_fp32(const struct op_mask *m, const struct op *op);
 bool mask_allows_int(const struct op_mask *m, const struct op *op);
+/* Weight-only in any form; that form. */
+bool mask_allows_blocks(const struct op_mask *m, const struct op *op);
+bool mask_allows_block(const struct op_mask *m, const struct op *op, const struct block_setting *s);
 bool mask_allows(const struct op_mask *m, const struct op *op, const struct op_choice *c);
 /* Changes a choice to the nearest allowed one; fp32 when nothing else is allowed. */
 void mask_fit(const struct op_mask *m, const struct op *op, const struct qplan_defaults *d,

@@ -7,7 +7,9 @@
 #include "base/str.h"
 #include "space/json_text.h"
 
-static const char *const modes[] = { [OP_FP32] = "fp32", [OP_STATIC] = "static", [OP_DYNAMIC] = "dynamic" };
+static const char *const modes[] = {
+	[OP_FP32] = "fp32", [OP_STATIC] = "static", [OP_DYNAMIC] = "dynamic", [OP_WEIGHT] = "weight_only"
+};
 const char *const plan_formats[2] = { [FORMAT_QDQ] = "qdq", [FORMAT_QOPERATOR] = "qoperator" };
 const char *const plan_schemes[2] = { [SCHEME_ASYM] = "asym", [SCHEME_SYM] = "sym" };
 const char *const plan_grains[2] = { "per_tensor", "per_channel" };
@@ -26,13 +28,23 @@ static json_t *side_to_json(const struct qsetting *s, bool weight)
 	return j;
 }
 
+static json_t *blocks_to_json(const struct block_setting *s)
+{
+	return json_pack("{s:i, s:I, s:s, s:s, s:i}", "bits", s->format.bits, "group_size",
+			 (json_int_t)s->format.block, "scheme",
+			 plan_schemes[s->format.symmetric ? SCHEME_SYM : SCHEME_ASYM], "algorithm",
+			 block_methods[s->algorithm]->name, "accuracy_level", s->level);
+}
+
 static json_t *op_to_json(const struct op *op, const struct op_choice *c)
 {
 	json_t *j = json_pack("{s:s}", "mode", modes[c->mode]);
 
 	if (c->mode == OP_STATIC && op->rule->kind != OP_TABLE)
 		json_object_set_new(j, "activation", side_to_json(&c->act, false));
-	if (c->mode != OP_FP32 && op->rule->weight >= 0)
+	if (c->mode == OP_WEIGHT)
+		json_object_set_new(j, "weight", blocks_to_json(&c->blocks));
+	else if (c->mode != OP_FP32 && op->rule->weight >= 0)
 		json_object_set_new(j, "weight", side_to_json(&c->weight, true));
 	return j;
 }
@@ -262,11 +274,50 @@ static enum fettle_status read_side(const struct plan_reader *r, const json_t *j
 	return FETTLE_OK;
 }
 
+static enum fettle_status read_count(const struct plan_reader *r, const json_t *j, const char *key,
+				     int64_t *out)
+{
+	const json_t *v = json_object_get(j, key);
+
+	if (v && !json_is_integer(v))
+		return fail(r->err, FETTLE_INVALID, "cannot read plan %s: op '%s', %s is not a whole number",
+			    r->where, r->op, key);
+	if (v)
+		*out = json_integer_value(v);
+	return FETTLE_OK;
+}
+
+static enum fettle_status read_blocks(const struct plan_reader *r, const json_t *j, struct block_setting *s)
+{
+	const char *algorithm = json_string_value(json_object_get(j, "algorithm"));
+	int64_t bits = s->format.bits, level = s->level;
+	int scheme = s->format.symmetric ? SCHEME_SYM : SCHEME_ASYM;
+	enum fettle_status st;
+
+	if (!j)
+		return FETTLE_OK;
+	st = plan_read_word(r, j, "scheme", plan_schemes, 2, &scheme);
+	st = st ? st : read_count(r, j, "bits", &bits);
+	st = st ? st : read_count(r, j, "group_size", &s->format.block);
+	st = st ? st : read_count(r, j, "accuracy_level", &level);
+	if (st)
+		return st;
+	s->format.bits = bits > 0 && bits < 64 ? (int)bits : 0;
+	s->format.symmetric = scheme == SCHEME_SYM;
+	s->level = level >= 0 && level < 64 ? (int)level : -1;
+	if (algorithm)
+		st = block_method_parse(algorithm, &s->algorithm, r->err);
+	if (!st)
+		st = block_setting_check(s, r->err);
+	return st ? fail_prefix(r->err, FETTLE_INVALID, "cannot read plan %s: op '%s'", r->where, r->op) : st;
+}
+
 static enum fettle_status check_mode(const struct plan_reader *r, const struct op *op, enum op_mode mode)
 {
-	static const unsigned need[] = {
-		[OP_FP32] = 0, [OP_STATIC] = MODE_STATIC, [OP_DYNAMIC] = MODE_DYNAMIC
-	};
+	static const unsigned need[] = { [OP_FP32] = 0,
+					 [OP_STATIC] = MODE_STATIC,
+					 [OP_DYNAMIC] = MODE_DYNAMIC,
+					 [OP_WEIGHT] = MODE_WEIGHT };
 
 	if (!(need[mode] & ~op->modes))
 		return FETTLE_OK;
@@ -280,10 +331,12 @@ static enum fettle_status read_op(const struct plan_reader *r, const json_t *j, 
 	int mode = OP_FP32;
 	enum fettle_status st;
 
-	st = plan_read_word(r, j, "mode", modes, 3, &mode);
+	st = plan_read_word(r, j, "mode", modes, ARRAY_LEN(modes), &mode);
 	if (!st)
 		st = check_mode(r, op, (enum op_mode)mode);
 	c->mode = (enum op_mode)mode;
+	if (!st && c->mode == OP_WEIGHT)
+		return read_blocks(r, json_object_get(j, "weight"), &c->blocks);
 	st = st ? st : read_side(r, json_object_get(j, "activation"), &c->act);
 	return st ? st : read_side(r, json_object_get(j, "weight"), &c->weight);
 }
@@ -453,6 +506,7 @@ static void start_empty(struct qplan *out, const struct op_list *ops)
 		bool move = ops->v[i].rule && ops->v[i].rule->kind == OP_MOVE;
 
 		out->ops[i] = op_choice(move ? OP_STATIC : OP_FP32, &d.act, &d.weight);
+		out->ops[i].blocks = d.blocks;
 	}
 }
 

@@ -95,10 +95,15 @@ static void op_changes(struct changes *list, const char *name, json_t *before, j
 	if (!mode || json_equal(before, after))
 		return;
 	if (!was || strcmp(was, mode) != 0) {
-		str_addf(&text, "%s",
-			 strcmp(mode, "static") == 0 ? "in integers"
-			 : strcmp(mode, "fp32") == 0 ? "in fp32"
-						     : "in integers, dynamic");
+		if (strcmp(mode, "weight_only") == 0)
+			str_addf(&text, "in %d bits, weight-only",
+				 (int)json_integer_value(
+					 json_object_get(json_object_get(after, "weight"), "bits")));
+		else
+			str_addf(&text, "%s",
+				 strcmp(mode, "static") == 0 ? "in integers"
+				 : strcmp(mode, "fp32") == 0 ? "in fp32"
+							     : "in integers, dynamic");
 	} else {
 		side_changes("activation", json_object_get(before, "activation"),
 			     json_object_get(after, "activation"), &text);

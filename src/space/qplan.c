@@ -12,6 +12,27 @@ bool qsetting_equal(const struct qsetting *a, const struct qsetting *b)
 	       (!range_methods[a->algorithm]->parameter.key || a->parameter == b->parameter);
 }
 
+bool block_setting_equal(const struct block_setting *a, const struct block_setting *b)
+{
+	return a->format.bits == b->format.bits && a->format.block == b->format.block &&
+	       a->format.symmetric == b->format.symmetric && a->algorithm == b->algorithm &&
+	       a->level == b->level;
+}
+
+enum fettle_status block_setting_check(const struct block_setting *s, struct err *err)
+{
+	if (s->level != 0 && s->level != 1 && s->level != 4)
+		return fail(err, FETTLE_INVALID, "cannot quantize weights: accuracy_level %d, need 0, 1 or 4",
+			    s->level);
+	if (s->format.bits == 8 && s->level != 4)
+		return fail(
+			err, FETTLE_INVALID,
+			"cannot quantize weights: 8 bits with accuracy_level %d, need 4: the runtime would "
+			"unpack them at each call",
+			s->level);
+	return block_format_check(&s->format, err);
+}
+
 void qsetting_use(struct qsetting *s, enum range_algorithm a)
 {
 	if (s->algorithm != a)
@@ -50,6 +71,7 @@ struct qplan_defaults qplan_defaults(const struct cpu *cpu)
 			    .per_channel = true,
 			    .narrow = cpu->saturates,
 			    .algorithm = RANGE_MINMAX },
+		.blocks = { .format = { .bits = 4, .block = 32 }, .algorithm = BLOCK_RTN, .level = 4 },
 		.cpu = *cpu,
 	};
 }
@@ -71,7 +93,7 @@ size_t qplan_saturating(const struct qplan *p, const struct op_list *ops, const 
 	size_t n = 0, i;
 
 	for (i = 0; i < p->n; i++)
-		n += p->ops[i].mode != OP_FP32 && !p->ops[i].weight.narrow &&
+		n += p->ops[i].mode != OP_FP32 && p->ops[i].mode != OP_WEIGHT && !p->ops[i].weight.narrow &&
 		     saturates(&p->ops[i], &ops->v[i], cpu);
 	return n;
 }
@@ -120,14 +142,17 @@ void qplan_default(struct qplan *p, const struct op_list *ops, const struct grap
 
 		c->act = d->act;
 		c->weight = d->weight;
+		c->blocks = d->blocks;
 		c->mode = OP_FP32;
 		if (!op->rule || !op->rule->on) {
 			op_choice_reduce(c, op, d);
 			continue;
 		}
-		if (op->rule->kind == OP_TABLE)
+		if (d->approach == APPROACH_WEIGHT)
+			c->mode = op->modes & MODE_WEIGHT ? OP_WEIGHT : OP_FP32;
+		else if (op->rule->kind == OP_TABLE)
 			c->mode = OP_STATIC; /* needs no calibration */
-		else if (d->approach == APPROACH_DYNAMIC || (d->approach == APPROACH_AUTO && !can_static))
+		else if (d->approach == APPROACH_DYNAMIC || (d->approach != APPROACH_STATIC && !can_static))
 			c->mode = can_dynamic && !op->rule->dynamic_slow ? OP_DYNAMIC : OP_FP32;
 		else if (can_static && (op->rule->kind != OP_ELEMENT || element_gains(p, ops, g, op)))
 			c->mode = OP_STATIC;

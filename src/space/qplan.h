@@ -3,10 +3,11 @@
 #define SPACE_QPLAN_H
 
 #include "base/fingerprint.h"
+#include "blockwise/blockwise.h"
 #include "calibrate/range.h"
 #include "recipe/recipe.h"
 
-enum op_mode { OP_FP32, OP_STATIC, OP_DYNAMIC };
+enum op_mode { OP_FP32, OP_STATIC, OP_DYNAMIC, OP_WEIGHT };
 
 /* How a tensor is quantized. */
 struct qsetting {
@@ -20,9 +21,20 @@ struct qsetting {
 /* Another algorithm, with its parameter as by default. */
 void qsetting_use(struct qsetting *s, enum range_algorithm a);
 
+/* How a weight-only op keeps its weight. */
+struct block_setting {
+	struct block_format format;
+	enum block_algorithm algorithm;
+	int level; /* MatMulNBits's accuracy_level: 0 or 1 computes in floats, 4 in int8 */
+};
+bool block_setting_equal(const struct block_setting *a, const struct block_setting *b);
+/* FETTLE_INVALID if there is no such format or level, or if the runtime would unpack the weight at each call. */
+enum fettle_status block_setting_check(const struct block_setting *s, struct err *err);
+
 struct op_choice {
 	enum op_mode mode;
 	struct qsetting act, weight;
+	struct block_setting blocks; /* of OP_WEIGHT, instead of the two */
 	/* With the recipe finetune: it was static, like this, while weights were rounded, and fell back afterwards. */
 	bool fell_back;
 	struct qsetting act_before, weight_before;
@@ -33,7 +45,13 @@ bool op_choice_widen(struct op_choice *c, const struct op_rule *r);
 void op_choice_fell_back(struct op_choice *c, const struct op_choice *before);
 
 enum quant_format { FORMAT_QDQ, FORMAT_QOPERATOR };
-enum approach { APPROACH_STATIC, APPROACH_DYNAMIC, APPROACH_AUTO };
+enum approach {
+	APPROACH_STATIC,
+	APPROACH_DYNAMIC,
+	APPROACH_AUTO,   /* both */
+	APPROACH_WEIGHT, /* weights in few bits, nothing else */
+	APPROACH_ALL,    /* any of these */
+};
 enum reduce_range {
 	REDUCE_AUTO,
 	REDUCE_ON,
@@ -58,11 +76,13 @@ struct qplan_defaults {
 	enum approach approach;
 	enum quant_format format;
 	struct qsetting act, weight;
+	struct block_setting blocks;
 	enum reduce_range reduce_range; /* decides on weight.narrow of each op */
 	struct cpu cpu;
 	bool elsewhere; /* its overflows cannot be measured here: weights that overflow are not on offer */
 };
-/* u8 asymmetric min-max activations, s8 symmetric per-channel weights, in 7 bits where the CPU saturates */
+/* u8 asymmetric min-max activations, s8 symmetric per-channel weights, in 7 bits where the CPU saturates; weight-only: 4 bits in
+ * asymmetric blocks of 32, rounded to nearest, computed in int8 */
 struct qplan_defaults qplan_defaults(const struct cpu *cpu);
 /* Gives the weight 7 bits or all, as the defaults want it for this op and these types. */
 void op_choice_reduce(struct op_choice *c, const struct op *op, const struct qplan_defaults *d);

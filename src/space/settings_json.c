@@ -6,9 +6,11 @@
 #include "space/plan_read.h"
 #include "space/settings_tuning.h"
 
-static const char *const approaches[] = {
-	[APPROACH_STATIC] = "static", [APPROACH_DYNAMIC] = "dynamic", [APPROACH_AUTO] = "auto"
-};
+static const char *const approaches[] = { [APPROACH_STATIC] = "static",
+					  [APPROACH_DYNAMIC] = "dynamic",
+					  [APPROACH_AUTO] = "auto",
+					  [APPROACH_WEIGHT] = "weight_only",
+					  [APPROACH_ALL] = "all" };
 static const char *const dtypes[] = { "uint8", "int8", "uint16", "int16", "fp32" };
 _Static_assert(MASK_FP32 == 1 << 4 && T_S16 == 1 << 3, "dtypes[] are the bits of a mask");
 

@@ -152,7 +152,7 @@ void space_release(struct space *s)
 
 bool option_is_int8(const struct param_option *o)
 {
-	return o->mode == OPTION_STATIC || o->mode == OPTION_DYNAMIC;
+	return o->mode == OPTION_STATIC || o->mode == OPTION_DYNAMIC || o->mode == OPTION_WEIGHT;
 }
 
 unsigned param_option_in(const struct param *p, enum option_mode mode)

@@ -21,14 +21,17 @@ enum option_mode {
 	OPTION_FP32,
 	OPTION_STATIC,
 	OPTION_DYNAMIC,
-	OPTION_WIDE
-}; /* of an op; the last in 16 bits */
+	OPTION_WIDE,
+	OPTION_WEIGHT,
+}; /* of an op; WIDE: in 16 bits, WEIGHT: weight-only */
 enum { NO_OPTION = UINT16_MAX, SPACE_OPTIONS_MAX = 200 };
 
 struct param_option {
 	enum option_mode mode;
 	unsigned setting; /* ops of one type: equal numbers mean equal settings; ordered by preference */
 	uint16_t alike;   /* the first option of this op that runs the same kernels, on other numbers */
+	double bytes;     /* that its weight takes up; 0: not known */
+	unsigned bits;    /* of a weight-only option's weight */
 };
 
 struct param {
@@ -55,7 +58,7 @@ struct param {
 	double gain; /* ops: share of the model's time that int8 saves, as far as known; >= 0 */
 };
 
-bool option_is_int8(const struct param_option *o);
+bool option_is_int8(const struct param_option *o); /* in 8 bits, or weight-only */
 /* The first option of an op in a mode; NO_OPTION: there is none. */
 unsigned param_option_in(const struct param *p, enum option_mode mode);
 

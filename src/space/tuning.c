@@ -82,6 +82,62 @@ static size_t list_weights(const struct op *op, const struct op_mask *m, const s
 
 enum { ACTS_MAX = 4 * RANGE_ALGORITHMS, WEIGHTS_MAX = 16 };
 
+/*
+ * Weight-only. Preference: the defaults; other algorithms; other blocks; more bits, fewer bits. Other schemes, levels and blocks
+ * than these are for those who ask. Numbered from `first`.
+ */
+static size_t list_blocks(const struct op *op, const struct op_mask *m, const struct qplan_defaults *d,
+			  struct op_choice *out, struct param_option *options, size_t room)
+{
+	static const int bits[] = { 4, 8, 2 }, levels[] = { 4, 0, 1 };
+	static const int64_t blocks[] = { 32, 128, 64, 16, 256 };
+	enum { TRIED_BLOCKS = 2, FORMS = 3 * 5 * 2 * 3 * BLOCK_ALGORITHMS, FIRST = 2000 };
+	const unsigned schemes = m->weight.scheme ? m->weight.scheme : 1u << SCHEME_ASYM;
+	size_t n = 0, i;
+
+	for (i = 0; i < FORMS && n < room; i++) {
+		struct op_choice c = op_choice(OP_WEIGHT, &d->act, &d->weight);
+		size_t k = i;
+
+		c.blocks.algorithm = (enum block_algorithm)(k % BLOCK_ALGORITHMS);
+		k /= BLOCK_ALGORITHMS;
+		c.blocks.level = levels[k % 3];
+		if (k % 3 && !m->weight.level)
+			continue;
+		k /= 3;
+		c.blocks.format.symmetric = k % 2;
+		if (!(schemes & 1u << (k % 2 ? SCHEME_SYM : SCHEME_ASYM)))
+			continue;
+		k /= 2;
+		c.blocks.format.block = blocks[k % 5];
+		if (k % 5 >= TRIED_BLOCKS && !m->weight.group)
+			continue;
+		c.blocks.format.bits = bits[k / 5];
+		if (!mask_allows_block(m, op, &c.blocks) || block_setting_check(&c.blocks, NULL))
+			continue;
+		options[n] = (struct param_option){ .mode = OPTION_WEIGHT,
+						    .setting = (unsigned)(FIRST + i),
+						    .bits = (unsigned)c.blocks.format.bits };
+		out[n++] = c;
+	}
+	return n;
+}
+
+/* what an op's weight takes up */
+static double weight_bytes(const struct op *op, const struct op_choice *c)
+{
+	const double n = (double)op->inputs * (double)op->outputs;
+	const struct block_format *f = &c->blocks.format;
+
+	if (c->mode == OP_FP32)
+		return 4 * n;
+	if (c->mode != OP_WEIGHT)
+		return n * (double)dtype_size(c->weight.dtype);
+	return (double)block_packed_codes(f, op->outputs, op->inputs) +
+	       4.0 * (double)(op->outputs * block_count(f, op->inputs)) +
+	       (f->symmetric ? 0 : (double)block_packed_zeros(f, op->outputs, op->inputs));
+}
+
 /* Preference: the defaults; then other ranges of the activations; then other weights. */
 static size_t list_choices(const struct op *op, const struct op_mask *m, const struct qplan_defaults *d,
 			   struct op_choice *out, struct param_option *options)
@@ -98,6 +154,8 @@ static size_t list_choices(const struct op *op, const struct op_mask *m, const s
 		n_acts = 1;
 		n_weights = n_weights ? 1 : 0;
 	}
+	if (d->approach == APPROACH_WEIGHT)
+		return list_blocks(op, m, d, out, options, SPACE_OPTIONS_MAX - 2);
 	if (!mask_allows_int(m, op))
 		return 0;
 	if (op->modes & MODE_STATIC && d->approach != APPROACH_DYNAMIC)
@@ -109,8 +167,8 @@ static size_t list_choices(const struct op *op, const struct op_mask *m, const s
 					continue;
 				if (weights[w].narrow && !op_saturates(&d->cpu, op, acts[a].dtype, DT_S8))
 					continue; /* 7 bits would only lose accuracy */
-				options[n] = (struct param_option){ OPTION_STATIC,
-								    (unsigned)(w * ACTS_MAX + a), 0 };
+				options[n] = (struct param_option){ .mode = OPTION_STATIC,
+								    .setting = (unsigned)(w * ACTS_MAX + a) };
 				out[n] = op_choice(OP_STATIC, &acts[a], &weights[w]);
 				if (pow2)
 					out[n].weight.algorithm = acts[a].algorithm;
@@ -121,9 +179,12 @@ static size_t list_choices(const struct op *op, const struct op_mask *m, const s
 		for (w = 0; w < n_weights && n + 1 < SPACE_OPTIONS_MAX; w++) {
 			if (weights[w].algorithm == RANGE_MSE)
 				continue;
-			options[n] = (struct param_option){ OPTION_DYNAMIC, (unsigned)(1000 + w), 0 };
+			options[n] = (struct param_option){ .mode = OPTION_DYNAMIC,
+							    .setting = (unsigned)(1000 + w) };
 			out[n++] = op_choice(OP_DYNAMIC, &d->act, &weights[w]);
 		}
+	if (d->approach == APPROACH_ALL)
+		n += list_blocks(op, m, d, out + n, options + n, SPACE_OPTIONS_MAX - 2 - n);
 	return n;
 }
 
@@ -152,7 +213,11 @@ static bool alike(const struct op_choice *a, const struct op_choice *b)
 {
 	return a->mode == b->mode &&
 	       (a->mode == OP_FP32 ||
-		(a->act.dtype == b->act.dtype && a->act.scheme == b->act.scheme &&
+		(a->mode == OP_WEIGHT && a->blocks.level == b->blocks.level &&
+		 a->blocks.format.bits == b->blocks.format.bits &&
+		 a->blocks.format.block == b->blocks.format.block &&
+		 a->blocks.format.symmetric == b->blocks.format.symmetric) ||
+		(a->mode != OP_WEIGHT && a->act.dtype == b->act.dtype && a->act.scheme == b->act.scheme &&
 		 a->weight.dtype == b->weight.dtype && a->weight.per_channel == b->weight.per_channel));
 }
 
@@ -173,7 +238,8 @@ static bool same_choices(const struct op_choice *a, const struct op_choice *b, s
 
 	for (i = 0; i < n; i++)
 		if (a[i].mode != b[i].mode || !qsetting_equal(&a[i].act, &b[i].act) ||
-		    !qsetting_equal(&a[i].weight, &b[i].weight))
+		    !qsetting_equal(&a[i].weight, &b[i].weight) ||
+		    !block_setting_equal(&a[i].blocks, &b[i].blocks))
 			return false;
 	return true;
 }
@@ -201,7 +267,7 @@ static void add_op(struct tuning *t, size_t node, const struct tuning_options *o
 	const struct op_mask *m = &o->masks[node];
 	struct op_choice *choices = arena_alloc(&t->arena, SPACE_OPTIONS_MAX * sizeof(*choices));
 	struct param_option *options = arena_alloc(&t->arena, SPACE_OPTIONS_MAX * sizeof(*options));
-	size_t n = list_choices(op, m, &o->defaults, choices, options), i = t->space.n;
+	size_t n = list_choices(op, m, &o->defaults, choices, options), i = t->space.n, k;
 	struct param *p = &t->space.v[i];
 	bool starts_fp32 =
 		t->base.ops[node].mode == OP_FP32; /* off by default: on offer, but not in the default plan */
@@ -220,12 +286,12 @@ static void add_op(struct tuning *t, size_t node, const struct tuning_options *o
 		.gain = expected_gain(op, t->ops->total_macs),
 	};
 	if (o->mixed && n && options[0].mode == OPTION_STATIC) {
-		options[n] = (struct param_option){ OPTION_WIDE, ~0u, 0 };
+		options[n] = (struct param_option){ .mode = OPTION_WIDE, .setting = ~0u };
 		choices[n] = choices[0];
 		n += op_choice_widen(&choices[n], op->rule) && mask_allows(m, op, &choices[n]);
 	}
 	if (may_fp32) {
-		options[n] = (struct param_option){ OPTION_FP32, ~0u, 0 };
+		options[n] = (struct param_option){ .mode = OPTION_FP32, .setting = ~0u };
 		choices[n] = op_choice(OP_FP32, &o->defaults.act, &o->defaults.weight);
 		p->fallback = (uint16_t)n++;
 	}
@@ -233,6 +299,8 @@ static void add_op(struct tuning *t, size_t node, const struct tuning_options *o
 	p->first = starts_fp32 && may_fp32 ? p->fallback : 0;
 	t->node[i] = node;
 	t->choices[i] = choices;
+	for (k = 0; k < n; k++)
+		options[k].bytes = weight_bytes(op, &choices[k]);
 	p->names = name_options(t, i, op);
 	find_alike(choices, options, n);
 	t->space.n = ++t->space.n_ops;
@@ -349,7 +417,8 @@ struct tuning *tuning_new(const struct op_list *ops, const struct graph_index *g
 	t->space.v = xcalloc(max, sizeof(*t->space.v));
 	t->space.types = xcalloc(max, sizeof(*t->space.types));
 	t->space.n_blocks = (int)ops->n_blocks;
-	t->space.prefer_static = o->defaults.approach == APPROACH_AUTO;
+	t->space.prefer_static =
+		o->defaults.approach == APPROACH_AUTO || o->defaults.approach == APPROACH_ALL;
 	t->node = xcalloc(max, sizeof(*t->node));
 	t->choices = xcalloc(max, sizeof(*t->choices));
 	t->recipe = xcalloc(max, sizeof(*t->recipe));

@@ -55,8 +55,8 @@ static enum fettle_status try_plan(struct context *cx, struct subject *s, enum a
 	return st;
 }
 
-static void fill_op(struct fettle_op *o, const struct op *op, const struct node *n, enum op_mode mode,
-		    const struct op_precision *p)
+static void fill_op(struct fettle_op *o, struct arena *a, const struct op *op, const struct node *n,
+		    const struct op_choice *c, const struct op_precision *p)
 {
 	static const char *const words[] = { [PRECISION_INT8] = "int8",
 					     [PRECISION_DYNAMIC] = "dynamic",
@@ -70,14 +70,19 @@ static void fill_op(struct fettle_op *o, const struct op *op, const struct node 
 	*o = (struct fettle_op){
 		.name = op->name,
 		.type = n->op,
-		.why_not = op->why,
+		.why_not = p->is == PRECISION_WEIGHT ? NULL : op->why,
 		.kind = op->rule ? kinds[op->rule->kind] : NULL,
 		.can_static = op->modes & MODE_STATIC,
 		.can_dynamic = op->modes & MODE_DYNAMIC,
-		.by_default = p->is != PRECISION_NONE ? words[p->is]
-			      : op->rule && mode      ? "int8"
-						      : "fp32",
-		.why_fp32 = p->is == PRECISION_FP32 ? p->why : op->why,
+		.can_weight_only = op->modes & MODE_WEIGHT,
+		.by_default = p->is == PRECISION_WEIGHT
+				      ? arena_strfmt(a, "weight-only %d bits", c->blocks.format.bits)
+			      : p->is != PRECISION_NONE ? words[p->is]
+			      : op->rule && c->mode     ? "int8"
+							: "fp32",
+		.why_fp32 = p->is == PRECISION_FP32     ? p->why
+			    : p->is == PRECISION_WEIGHT ? NULL
+							: op->why,
 		.macs = op->macs,
 		.block = op->block,
 	};
@@ -110,8 +115,40 @@ static void list_values(struct str *out, const struct tuning *t, size_t op, enum
 	map_release(&seen);
 }
 
+/* the same for weight-only options: " 4 8 2 bits, group_size 32 128, rtn gptq" */
+static void list_blocks(struct str *out, const struct tuning *t, size_t op)
+{
+	static const char *const after[] = { " bits, group_size", ",", "" };
+	const struct param *p = &t->space.v[op];
+	struct arena arena = ARENA_INIT;
+	struct map seen = MAP_INIT;
+	size_t i, k;
+
+	for (k = 0; k < ARRAY_LEN(after); k++) {
+		for (i = 0; i < p->n_options; i++) {
+			const struct block_setting *s = &t->choices[op][i].blocks;
+			const char *word =
+				k == 0   ? arena_strfmt(&arena, " %d", s->format.bits)
+				: k == 1 ? arena_strfmt(&arena, " %lld", (long long)s->format.block)
+					 : arena_strfmt(&arena, " %s", block_methods[s->algorithm]->name);
+			const char *key = arena_strfmt(&arena, "%zu%s", k, word);
+
+			if (t->choices[op][i].mode != OP_WEIGHT || map_get(&seen, key) != MAP_NONE)
+				continue;
+			map_set(&seen, key, 1);
+			str_addf(out, "%s", word);
+		}
+		str_addf(out, "%s", after[k]);
+	}
+	map_release(&seen);
+	arena_release(&arena);
+}
+
 static void describe_options(struct inspection *x, const struct tuning *t)
 {
+	static const char *const words[] = {
+		[OP_STATIC] = "static", [OP_DYNAMIC] = "dynamic", [OP_WEIGHT] = "weight_only"
+	};
 	size_t i;
 
 	for (i = 0; i < t->space.n_ops; i++) {
@@ -120,15 +157,18 @@ static void describe_options(struct inspection *x, const struct tuning *t)
 		struct str text = STR_INIT;
 		enum op_mode mode;
 
-		for (mode = OP_STATIC; mode <= OP_DYNAMIC; mode++) {
+		for (mode = OP_STATIC; mode <= OP_WEIGHT; mode++) {
 			size_t before = text.n, k, n = 0;
 
 			for (k = 0; k < t->space.v[i].n_options; k++)
 				n += t->choices[i][k].mode == mode;
 			if (!n)
 				continue;
-			str_addf(&text, "%s%s:", before ? "; " : "",
-				 mode == OP_STATIC ? "static" : "dynamic");
+			str_addf(&text, "%s%s:", before ? "; " : "", words[mode]);
+			if (mode == OP_WEIGHT) {
+				list_blocks(&text, t, i);
+				continue;
+			}
 			if (mode == OP_STATIC && rule->kind != OP_TABLE)
 				list_values(&text, t, i, mode, false);
 			if (rule->weight >= 0) {
@@ -160,7 +200,7 @@ enum fettle_status inspect(struct context *cx, struct subject *s, enum approach 
 	context_note_kind(cx, s);
 	out->ops = xcalloc(s->ops.n, sizeof(*out->ops));
 	for (k = 0; k < s->ops.n; k++)
-		fill_op(&out->ops[k], &s->ops.v[k], s->m->nodes.v[k], plan->ops[k].mode, &is.v[k]);
+		fill_op(&out->ops[k], &out->arena, &s->ops.v[k], s->m->nodes.v[k], &plan->ops[k], &is.v[k]);
 	describe_options(out, t);
 	out->in = values(s->m->inputs, s->m->n_inputs);
 	out->out = values(s->m->outputs, s->m->n_outputs);

@@ -81,8 +81,10 @@ static enum fettle_status summarise(struct context *cx, const struct one_plan *o
 	out->ops_int8 = p.int8;
 	out->ops_int16 = p.int16;
 	out->ops_dynamic = p.dynamic;
+	out->ops_weight_only = p.weight;
 	out->ops_fp32 = p.fp32;
 	out->int8_share = p.int8_share;
+	out->weight_only_share = p.weight_share;
 	precisions_release(&p);
 	return st;
 }

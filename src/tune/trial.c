@@ -189,7 +189,7 @@ static bool quantizes_nothing(const struct lab *l, const struct plan *p)
 {
 	struct qplan_summary sum = lab_summary(l, p);
 
-	return !sum.int8 && !sum.int16 && !sum.dynamic;
+	return !sum.int8 && !sum.int16 && !sum.dynamic && !sum.weight;
 }
 
 /* Options may have no effect here: what is computed from what, up to the outputs. */

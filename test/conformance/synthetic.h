@@ -440,9 +440,10 @@ static inline void make_op(struct world *w, size_t i, struct rng *rng)
 	unsigned k, n = 0;
 
 	for (k = 0; k < r->settings; k++)
-		w->options[i][n++] = (struct param_option){
-			r->dynamic && k >= (r->settings + 1) / 2 ? OPTION_DYNAMIC : OPTION_STATIC, k, 0
-		};
+		w->options[i][n++] = (struct param_option){ .mode = r->dynamic && k >= (r->settings + 1) / 2
+									    ? OPTION_DYNAMIC
+									    : OPTION_STATIC,
+							    .setting = k };
 	*op = (struct param){
 		.kind = PARAM_OP,
 		.name = arena_strfmt(&w->space.arena, "op %zu", i),
@@ -450,11 +451,11 @@ static inline void make_op(struct world *w, size_t i, struct rng *rng)
 		.type_id = (unsigned)type,
 	};
 	if (r->wide)
-		w->options[i][n++] = (struct param_option){ OPTION_WIDE, ~0u, 0 };
+		w->options[i][n++] = (struct param_option){ .mode = OPTION_WIDE, .setting = ~0u };
 	op->fallback = r->fixed && i % r->fixed == 0 ? NO_OPTION : (uint16_t)n;
 	op->apply = NO_OPTION;
 	if (op->fallback != NO_OPTION)
-		w->options[i][n++] = (struct param_option){ OPTION_FP32, 0, 0 };
+		w->options[i][n++] = (struct param_option){ .mode = OPTION_FP32, .setting = 0 };
 	op->n_options = (uint16_t)n;
 	op->options = w->options[i];
 	op->block = r->n_blocks && i > 0 ? (int)(i * (size_t)r->n_blocks / r->n_ops) : -1;

@@ -28,6 +28,7 @@ enum how {
 	SCORED = 4,  /* by a strategy that only ranks ops */
 };
 
+#define WEIGHT_ONLY "quantization.approach=weight_only"
 #define SPACE "auto_search.search_space"
 #define FT "quantization.recipes.FastFinetune"
 #define TUNED_BY(word) "quantization.recipes.finetune=" word "|" FT ".NumIterations=4|" FT ".BatchSize=4"
@@ -125,6 +126,9 @@ static const struct row {
 	{ "quantization.model_wise.weight.scheme", "asym", QUANTIZE, "", PLAIN },
 	{ "quantization.model_wise.weight.dtype", "int16", QUANTIZE, "", PLAIN },
 	{ "quantization.model_wise.weight.algorithm", "mse", QUANTIZE, "", PLAIN },
+	{ "quantization.model_wise.weight.bits", "8", QUANTIZE, WEIGHT_ONLY, PLAIN },
+	{ "quantization.model_wise.weight.group_size", "64", QUANTIZE, WEIGHT_ONLY, PLAIN },
+	{ "quantization.model_wise.weight.accuracy_level", "0", QUANTIZE, WEIGHT_ONLY, PLAIN },
 	{ "quantization.model_wise.activation.granularity", "per_channel", NOTED, "", PLAIN },
 	{ "quantization.model_wise.activation.scheme", "sym", QUANTIZE, "", PLAIN },
 	{ "quantization.model_wise.activation.dtype", "fp32", QUANTIZE, "", PLAIN },

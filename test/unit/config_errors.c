@@ -26,7 +26,7 @@ static const struct {
 	{ "no value where one is needed", "quantization:\n  approach:\n",
 	  "c.yaml:2:3: cannot set quantization.approach: no value, need one of "
 	  "post_training_static_quant, post_training_dynamic_quant, post_training_auto_quant, static, "
-	  "dynamic, auto" },
+	  "dynamic, auto, weight_only, post_training_weight_only, all" },
 	{ "a list where a word is needed", "device: [cpu]\n",
 	  "c.yaml:1:9: cannot set device: a list, need cpu" },
 	{ "a word where a map is needed", "quantization: static\n",

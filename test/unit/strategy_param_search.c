@@ -14,9 +14,9 @@
 
 enum { N_OPS = 12 };
 
-static const struct param_option options[] = { { OPTION_STATIC, 0, 0 },
-					       { OPTION_WIDE, 1, 1 },
-					       { OPTION_FP32, 2, 2 } };
+static const struct param_option options[] = { { .mode = OPTION_STATIC },
+					       { .mode = OPTION_WIDE, .setting = 1, .alike = 1 },
+					       { .mode = OPTION_FP32, .setting = 2, .alike = 2 } };
 
 /* a run: what was tried, in order */
 struct fake {

@@ -7,9 +7,9 @@
 /* Three ops with two quantized options and fp32 each. The accuracy of a plan is looked up by its digits. */
 enum { N_OPS = 3, N_PLANS = 27 };
 
-static const struct param_option options[] = { { OPTION_STATIC, 0, 0 },
-					       { OPTION_STATIC, 1, 0 },
-					       { OPTION_FP32, 0, 2 } };
+static const struct param_option options[] = { { .mode = OPTION_STATIC },
+					       { .mode = OPTION_STATIC, .setting = 1 },
+					       { .mode = OPTION_FP32, .alike = 2 } };
 
 struct bench {
 	struct param ops[N_OPS];

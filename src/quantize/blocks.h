@@ -1,0 +1,40 @@
+/*
+ * Weight-only weights as the runtime reads them: made once per weight and setting, and kept by what they were made from. Those
+ * of algorithms that need no data are made when a plan is carried out; the others are knowledge (tune/learn.h makes them), and a
+ * workspace keeps them in files.
+ */
+#ifndef QUANTIZE_BLOCKS_H
+#define QUANTIZE_BLOCKS_H
+
+#include "model/model.h"
+#include "space/qplan.h"
+
+/* In the layout of MatMulNBits: see blockwise/blockwise.h. */
+struct block_packed {
+	struct block_format format;
+	int64_t outputs, inputs;
+	struct tensor codes, scales, zeros; /* zeros without data: symmetric */
+};
+
+struct block_store;
+struct block_store *block_store_new(void);
+void block_store_free(struct block_store *s);
+const struct block_packed *block_store_find(const struct block_store *s,
+					    const char *key); /* NULL: not there */
+
+/* Does the algorithm need to see what the op reads? */
+bool block_needs_data(const struct block_setting *s);
+/* What it is kept by: the weight's name, how it lies, the setting. The level, which changes no number, is not part of it. free() it. */
+char *block_key(const struct node *n, const struct block_setting *s);
+/* Makes a node's weight under a setting and keeps it. `seen` may be NULL if block_needs_data() is not. */
+enum fettle_status block_store_make(struct block_store *s, struct model *m, const struct node *n,
+				    const struct block_setting *how, const struct block_seen *seen,
+				    struct err *err);
+
+/* One of them in a file, and back. */
+enum fettle_status block_store_save(const struct block_store *s, const char *key, const char *path,
+				    struct err *err);
+enum fettle_status block_store_load(struct block_store *s, const char *key, const char *path,
+				    struct err *err);
+
+#endif

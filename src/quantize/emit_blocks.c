@@ -1,0 +1,141 @@
+/* Ops whose weights alone are quantized: MatMulNBits, which unpacks them as it multiplies. */
+#include "quantize/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "quantize/blocks.h"
+
+static const char *constant(struct job *j, const struct node *old, const struct block_setting *s,
+			    const char *part, const struct tensor *t)
+{
+	const struct block_format *f = &s->format;
+
+	return emit_const(j,
+			  arena_strfmt(&j->m->arena, "%s%s_q%d_g%lld_%s_%s_%s", old->in[1],
+				       op_weight_turned(old) ? "_t" : "", f->bits, (long long)f->block,
+				       f->symmetric ? "sym" : "asym", block_methods[s->algorithm]->name,
+				       part),
+			  t);
+}
+
+static struct node *push(struct job *j, const char *op, const char *domain, const char *name, size_t n_in)
+{
+	struct node *n = model_new_node(j->m, op, domain, name, n_in, 1);
+
+	n->out[0] = model_fresh(j->m, arena_strfmt(&j->m->arena, "%s_%s", name, op));
+	VEC_PUSH(&j->nodes, n);
+	return n;
+}
+
+/* A Gemm's first input may be turned: MatMulNBits has no attribute for that. */
+static const char *emit_input(struct job *j, const struct node *old, const char *name)
+{
+	const char *input = float_input(j, old->in[0], false);
+	struct node *n;
+
+	if (!op_input_turned(old))
+		return input;
+	n = push(j, "Transpose", "", name, 1); /* of a matrix: without "perm" it is turned */
+	n->in[0] = input;
+	return n->out[0];
+}
+
+/* alpha is part of the scales */
+static struct tensor scales_times(struct job *j, const struct tensor *scales, float alpha)
+{
+	struct tensor out = *scales;
+	const size_t n = (size_t)tensor_count(scales);
+	float *to = arena_alloc(&j->m->arena, n * sizeof(*to));
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		to[i] = ((const float *)scales->data)[i] * alpha;
+	out.data = to;
+	return out;
+}
+
+/* + beta * bias, which may be computed */
+static struct node *emit_bias(struct job *j, const struct node *old, const char *name, const char *product)
+{
+	const float beta = node_float(old, "beta", 1);
+	const char *bias = float_input(j, old->in[2], false);
+	struct node *n;
+
+	if (beta != 1) {
+		n = push(j, "Mul", "", name, 2);
+		n->in[0] = bias;
+		n->in[1] = emit_scalar(j, arena_strfmt(&j->m->arena, "%s_beta", name), DT_F32, beta);
+		bias = n->out[0];
+	}
+	n = push(j, "Add", "", name, 2);
+	n->in[0] = product;
+	n->in[1] = bias;
+	return n;
+}
+
+/* what the knowledge has; or, where no data is needed, what is made now */
+static enum fettle_status find_blocks(struct job *j, size_t i, const struct block_packed **out,
+				      struct err *err)
+{
+	const struct node *old = j->g->m->nodes.v[i];
+	const struct block_setting *s = &j->plan->ops[i].blocks;
+	char *key = block_key(old, s);
+	enum fettle_status st = FETTLE_OK;
+
+	*out = j->known->blocks ? block_store_find(j->known->blocks, key) : NULL;
+	if (!*out)
+		*out = block_store_find(j->z->blocks, key);
+	if (!*out && block_needs_data(s))
+		st = fail(err, FETTLE_INVALID,
+			  "cannot apply plan: op '%s' is weight-only by %s, which needs calibration",
+			  j->z->ops->v[i].name, block_methods[s->algorithm]->name);
+	else if (!*out)
+		st = block_store_make(j->z->blocks, j->z->base, old, s, NULL, err);
+	if (!st && !*out)
+		*out = block_store_find(j->z->blocks, key);
+	free(key);
+	return st;
+}
+
+enum fettle_status emit_blocks(struct job *j, size_t i, struct err *err)
+{
+	const struct node *old = j->g->m->nodes.v[i];
+	const struct block_setting *s = &j->plan->ops[i].blocks;
+	const char *name = j->z->ops->v[i].name;
+	const float alpha = node_is(old, "Gemm") ? node_float(old, "alpha", 1) : 1;
+	const struct block_packed *w = NULL;
+	struct node *n, *last;
+	const char *input;
+	enum fettle_status st = find_blocks(j, i, &w, err);
+
+	if (st)
+		return st;
+	input = emit_input(j, old, name);
+	n = last = push(j, "MatMulNBits", DOMAIN_MS, name, w->zeros.data ? 4 : 3);
+	n->name = name; /* in whose place it is */
+	n->in[0] = input;
+	n->in[1] = constant(j, old, s, "codes", &w->codes);
+	if (alpha == 1) {
+		n->in[2] = constant(j, old, s, "scales", &w->scales);
+	} else {
+		struct tensor scales = scales_times(j, &w->scales, alpha);
+
+		n->in[2] =
+			model_add_init(j->m, model_fresh(j->m, arena_strfmt(&j->m->arena, "%s_scales", name)),
+				       &scales)
+				->name;
+	}
+	if (w->zeros.data)
+		n->in[3] = constant(j, old, s, "zeros", &w->zeros);
+	node_set_int(j->m, n, "K", w->inputs);
+	node_set_int(j->m, n, "N", w->outputs);
+	node_set_int(j->m, n, "bits", s->format.bits);
+	node_set_int(j->m, n, "block_size", s->format.block);
+	if (s->level)
+		node_set_int(j->m, n, "accuracy_level", s->level);
+	if (old->n_in > 2 && *old->in[2])
+		last = emit_bias(j, old, name, n->out[0]);
+	last->out[0] = old->out[0];
+	return FETTLE_OK;
+}

@@ -1,0 +1,53 @@
+# Weight-only quantization as a user runs it, on the language model.
+. test/lib.sh
+model=../shared/models/lm.onnx
+[ -f $model ] || { echo "skipped: no $model"; exit 77; }
+
+q() { expect 0 'weight-only' quantize $model --approach weight_only --quiet -o "$dir/$1.onnx" "${@:2}"; }
+bytes() { stat -c %s "$dir/$1.onnx"; }
+
+# no data is needed; bits and blocks decide on the size
+q four
+q eight --bits 8
+q two --bits 2
+q wide --group-size 128
+q sym --scheme sym
+q level --accuracy-level 0
+is "$(bytes four) < 0.32 * $(stat -c %s $model) && $(bytes two) < $(bytes wide) && $(bytes wide) < $(bytes sym) && $(bytes sym) < $(bytes four) && $(bytes four) < $(bytes eight)" "sizes"
+
+"$fettle" quantize $model --approach weight_only --json -o "$dir/json.onnx" >"$dir/q.json" 2>/dev/null
+is "$(json weight_only_share "$dir/q.json") > 0.9 && $(json weight_only "$dir/q.json") == 43" "ops that are weight-only"
+
+# a plan by hand, op by op, gives the same model as the options
+cat >"$dir/plan.json" <<P
+{"fettle_plan": 2, "format": "qdq", "samples": 100, "recipes": {}, "ops": {
+ "/b.0/q/MatMul": {"mode": "weight_only", "weight": {"bits": 2, "group_size": 64, "scheme": "sym", "algorithm": "rtn", "accuracy_level": 0}},
+ "/b.0/k/MatMul": {"mode": "weight_only", "weight": {"bits": 8}}}}
+P
+expect 0 '2 ops weight-only' quantize $model --plan "$dir/plan.json" --quiet -o "$dir/plan.onnx"
+sed 's/"bits": 2/"bits": 3/' "$dir/plan.json" >"$dir/bad.json"
+refuses "op '/b.0/q/MatMul'.*3 bits, must be" quantize $model --plan "$dir/bad.json" -o "$dir/no.onnx"
+sed 's/"bits": 8/"bits": 8, "accuracy_level": 0/' "$dir/plan.json" >"$dir/bad.json"
+refuses "accuracy_level 0, need 4" quantize $model --plan "$dir/bad.json" -o "$dir/no.onnx"
+sed 's/"algorithm": "rtn"/"algorithm": "rtm"/' "$dir/plan.json" >"$dir/bad.json"
+refuses "rtm.*did you mean rtn" quantize $model --plan "$dir/bad.json" -o "$dir/no.onnx"
+
+refuses "weight_only.bits: '3'" quantize $model --approach weight_only --bits 3 -o "$dir/no.onnx"
+refuses "group_size.*'48', need one of 16" quantize $model --approach weight_only --group-size 48 -o "$dir/no.onnx"
+refuses "algorithm nearest" quantize $model --approach weight_only --algorithm nearest -o "$dir/no.onnx"
+[ -e "$dir/no.onnx" ] && bad "a model was written after an error"
+
+# what a configuration says, op by op; the rest stays as the model is
+cat >"$dir/c.yaml" <<Y
+quantization:
+  approach: weight_only
+  weight_only: {bits: 8}
+  op_name_dict:
+    /b.0/.*: {weight: {bits: 4, group_size: 128, scheme: sym, algorithm: RTN}}
+Y
+expect 0 'weight-only' quantize $model -c "$dir/c.yaml" --quiet -o "$dir/mixed.onnx"
+is "$(bytes four) < $(bytes mixed) && $(bytes mixed) < $(bytes eight)" "a mixed model's size"
+
+expect 0 '^MatMul +43 +43 +0 +0 +0 ' inspect $model --approach weight_only
+expect 0 'MatMul +weight-only 4 bits' inspect $model --approach weight_only --ops
+finish

@@ -1,0 +1,320 @@
+/*
+ * Weight-only ops: each form is run by the runtime and compared with the fp32 op on the weights that its bits mean, unpacked
+ * here one by one.
+ */
+#include "unit/quantize.h"
+
+#include "quantize/precision.h"
+
+static struct runtime *rt;
+static char dir[] = "/tmp/fettle-test.XXXXXX";
+
+static const struct row {
+	const char *why, *inputs, *body;
+	size_t ops;       /* MatMulNBits in the result */
+	size_t constants; /* of codes: shared weights are there once */
+} rows[] = {
+	{ "MatMul", "x:?x6x64", "w = 64x24; y = MatMul(x, w)", 1, 1 },
+	{ "MatMul of a matrix", "x:?x64", "w = 64x24; y = MatMul(x, w)", 1, 1 },
+	{ "MatMul with four dimensions", "x:?x2x3x64", "w = 64x24; y = MatMul(x, w)", 1, 1 },
+	{ "the last block is not full", "x:?x3x83", "w = 83x7; y = MatMul(x, w)", 1, 1 },
+	{ "fewer inputs than a block", "x:?x3x17", "w = 17x5; y = MatMul(x, w)", 1, 1 },
+	{ "Gemm", "x:?x64", "w = 64x24; b = 24; y = Gemm(x, w, b)", 1, 1 },
+	{ "Gemm transposed", "x:?x64", "w = 24x64; b = 24; y = Gemm(x, w, b) transB=1", 1, 1 },
+	{ "Gemm without bias", "x:?x64", "w = 24x64; y = Gemm(x, w) transB=1", 1, 1 },
+	{ "Gemm with alpha and beta", "x:?x64", "w = 64x24; b = 24; y = Gemm(x, w, b) alpha=0.5 beta=-2.5", 1,
+	  1 },
+	{ "Gemm with a computed bias", "x:?x64,c:?x24", "w = 64x24; d = Relu(c); y = Gemm(x, w, d) beta=3.0",
+	  1, 1 },
+	{ "Gemm of a transposed input", "x:64x6", "w = 64x24; b = 24; y = Gemm(x, w, b) transA=1", 1, 1 },
+	{ "two readers of one weight", "x:?x5x32,z:?x4x32",
+	  "w = 32x32; a = MatMul(x, w); b = MatMul(z, w); y = Concat(a, b) axis=1", 2, 1 },
+	{ "one weight both ways round", "x:?x32", "w = 32x32; a = Gemm(x, w); y = Gemm(a, w) transB=1", 2,
+	  2 },
+	{ "a chain", "x:?x6x64", "w = 64x32; a = MatMul(x, w); t = Relu(a); v = 32x48; y = MatMul(t, v)", 2,
+	  2 },
+};
+
+/* the element of a row of packed codes: low bits first */
+static int code_at(const uint8_t *row, int64_t i, int64_t bits)
+{
+	return row[i * bits / 8] >> (i * bits % 8) & ((1 << bits) - 1);
+}
+
+/* The weight that a MatMulNBits node means, [n, k]. */
+static float *unpacked(struct model *q, const struct node *n)
+{
+	const int64_t bits = node_int(n, "bits", 0), block = node_int(n, "block_size", 0);
+	const int64_t inputs = node_int(n, "K", 0), outputs = node_int(n, "N", 0);
+	const int64_t blocks = (inputs + block - 1) / block;
+	struct init *codes = model_init(q, n->in[1]), *scales = model_init(q, n->in[2]),
+		    *zeros = n->n_in > 3 ? model_init(q, n->in[3]) : NULL;
+	struct err err = ERR_INIT;
+	float *out = xcalloc((size_t)(inputs * outputs), sizeof(*out));
+	int64_t row, i;
+
+	assert_ok(model_weight(q, codes, &err), err);
+	assert_ok(model_weight(q, scales, &err), err);
+	if (zeros)
+		assert_ok(model_weight(q, zeros, &err), err);
+	assert_int_equal(codes->t.dtype, DT_U8);
+	assert_int_equal(tensor_count(&codes->t), outputs * blocks * block * bits / 8);
+	for (row = 0; row < outputs; row++)
+		for (i = 0; i < inputs; i++) {
+			const int64_t b = i / block;
+			const uint8_t *c = (const uint8_t *)codes->t.data + row * blocks * block * bits / 8;
+			const int zero = zeros ? code_at((const uint8_t *)zeros->t.data +
+								 row * ((blocks * bits + 7) / 8),
+							 b, bits)
+					       : 1 << (bits - 1);
+
+			out[row * inputs + i] = (float)(code_at(c, i, bits) - zero) *
+						((const float *)scales->t.data)[row * blocks + b];
+		}
+	return out;
+}
+
+static const struct node *op_named(const struct model *m, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < m->nodes.n; i++)
+		if (strcmp(m->nodes.v[i]->name, name) == 0)
+			return m->nodes.v[i];
+	return NULL;
+}
+
+/* The fp32 model with the weights that the quantized one has. free() what `data` lists. */
+static struct model *with_weights_of(const struct subject *s, struct model *q, float **data)
+{
+	struct model *m = model_derive(s->m);
+	size_t i;
+
+	for (i = 0; i < s->ops.n; i++) {
+		struct node *n = m->nodes.v[i];
+		const struct node *by = op_named(q, s->ops.v[i].name);
+		const float alpha = node_is(n, "Gemm") ? node_float(n, "alpha", 1) : 1;
+		const int64_t k = by ? node_int(by, "K", 0) : 0, outputs = by ? node_int(by, "N", 0) : 0;
+		struct tensor t = { .dtype = DT_F32, .rank = 2 };
+		float *w;
+		int64_t r, c;
+
+		if (!by || strcmp(by->op, "MatMulNBits") != 0)
+			continue;
+		w = unpacked(q, by);
+		data[i] = xcalloc((size_t)(k * outputs), sizeof(float));
+		t.data = data[i];
+		t.dims[0] = node_int(n, "transB", 0) ? outputs : k;
+		t.dims[1] = node_int(n, "transB", 0) ? k : outputs;
+		for (r = 0; r < outputs; r++)
+			for (c = 0; c < k; c++)
+				data[i][node_int(n, "transB", 0) ? r * k + c : c * outputs + r] =
+					w[r * k + c] / alpha; /* which the node has still */
+		n->in[1] = model_add_init(m, model_fresh(m, "unpacked"), &t)->name;
+		free(w);
+	}
+	model_sweep(m);
+	return m;
+}
+
+static size_t count_codes(const struct model *m)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < m->inits.n; i++)
+		n += m->inits.v[i]->t.dtype == DT_U8 && m->inits.v[i]->t.rank == 3;
+	return n;
+}
+
+static void weight_only(struct qplan *plan, const struct subject *s, const struct block_setting *how)
+{
+	struct qplan_defaults d = qplan_defaults(&s->cpu);
+
+	d.approach = APPROACH_WEIGHT;
+	d.blocks = *how;
+	qplan_default(plan, &s->ops, &s->g, &d);
+}
+
+static void run_case(const struct row *row, const struct block_setting *how)
+{
+	struct subject *s = NULL;
+	struct model *q = NULL, *same;
+	struct qplan plan = QPLAN_INIT;
+	struct precisions is = PRECISIONS_INIT;
+	struct err err = ERR_INIT;
+	char path[64], what[128];
+	float **data;
+	double db;
+	size_t i;
+
+	snprintf(what, sizeof(what), "%s, %d bits, blocks of %d, %s, level %d", row->why, how->format.bits,
+		 (int)how->format.block, how->format.symmetric ? "symmetric" : "asymmetric", how->level);
+	snprintf(path, sizeof(path), "%s/a.onnx", dir);
+	build_model(path, 13, row->inputs, row->body, "y");
+	assert_ok(subject_open(&s, rt, path, &err), err);
+	weight_only(&plan, s, how);
+	assert_ok(quantize(s->z, &(struct knowledge){ .values = NULL }, &plan, &q, &err), err);
+	if (count_ops(q, "MatMulNBits") != row->ops || count_codes(q) != row->constants)
+		fail_msg("%s: %zu MatMulNBits with %zu codes, need %zu with %zu; ops:%s", what,
+			 count_ops(q, "MatMulNBits"), count_codes(q), row->ops, row->constants, describe(q));
+	data = xcalloc(s->ops.n, sizeof(*data));
+	same = with_weights_of(s, q, data);
+	db = compare(rt, same, q);
+	if (db < (how->level == 4 ? 30 : 100))
+		fail_msg("%s: %.1f dB from the unpacked weights", what, db);
+	db = compare(rt, s->m, q);
+	if (db < (how->format.bits == 8 ? 28 : how->format.bits == 4 ? 12 : 1))
+		fail_msg("%s: %.1f dB from fp32", what, db);
+	assert_ok(precisions_of(&is, rt, s, &(struct precisions_wanted){ APPROACH_WEIGHT, &plan, &plan, q },
+				&err),
+		  err);
+	assert_int_equal(is.weight, row->ops);
+	assert_true(is.int8_share == (how->level == 4 ? is.weight_share : 0));
+	precisions_release(&is);
+	for (i = 0; i < s->ops.n; i++)
+		free(data[i]);
+	free(data);
+	model_free(same);
+	model_free(q);
+	qplan_release(&plan);
+	subject_free(s);
+}
+
+/* all bits, blocks and schemes on one graph, and every graph with a few */
+static void every_form_is_what_its_bits_mean(void **state)
+{
+	static const int bits[] = { 4, 8, 2 }, levels[] = { 0, 4, 1 };
+	static const int64_t blocks[] = { 32, 16, 64, 128, 256 };
+	size_t i, b, f, l, sym;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(rows); i++)
+		for (b = 0; b < ARRAY_LEN(bits); b++)
+			for (f = 0; f < (i == 0 || i == 3 ? ARRAY_LEN(blocks) : 1); f++)
+				for (sym = 0; sym < 2; sym++)
+					for (l = 0; l < (i ? 2 : 3); l++) {
+						const struct block_setting how = {
+							{ bits[b], blocks[f], sym }, BLOCK_RTN, levels[l]
+						};
+
+						if (!block_setting_check(&how, NULL))
+							run_case(&rows[i], &how);
+					}
+}
+
+static void what_unpacks_at_each_call_is_refused(void **state)
+{
+	static const struct {
+		struct block_setting how;
+		const char *why;
+	} bad[] = {
+		{ { { 8, 32, false }, BLOCK_RTN, 0 }, "unpack" },
+		{ { { 8, 32, false }, BLOCK_RTN, 1 }, "unpack" },
+		{ { { 3, 32, false }, BLOCK_RTN, 4 }, "bits" },
+		{ { { 4, 48, false }, BLOCK_RTN, 4 }, "block size" },
+		{ { { 4, 32, false }, BLOCK_RTN, 2 }, "accuracy_level" },
+	};
+	struct subject *s = NULL;
+	struct err err = ERR_INIT;
+	char path[64];
+	size_t i;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/b.onnx", dir);
+	build_model(path, 13, "x:?x64", "w = 64x24; y = MatMul(x, w)", "y");
+	assert_ok(subject_open(&s, rt, path, &err), err);
+	for (i = 0; i < ARRAY_LEN(bad); i++) {
+		struct qplan plan = QPLAN_INIT;
+		struct model *q = NULL;
+
+		weight_only(&plan, s, &bad[i].how);
+		assert_int_equal(quantize(s->z, &(struct knowledge){ .values = NULL }, &plan, &q, &err),
+				 FETTLE_INVALID);
+		assert_non_null(strstr(err.msg, bad[i].why));
+		qplan_release(&plan);
+	}
+	subject_free(s);
+}
+
+/* ops in fp32, static, dynamic and weight-only in one model */
+static void all_modes_live_in_one_model(void **state)
+{
+	static const enum op_mode modes[] = { OP_FP32, OP_STATIC, OP_DYNAMIC, OP_WEIGHT };
+	struct subject *s = NULL;
+	struct err err = ERR_INIT;
+	char path[64];
+	size_t i, k;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/c.onnx", dir);
+	build_model(path, 13, "x:?x32",
+		    "u = 32x32; a = 32; p = Gemm(x, u, a); q = Relu(p); v = 32x32; b = 32; r = Gemm(q, v, "
+		    "b); w = "
+		    "32x32; y = MatMul(r, w)",
+		    "y");
+	assert_ok(subject_open(&s, rt, path, &err), err);
+	for (k = 0; k < 64; k++) {
+		struct qplan plan = QPLAN_INIT;
+		struct model *q = NULL;
+		struct seen seen = { .n = 0 };
+		struct precisions is = PRECISIONS_INIT;
+		const char **values;
+		size_t n = 0, weight = 0, op = k;
+
+		weight_only(&plan, s, &(struct block_setting){ { 8, 32, false }, BLOCK_RTN, 4 });
+		for (i = 0; i < s->ops.n; i++)
+			if (s->ops.v[i].modes & MODE_WEIGHT) {
+				plan.ops[i].mode = modes[op % 4];
+				weight += op % 4 == 3;
+				op /= 4;
+			}
+		n = quantizer_values(&s->g, &s->ops, &plan, &values);
+		observe(&seen, rt, s, values, n);
+		assert_ok(quantize_by(s, &plan, seen_range, NULL, &seen, &q, &err), err);
+		assert_int_equal(count_ops(q, "MatMulNBits"), weight);
+		if (compare(rt, s->m, q) < 25)
+			fail_msg("combination %zu: %.1f dB; ops:%s", k, compare(rt, s->m, q), describe(q));
+		assert_ok(precisions_of(&is, rt, s,
+					&(struct precisions_wanted){ APPROACH_ALL, &plan, &plan, q }, &err),
+			  err);
+		assert_int_equal(is.weight, weight);
+		for (i = 0; i < s->ops.n; i++) /* what stays in fp32 really does */
+			if (s->ops.v[i].modes & MODE_WEIGHT && plan.ops[i].mode == OP_FP32)
+				assert_int_equal(is.v[i].is, PRECISION_FP32);
+		precisions_release(&is);
+		seen_release(&seen);
+		free(values);
+		model_free(q);
+		qplan_release(&plan);
+	}
+	subject_free(s);
+}
+
+static int begin(void **state)
+{
+	struct err err = ERR_INIT;
+
+	(void)state;
+	return !mkdtemp(dir) || runtime_new(&rt, &err) != FETTLE_OK;
+}
+
+static int end(void **state)
+{
+	char command[256];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", dir);
+	runtime_free(rt);
+	return system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_form_is_what_its_bits_mean),
+		cmocka_unit_test(what_unpacks_at_each_call_is_refused),
+		cmocka_unit_test(all_modes_live_in_one_model),
+	};
+
+	return cmocka_run_group_tests(tests, begin, end);
+}
