@@ -8,7 +8,7 @@ ASAN_TESTS ?= .
 SETUP ?= $(if $(filter tests,$(TARGETS)),--tests)
 
 all: build
-.PHONY: all build setup demo test test-members test-cpus check asan fuzz bench install uninstall deb format clean
+.PHONY: all build setup demo test test-members test-cpus check asan fuzz bench install uninstall wheel deb format clean
 
 setup:
 	@tools/setup $(SETUP)
@@ -70,11 +70,15 @@ uninstall:
 	echo "$$list" | xargs -d '\n' rm -f -- && \
 	echo "$$list" | sed -n 's|\(.*/fettle\)/.*|\1|p' | sort -u | xargs -d '\n' rmdir --ignore-fail-on-non-empty --
 
-# fettle, libfettle0, libfettle-dev in build-deb/; without debug packages
+# the Python package with the library inside, in $(BUILD)/
+wheel: build
+	@tools/wheel $(BUILD) $(BUILD)
+
+# fettle, libfettle0, libfettle-dev, python3-fettle in build-deb/; without debug packages
 deb: SETUP = --deb
 deb: setup
 	@rm -rf build-deb && mkdir -p build-deb/fettle
-	@cp -r CMakeLists.txt LICENSE bench cmake debian doc include src tools build-deb/fettle
+	@cp -r CMakeLists.txt LICENSE bench cmake debian doc include python src tools build-deb/fettle
 	@cd build-deb/fettle && ort=$$(tools/setup --ort) && [ "$$ort" != system ] || ort=; \
 		ORT_ROOT=$$ort DEB_BUILD_OPTIONS="noautodbgsym terse parallel=$(JOBS)" dpkg-buildpackage -b -uc -us >../log 2>&1 || \
 		{ tail -n 30 ../log; exit 1; }

@@ -1048,8 +1048,9 @@ FETTLE_API enum fettle_status fettle_load_plugin(struct fettle *f, const char *p
 /*
  * A command by its name, for other languages: "tune", "search", "resume", "quantize", "eval", "bench", "inspect",
  * "sensitivity", "history", "recover", "strategies", "recipes", "cpus". `json_in` is an object with the names of the
- * command's options in this header, but for functions and pointers: {"model": "m.onnx", "tolerance": 0.01, "recipes":
- * ["cle"], "settings": {"tuning.objective": "modelsize"}}; NULL: none. "history" takes workspace and pareto. An unknown name
+ * command's options in this header: {"model": "m.onnx", "tolerance": 0.01, "recipes": ["cle"], "settings":
+ * {"tuning.objective": "modelsize"}}; NULL: none. Functions and pointers are addresses in this process, as whole numbers:
+ * {"calib_data": 94063782401472}. "history" takes workspace and pareto. An unknown name
  * is an error. *json_out is what the command prints with --json; free() it. Progress and trials are reported as usual.
  */
 FETTLE_API enum fettle_status fettle_call_json(struct fettle *f, const char *command, const char *json_in,

@@ -25,11 +25,6 @@ static enum fettle_status wrong(const struct reader *r, const char *name, const 
 	return st;
 }
 
-static bool in_json(const struct option_field *f)
-{
-	return f->kind != FIELD_POINTER && f->kind != FIELD_DATA;
-}
-
 static enum fettle_status unknown(const struct reader *r, const char *name)
 {
 	const struct options_type *t = r->type;
@@ -37,8 +32,7 @@ static enum fettle_status unknown(const struct reader *r, const char *name)
 	size_t i, n = 0;
 
 	for (i = 0; i < t->n && n < ARRAY_LEN(names); i++)
-		if (in_json(&t->fields[i]))
-			names[n++] = t->fields[i].name;
+		names[n++] = t->fields[i].name;
 	near = str_nearest(name, names, n);
 	return fail(r->err, FETTLE_INVALID, "cannot call %s: unknown option '%.80s'%s%s%s", r->name, name,
 		    near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "");
@@ -128,6 +122,12 @@ static enum fettle_status read_option(struct reader *r, const struct option_fiel
 		return FETTLE_OK;
 	case FIELD_TEXTS:
 		return read_texts(r, f, j);
+	case FIELD_DATA:
+	case FIELD_POINTER:
+		if (!json_is_integer(j) || whole < 0)
+			return wrong(r, f->name, j, "an address in this process, as a whole number");
+		memcpy(to, &whole, sizeof(void *));
+		return FETTLE_OK;
 	default:
 		return read_settings(r, f, j);
 	}
@@ -145,7 +145,7 @@ static enum fettle_status read_options(struct reader *r, json_t *in)
 	json_object_foreach(in, name, value)
 	{
 		for (i = 0; i < t->n; i++)
-			if (in_json(&t->fields[i]) && strcmp(t->fields[i].name, name) == 0)
+			if (strcmp(t->fields[i].name, name) == 0)
 				break;
 		if (i == t->n)
 			return unknown(r, name);
