@@ -51,6 +51,23 @@ static void put_arrays(const char *folder)
 	put(folder, "fuzz_testset/x.pb", pb_of(DT_F32, DIMS(2, 3), x, sizeof(x)));
 }
 
+static void put_records(const char *folder)
+{
+	struct str annotations = STR_INIT, names = STR_INIT, file = STR_INIT, e = example_of();
+
+	put_tfrecord(&file, e.s, e.n);
+	put(folder, "fuzz_recorded/file.tfrecord", file);
+	put(folder, "fuzz_recorded/example", e);
+	put(folder, "fuzz_recorded/image.rec", recordio_of());
+	str_addf(&annotations,
+		 "{\"images\": [{\"id\": 1, \"file_name\": \"proc/self/exe\", \"height\": 4, \"width\": 6}],"
+		 " \"categories\": [{\"id\": 2, \"name\": \"cat\"}], \"annotations\": [{\"image_id\": 1,"
+		 " \"category_id\": 2, \"bbox\": [1, 2, 3, 4], \"area\": 5.5, \"iscrowd\": 0}]}");
+	put(folder, "fuzz_coco/one.json", annotations);
+	str_addf(&names, "# names\n'a cat': 1\ndog: 2\n");
+	put(folder, "fuzz_coco/map.yaml", names);
+}
+
 static void put_rounding(const char *folder)
 {
 	static int8_t q[4] = { 1, -2, 3, 4 }, zero[2];
@@ -91,6 +108,7 @@ int main(int argc, char **argv)
 	}
 	put_images(argv[1]);
 	put_arrays(argv[1]);
+	put_records(argv[1]);
 	put_rounding(argv[1]);
 	put_model(argv[1]);
 	return 0;

@@ -28,7 +28,8 @@ bool request_data_is_own(const struct request *r, const struct config_dataloader
 
 bool request_has_data(const struct request *r, const struct config_dataloader *d)
 {
-	return source_of(r, d) || d->dataset.root != NULL || registered_kind(r, d);
+	return source_of(r, d) || d->dataset.root != NULL || registered_kind(r, d) ||
+	       (d->dataset.kind && !dataset_needs_path(d->dataset.kind));
 }
 
 /* samples to evaluate: all, unless the options or the configuration say how many */

@@ -33,6 +33,11 @@ bool dataset_is_kind(const char *name)
 	return find_kind(name);
 }
 
+bool dataset_needs_path(const char *kind)
+{
+	return !find_kind(kind) || !find_kind(kind)->rootless;
+}
+
 bool dataset_takes(const char *kind, const char *key, char **others)
 {
 	const struct dataset_kind *k = find_kind(kind);
@@ -77,9 +82,11 @@ static enum fettle_status choose_kind(const char *path, const char *name, const 
 	struct stat sb;
 	size_t i;
 
+	*out = name ? find_kind(name) : NULL;
+	if (*out && ((*out)->finds_path || (*out)->rootless))
+		return FETTLE_OK;
 	if (stat(path, &sb) != 0)
 		return fail(err, FETTLE_INVALID, "cannot read data %s: %s", path, strerror(errno));
-	*out = name ? find_kind(name) : NULL;
 	if (*out)
 		return FETTLE_OK;
 	for (i = 0; i < ARRAY_LEN(kinds); i++) {

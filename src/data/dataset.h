@@ -92,6 +92,7 @@ enum fettle_status dataset_open(struct dataset **out, const char *path, const st
 				struct err *err);
 /* Is there a kind of that name? */
 bool dataset_is_kind(const char *name);
+bool dataset_needs_path(const char *kind); /* or is there no file? */
 /* Does that kind take such a parameter? Where not, *others are those that it takes; free() them. */
 bool dataset_takes(const char *kind, const char *key, char **others);
 /* "ImageFolder, Npz or TestDataSet"; free() it. *near is the one that was meant, or NULL. */

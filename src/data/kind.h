@@ -10,6 +10,8 @@ struct dataset_kind {
 	const char *const *keys; /* that a configuration may give beside root; ends with NULL; NULL: none */
 	/* Is this path mine, where no kind is named? It exists. NULL: no. */
 	bool (*probe)(const char *path);
+	bool finds_path; /* the path may also be a pattern of files: open() looks */
+	bool rootless;   /* it needs no path */
 	/* Fills n, fields and state, which keeps what it needs of the options; on failure, close() is called on what there is. */
 	enum fettle_status (*open)(struct dataset *d, const struct dataset_options *opt, struct err *err);
 	/* One sample of one field, shaped and typed as stored, in row-major order and host byte order. */

@@ -49,6 +49,8 @@ struct label_map {
 };
 enum fettle_status label_map_read(struct label_map *m, const char *path, struct err *err);
 bool label_map_find(const struct label_map *m, const char *name, int64_t *number);
+/* COCO's number of a class, where no label map says another; 0: it has none of that name. */
+int64_t coco_class(const char *name);
 void label_map_release(struct label_map *m);
 
 /* The value of a parameter of the dataset, or `otherwise`. */

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/fingerprint.h"
 #include "base/str.h"
@@ -47,6 +48,8 @@ static enum fettle_status open_data(struct dataset **out, struct context *cx, co
 	else if (d->registered)
 		st = registered_dataset_open(d->registered, d->root, d->params, d->n_params, &opt, out,
 					     &cx->err);
+	else if (!d->root && d->kind && !dataset_needs_path(d->kind))
+		st = dataset_open(out, d->kind, &opt, &cx->err);
 	else if (!d->root)
 		st = fail(&cx->err, FETTLE_INVALID, "cannot read the %s data: no path is given", d->what);
 	else
@@ -70,7 +73,7 @@ enum fettle_status data_fingerprint(struct context *cx, const struct data_ref *d
 	enum fettle_status st;
 
 	out[0] = '\0';
-	if (!d->source && !d->registered)
+	if (!d->source && !d->registered && (!d->root || access(d->root, F_OK) == 0))
 		return d->root ? fingerprint_file(d->root, out, &cx->err) : FETTLE_OK;
 	st = open_data(&data, cx, d, NULL, 0);
 	if (!st)

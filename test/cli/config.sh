@@ -121,8 +121,8 @@ wrong "wrong.yaml:5:.*Transpos.*did you mean .?Transpose" 'evaluation:' '  accur
 	'        Transpos: {perm: [2, 0, 1]}'
 wrong "wrong.yaml:7:.*unknown key 'rot'" 'evaluation:' '  accuracy:' '    dataloader:' '      dataset:' '        ImageFolder:' \
 	"          root: ../data/eval" '          rot: 90'
-wrong "'TFRecordDataset', need COCORaw" 'evaluation:' '  accuracy:' '    dataloader:' '      dataset:' \
-	'        TFRecordDataset: {root: ../data/eval}'
+wrong "'TFRecordData', need .*did you mean 'TFRecordDataset'" 'evaluation:' '  accuracy:' '    dataloader:' '      dataset:' \
+	'        TFRecordData: {root: ../data/eval}'
 wrong "nowhere" 'evaluation:' '  accuracy:' '    dataloader:' '      dataset:' '        ImageFolder: {root: nowhere}'
 wrong "toppk.*did you mean" 'evaluation:' '  accuracy:' '    metric: {toppk: 1}'
 wrong "pruning.*give it the trained model" 'pruning: {}'

@@ -349,4 +349,112 @@ static inline enum fettle_status read_all(const char *path, const struct dataset
 				 (int)(status), words);                                                      \
 	} while (0)
 
+/* ---- records ---- */
+
+/* CRC-32C, bit by bit, as TFRecord masks it */
+static inline uint32_t masked_crc_of(const void *data, size_t n)
+{
+	const unsigned char *p = data;
+	uint32_t c = 0xffffffff;
+	int k;
+
+	for (; n--; p++)
+		for (c ^= *p, k = 0; k < 8; k++)
+			c = c >> 1 ^ (c & 1 ? 0x82f63b78 : 0);
+	c = ~c;
+	return (c >> 15 | c << 17) + 0xa282ead8;
+}
+
+static inline void put_tfrecord(struct str *b, const void *data, size_t n)
+{
+	const size_t at = b->n;
+
+	put_le(b, n, 8);
+	put_le(b, masked_crc_of(b->s + at, 8), 4);
+	str_add(b, data, n);
+	put_le(b, masked_crc_of(data, n), 4);
+}
+
+static inline void put_varint(struct str *b, uint64_t v)
+{
+	for (; v > 127; v >>= 7)
+		put_le(b, (v & 127) | 128, 1);
+	put_le(b, v, 1);
+}
+
+/* field `number` with these bytes, which are released */
+static inline void put_message(struct str *b, unsigned number, struct str *inner)
+{
+	put_varint(b, number << 3 | 2);
+	put_varint(b, inner->n);
+	str_add(b, inner->s ? inner->s : "", inner->n);
+	str_release(inner);
+}
+
+/* A feature of tf.train.Example: type 1 are bytes (n of them), 2 floats, 3 integers. */
+static inline void put_feature(struct str *features, const char *name, unsigned type, const void *values,
+			       size_t n)
+{
+	struct str entry = STR_INIT, key = STR_INIT, value = STR_INIT, list = STR_INIT, packed = STR_INIT;
+	size_t i;
+
+	str_addf(&key, "%s", name);
+	if (type == 1)
+		str_add(&packed, values, n);
+	for (i = 0; i < n && type == 2; i++)
+		str_add(&packed, (const float *)values + i, 4);
+	for (i = 0; i < n && type == 3; i++)
+		put_varint(&packed, (uint64_t)((const int64_t *)values)[i]);
+	put_message(&list, 1, &packed);
+	put_message(&value, type, &list);
+	put_message(&entry, 1, &key);
+	put_message(&entry, 2, &value);
+	put_message(features, 1, &entry);
+}
+
+/* An image with two objects. */
+static inline struct str example_of(void)
+{
+	struct str features = STR_INIT, out = STR_INIT, image = png_of(6, 4, PNG_COLOR_TYPE_RGB, 8, false);
+
+	put_feature(&features, "image/encoded", 1, image.s, image.n);
+	put_feature(&features, "image/height", 3, (int64_t[]){ 4 }, 1);
+	put_feature(&features, "image/width", 3, (int64_t[]){ 6 }, 1);
+	put_feature(&features, "image/object/bbox/ymin", 2, (float[]){ 0, 0.5f }, 2);
+	put_feature(&features, "image/object/bbox/xmin", 2, (float[]){ 0.25f, 0.5f }, 2);
+	put_feature(&features, "image/object/bbox/ymax", 2, (float[]){ 0.5f, 1 }, 2);
+	put_feature(&features, "image/object/bbox/xmax", 2, (float[]){ 0.75f, 1 }, 2);
+	put_feature(&features, "image/object/class/label", 3, (int64_t[]){ 3, 7 }, 2);
+	put_feature(&features, "image/object/class/text", 1, "cat", 3);
+	put_message(&out, 1, &features);
+	str_release(&image);
+	return out;
+}
+
+/* One record of MXNet's RecordIO: an image with a label; in two parts. */
+static inline struct str recordio_of(void)
+{
+	struct str out = STR_INIT, record = STR_INIT, image = png_of(6, 4, PNG_COLOR_TYPE_RGB, 8, false);
+	size_t cut;
+
+	put_le(&record, 0, 4);
+	str_add(&record, (float[]){ 5 }, 4);
+	put_le(&record, 1, 8);
+	put_le(&record, 0, 8);
+	str_add(&record, image.s, image.n);
+	put_le(&record, 0xced7230a, 4);
+	put_le(&record, 77, 1);
+	cut = record.n - 5;
+	put_le(&out, 0xced7230a, 4);
+	put_le(&out, UINT32_C(1) << 29 | (uint32_t)cut, 4);
+	str_add(&out, record.s, cut);
+	put_le(&out, 0, (int)(3 - (cut + 3) % 4));
+	put_le(&out, 0xced7230a, 4);
+	put_le(&out, UINT32_C(3) << 29 | 1, 4);
+	put_le(&out, 77, 4);
+	str_release(&record);
+	str_release(&image);
+	return out;
+}
+
 #endif

@@ -1,0 +1,46 @@
+/* Property: any bytes, as a file of records or framed as one TFRecord, are either a dataset whose samples can be read, or an error of one line. */
+#include "fuzz.h"
+
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define assert_true(c) ((c) ? (void)0 : abort())
+#define assert_null(p) assert_true(!(p))
+#define assert_non_null(p) assert_true(p)
+#define assert_int_equal(a, b) assert_true((a) == (b))
+#define fail_msg(...) abort()
+
+#include "unit/data_files.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+	const struct dataset_options opt = { .kind = "TFRecordDataset" };
+	struct dataset *d = NULL;
+	struct batch b = BATCH_INIT;
+	struct err err = ERR_INIT;
+	struct str file = STR_INIT;
+	enum fettle_status st;
+	char path[64];
+	int fd = memfd_create("fuzz", 0);
+	size_t i;
+
+	if (n > 4 && data[0] == 0x0a && data[1] != 0x23) /* an Example: its checksums must not stop it */
+		put_tfrecord(&file, data, n);
+	else
+		str_add(&file, data, n);
+	if (fd < 0 || write(fd, file.s ? file.s : "", file.n) != (ssize_t)file.n)
+		abort();
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	st = dataset_open(&d, path, &opt, &err);
+	check_message(st, &err);
+	for (i = 0; !st && i < d->n && i < 16; i++) {
+		st = dataset_read(d, &i, 1, &b, &err);
+		check_message(st, &err);
+	}
+	batch_release(&b);
+	dataset_free(d);
+	str_release(&file);
+	close(fd);
+	return 0;
+}
