@@ -232,17 +232,41 @@ struct result {
 	double *errors; /* of each layer, on the evaluation's rows */
 };
 
+/* what the input of layer i is divided by, for all that read it; NULL: nothing */
+static const float *input_scales(struct bench *b, enum block_algorithm a, const struct block_format *f,
+				 size_t i, float **all)
+{
+	const size_t input = b->layers.v[i].input;
+	const struct rows *x = &b->rows[0].v[input];
+	const struct block_seen seen = { x->gram, x->mean_abs, x->n, NULL };
+	VEC(struct block_reader) readers = { NULL, 0, 0 };
+	size_t j;
+
+	if (!block_methods[a]->scales_inputs)
+		return NULL;
+	if (all[input])
+		return all[input];
+	for (j = 0; j < b->layers.n; j++)
+		if (b->layers.v[j].input == input)
+			VEC_PUSH(&readers, ((struct block_reader){ b->layers.v[j].w, b->layers.v[j].n }));
+	all[input] = xcalloc((size_t)x->k, sizeof(float));
+	must(block_input_scales(readers.v, readers.n, x->k, &seen, f, all[input], &cx.err));
+	VEC_RELEASE(&readers);
+	return all[input];
+}
+
 static struct result try(struct bench *b, enum block_algorithm a, const struct block_format *f)
 {
 	struct result r = { .errors = xcalloc(b->layers.n, sizeof(double)) };
 	struct model *m = model_derive(b->m);
 	struct block_weight q = BLOCK_WEIGHT_INIT;
+	float **scales = xcalloc(b->rows[0].n, sizeof(*scales));
 	size_t i;
 
 	for (i = 0; i < b->layers.n; i++) {
 		const struct layer *l = &b->layers.v[i];
 		const struct rows *x = &b->rows[0].v[l->input];
-		const struct block_seen seen = { x->gram, x->mean_abs, x->n };
+		struct block_seen seen = { x->gram, x->mean_abs, x->n, NULL };
 		const size_t count = (size_t)(l->n * l->k);
 		float *back = xmalloc(count * sizeof(float)),
 		      *t = arena_alloc(&m->arena, count * sizeof(float));
@@ -252,9 +276,12 @@ static struct result try(struct bench *b, enum block_algorithm a, const struct b
 		int64_t row, c;
 		size_t k;
 
+		seen.input_scales = input_scales(b, a, f, i, scales);
 		must(block_quantize(a, l->w, l->n, l->k, &seen, f, &q, &cx.err));
 		r.seconds += cpu_now() - start;
 		block_dequantize(&q, back);
+		for (k = 0; k < count && seen.input_scales; k++)
+			back[k] /= seen.input_scales[k % (size_t)l->k];
 		r.errors[i] = output_error(back, l->w, l->n, l->k, b->rows[1].v[l->input].gram);
 		for (row = 0; row < l->n; row++)
 			for (c = 0; c < l->k; c++)
@@ -267,6 +294,9 @@ static struct result try(struct bench *b, enum block_algorithm a, const struct b
 		block_weight_release(&q);
 		free(back);
 	}
+	for (i = 0; i < b->rows[0].n; i++)
+		free(scales[i]);
+	free(scales);
 	model_sweep(m);
 	r.perplexity = only_errors ? NAN : perplexity(b, m);
 	model_free(m);
@@ -390,7 +420,7 @@ static void speed(int64_t k, int64_t n, int64_t seen_rows)
 	for (a = 0; a < BLOCK_ALGORITHMS; a++) {
 		if (a != BLOCK_RTN && !wanted(block_methods[a]->name))
 			continue;
-		const struct block_seen seen = { rows[0].gram, rows[0].mean_abs, rows[0].n };
+		const struct block_seen seen = { rows[0].gram, rows[0].mean_abs, rows[0].n, NULL };
 		struct block_weight q = BLOCK_WEIGHT_INIT;
 		double start = cpu_now(), seconds, e;
 

@@ -71,14 +71,6 @@ static void find_range(const struct babai *b, float least[PANEL], float most[PAN
 		}
 }
 
-static void take_grid(struct grids *to, const struct grids *from, int64_t row)
-{
-	to->scale[row] = from->scale[row];
-	to->inverse[row] = from->inverse[row];
-	to->zero[row] = from->zero[row];
-	to->error[row] = from->error[row];
-}
-
 void babai_choose(struct babai *b, struct grids *best)
 {
 	/* the whole range first, so that what lies on its grid keeps it; a symmetric grid may be wider, too */
@@ -91,18 +83,13 @@ void babai_choose(struct babai *b, struct grids *best)
 
 	find_range(b, least, most);
 	for (part = 0; part < n_parts; part++) {
-		for (r = 0; r < PANEL; r++) {
-			const struct grid x =
-				grid_of_range(least[r] * parts[part], most[r] * parts[part], b->format);
-
-			g.scale[r] = x.scale;
-			g.inverse[r] = 1 / x.scale;
-			g.zero[r] = (float)x.zero;
-		}
+		for (r = 0; r < PANEL; r++)
+			grids_set(&g, r,
+				  grid_of_range(least[r] * parts[part], most[r] * parts[part], b->format));
 		babai_round(b, &g);
 		for (r = 0; r < PANEL; r++)
 			if (g.error[r] < best->error[r])
-				take_grid(best, &g, r);
+				grids_take(best, &g, r);
 	}
 	babai_round(b, best);
 }
@@ -188,7 +175,7 @@ static void keep_better(struct babai *b, const struct grids *g, struct grids *be
 	for (r = 0; r < PANEL; r++) {
 		if (!(g->error[r] < best->error[r]))
 			continue;
-		take_grid(best, g, r);
+		grids_take(best, g, r);
 		for (i = 0; i < b->n; i++)
 			b->kept[i * PANEL + r] = b->q[i * PANEL + r];
 	}

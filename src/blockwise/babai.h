@@ -15,6 +15,21 @@ struct grids {
 	float scale[PANEL], inverse[PANEL], zero[PANEL], error[PANEL];
 };
 
+static inline void grids_set(struct grids *g, int64_t row, struct grid x)
+{
+	g->scale[row] = x.scale;
+	g->inverse[row] = 1 / x.scale;
+	g->zero[row] = (float)x.zero;
+}
+
+static inline void grids_take(struct grids *to, const struct grids *from, int64_t row)
+{
+	to->scale[row] = from->scale[row];
+	to->inverse[row] = from->inverse[row];
+	to->zero[row] = from->zero[row];
+	to->error[row] = from->error[row];
+}
+
 struct babai {
 	const struct block_format *format;
 	const float *r; /* [n, n] of rows `ld` long, upper triangle */

@@ -98,8 +98,8 @@ static bool all_finite(const float *x, size_t n)
 	return !bad;
 }
 
-static enum fettle_status check_seen(const struct block_method *m, const struct block_seen *seen, int64_t k,
-				     struct err *err)
+enum fettle_status seen_check(const struct block_method *m, const struct block_seen *seen, int64_t k,
+			      struct err *err)
 {
 	const float *gram = seen ? seen->gram : NULL, *mean_abs = seen ? seen->mean_abs : NULL;
 
@@ -112,7 +112,52 @@ static enum fettle_status check_seen(const struct block_method *m, const struct 
 		return fail(err, FETTLE_INVALID,
 			    "cannot quantize a weight by %s: its input has values that are not finite",
 			    m->name);
+	if (seen && seen->input_scales && !all_finite(seen->input_scales, (size_t)k))
+		return fail(err, FETTLE_INVALID,
+			    "cannot quantize a weight by %s: scales of its input are not finite", m->name);
 	return FETTLE_OK;
+}
+
+static enum fettle_status quantize(const struct block_method *m, const float *w,
+				   const struct block_seen *seen, struct block_weight *out, struct err *err)
+{
+	if (!m->fit)
+		return m->quantize(w, seen, out, err);
+	grid_each_block(w, out, m->fit);
+	return FETTLE_OK;
+}
+
+/* as if the input had been divided by its scales: the weight, and what was seen */
+static enum fettle_status scaled(const struct block_method *m, const float *w, const struct block_seen *seen,
+				 struct block_weight *out, struct err *err)
+{
+	const int64_t n = out->n, k = out->k;
+	const float *s = seen->input_scales;
+	float *weight = NULL, *gram = NULL, *mean_abs = NULL;
+	enum fettle_status st;
+	int64_t i;
+
+	st = mem_try(&weight, (size_t)(n * k), sizeof(float), "a scaled weight", err);
+	if (!st)
+		st = mem_try(&mean_abs, (size_t)k, sizeof(float), "the means of an input", err);
+	if (!st && seen->gram)
+		st = mem_try(&gram, (size_t)(k * k), sizeof(float), "a scaled gram matrix", err);
+	if (st)
+		goto out;
+	for (i = 0; i < n * k; i++)
+		weight[i] = w[i] * s[i % k];
+	for (i = 0; i < k && seen->mean_abs; i++)
+		mean_abs[i] = seen->mean_abs[i] / s[i];
+	for (i = 0; i < k * k && seen->gram; i++)
+		gram[i] = seen->gram[i] / s[i / k] / s[i % k];
+	st = quantize(m, weight,
+		      &(struct block_seen){ .gram = gram, .mean_abs = mean_abs, .rows = seen->rows }, out,
+		      err);
+out:
+	free(weight);
+	free(mean_abs);
+	free(gram);
+	return st;
 }
 
 enum fettle_status block_quantize(enum block_algorithm algorithm, const float *w, int64_t n, int64_t k,
@@ -133,13 +178,11 @@ enum fettle_status block_quantize(enum block_algorithm algorithm, const float *w
 		st = fail(err, FETTLE_INVALID,
 			  "cannot quantize a weight by block: it has values that are not finite");
 	if (!st)
-		st = check_seen(m, seen, k, err);
+		st = seen_check(m, seen, k, err);
 	if (!st)
 		st = block_weight_init(&q, f, n, k, err);
-	if (!st && m->fit)
-		grid_each_block(w, &q, m->fit);
-	else if (!st)
-		st = m->quantize(w, seen, &q, err);
+	if (!st)
+		st = seen && seen->input_scales ? scaled(m, w, seen, &q, err) : quantize(m, w, seen, &q, err);
 	if (st)
 		block_weight_release(&q);
 	else

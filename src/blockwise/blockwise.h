@@ -42,6 +42,11 @@ struct block_seen {
 	const float *gram;     /* [k, k], symmetric: mean of x x' over the rows */
 	const float *mean_abs; /* [k]: mean of |x| */
 	int64_t rows;          /* that were seen */
+	/*
+	 * [k]: the caller sees to it that the input is divided by these, and the result is for that input: codes are those of
+	 * the weight times these. What was seen is of the input as it was. NULL: it stays as it was.
+	 */
+	const float *input_scales;
 };
 
 enum block_algorithm {
@@ -57,7 +62,8 @@ enum { BLOCK_NEEDS_GRAM = 1, BLOCK_NEEDS_MEAN_ABS = 2 };
 struct grid;
 struct block_method {
 	const char *name, *summary;
-	unsigned needs; /* of block_seen: BLOCK_NEEDS_* */
+	unsigned needs;     /* of block_seen: BLOCK_NEEDS_* */
+	bool scales_inputs; /* it is at its best with block_input_scales(), where the input can be divided */
 	struct grid (*fit)(const float *x, int64_t n, const struct block_format *f, uint8_t *codes);
 	/* `out` is allocated, its format set; the arguments have been checked */
 	enum fettle_status (*quantize)(const float *w, const struct block_seen *seen,
@@ -82,6 +88,18 @@ enum fettle_status block_format_check(const struct block_format *f, struct err *
 enum fettle_status block_quantize(enum block_algorithm algorithm, const float *w, int64_t n, int64_t k,
 				  const struct block_seen *seen, const struct block_format *f,
 				  struct block_weight *out, struct err *err);
+
+/*
+ * For awq: what to divide an input by, so that all weights that read it lose least. Where that can not be done (folded
+ * into what makes the input, or by a Mul), awq does without. FETTLE_INVALID where what was seen is not finite or missing.
+ */
+struct block_reader {
+	const float *w; /* [n, k] */
+	int64_t n;
+};
+enum fettle_status block_input_scales(const struct block_reader *readers, size_t n, int64_t k,
+				      const struct block_seen *seen, const struct block_format *f,
+				      float *out /* [k] */, struct err *err);
 
 void block_dequantize(const struct block_weight *q, float *out /* [n, k] */);
 

@@ -154,9 +154,7 @@ static size_t take(struct sweep *s, int64_t b, const struct grids *now, const st
 		if (!(now->error[r] < WORTH * then->error[r]))
 			continue;
 		moved++;
-		g->scale[r] = now->scale[r];
-		g->inverse[r] = now->inverse[r];
-		g->zero[r] = now->zero[r];
+		grids_take(g, now, r);
 		for (i = 0; i < n; i++) {
 			const int64_t at = order[i] * PANEL + r;
 			const float q = s->b.q[i * PANEL + r];

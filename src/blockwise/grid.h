@@ -25,6 +25,10 @@ float grid_error(struct grid g, int top, const float *x, int64_t n);
 /* the grid of part of the range that makes this least; no part is better than all of it where x is on its grid */
 struct grid grid_clipped(const float *x, int64_t n, const struct block_format *f);
 
+/* FETTLE_INVALID where what the method needs of it is missing or not finite. */
+enum fettle_status seen_check(const struct block_method *m, const struct block_seen *seen, int64_t k,
+			      struct err *err);
+
 /* Block by block: fit() chooses the grid of x [n], and the codes. */
 typedef struct grid (*grid_fit)(const float *x, int64_t n, const struct block_format *f, uint8_t *codes);
 void grid_each_block(const float *w, struct block_weight *out, grid_fit fit);

@@ -8,8 +8,9 @@ static const struct {
 	enum block_algorithm a;
 	double mean, worst;
 } bounds[] = {
-	{ BLOCK_RTN, 1, 1 },   { BLOCK_RTN_CLIP, 1, 1.1 }, { BLOCK_K_QUANT, 1, 1.1 },
-	{ BLOCK_HQQ, 1, 1.1 }, { BLOCK_GPTQ, 0.5, 0.7 },   { BLOCK_GRAM, 0.45, 0.7 },
+	{ BLOCK_RTN, 1, 1 },       { BLOCK_RTN_CLIP, 1, 1.1 }, { BLOCK_K_QUANT, 1, 1.1 },
+	{ BLOCK_HQQ, 1, 1.1 },     { BLOCK_GPTQ, 0.5, 0.7 },   { BLOCK_AWQ, 0.9, 1.05 },
+	{ BLOCK_GRAM, 0.45, 0.7 },
 };
 
 static void less_error_on_other_rows(void **state)
@@ -231,12 +232,131 @@ static void chance_is_not_fitted(void **state)
 	free(w);
 }
 
+/* a block's error in the outputs, by itself */
+static double block_loss(const float *q, const float *w, const float *gram, int64_t k, int64_t first,
+			 int64_t n)
+{
+	double sum = 0;
+	int64_t i, j;
+
+	for (i = first; i < first + n; i++)
+		for (j = first; j < first + n; j++)
+			sum += (double)(q[i] - w[i]) * (double)gram[i * k + j] * (double)(q[j] - w[j]);
+	return sum;
+}
+
+/* awq's search for how much of its range each block keeps: no block does worse than with all of it, most do better */
+static void awq_clips_where_it_helps(void **state)
+{
+	enum { N = 150, K = 90, BLOCK = 32 };
+	float *w = random_matrix(N, K, 13), *a = xcalloc(N * K, sizeof(float)),
+	      *b = xcalloc(N * K, sizeof(float));
+	struct err err = ERR_INIT;
+	struct input in;
+	int symmetric;
+
+	(void)state;
+	input_init(&in, K, 6, 7, 1000);
+	for (symmetric = 0; symmetric < 2; symmetric++) {
+		const struct block_format f = { 4, BLOCK, symmetric };
+		struct block_weight p = BLOCK_WEIGHT_INIT, q = BLOCK_WEIGHT_INIT;
+		int64_t row, first, better = 0;
+
+		assert_ok(block_quantize(BLOCK_RTN, w, N, K, NULL, &f, &p, &err), err);
+		assert_ok(block_quantize(BLOCK_AWQ, w, N, K, &in.seen, &f, &q, &err), err);
+		block_dequantize(&p, a);
+		block_dequantize(&q, b);
+		for (row = 0; row < N; row++)
+			for (first = 0; first < K; first += BLOCK) {
+				const int64_t n = K - first < BLOCK ? K - first : BLOCK;
+				double rtn = block_loss(a + row * K, w + row * K, in.gram, K, first, n),
+				       awq = block_loss(b + row * K, w + row * K, in.gram, K, first, n);
+
+				assert_true(awq <= rtn * 1.001);
+				better += awq < rtn * 0.9;
+			}
+		assert_true(better > N * 3 / 2);
+		block_weight_release(&p);
+		block_weight_release(&q);
+	}
+	input_release(&in);
+	free(w);
+	free(a);
+	free(b);
+}
+
+/* the error on other rows of two weights that read one input, with what awq divides that by or without */
+static double error_of(const struct block_reader *readers, int64_t k, const struct input *in,
+		       const float *scales, enum block_algorithm a, const float *gram)
+{
+	const struct block_format f = { 4, 32, false };
+	struct block_seen seen = in->seen;
+	struct err err = ERR_INIT;
+	double sum = 0;
+	int j;
+
+	seen.input_scales = scales;
+	for (j = 0; j < 2; j++) {
+		const int64_t n = readers[j].n;
+		float *back = xcalloc((size_t)(n * k), sizeof(float));
+		struct block_weight q = BLOCK_WEIGHT_INIT;
+		int64_t i, row;
+
+		assert_ok(block_quantize(a, readers[j].w, n, k, &seen, &f, &q, &err), err);
+		block_dequantize(&q, back);
+		for (i = 0; i < n * k && scales; i++)
+			back[i] /= scales[i % k];
+		for (row = 0; row < n; row++)
+			sum += block_loss(back + row * k, readers[j].w + row * k, gram, k, 0, k);
+		block_weight_release(&q);
+		free(back);
+	}
+	return sum;
+}
+
+static void scaling_the_input_helps(void **state)
+{
+	enum { K = 160 };
+	float *w[2] = { random_matrix(40, K, 14), random_matrix(70, K, 15) }, scales[K];
+	const struct block_reader readers[2] = { { w[0], 40 }, { w[1], 70 } };
+	const struct block_format f = { 4, 32, false };
+	struct err err = ERR_INIT;
+	struct input seen, other, bad;
+	int64_t i;
+
+	(void)state;
+	input_init(&seen, K, 9, 1, 1000);
+	input_init(&other, K, 9, 2, 1000);
+	assert_ok(block_input_scales(readers, 2, K, &seen.seen, &f, scales, &err), err);
+	for (i = 0; i < K; i++)
+		assert_true(isfinite(scales[i]) && scales[i] > 0);
+	assert_true(error_of(readers, K, &seen, scales, BLOCK_RTN, other.gram) <
+		    0.9 * error_of(readers, K, &seen, NULL, BLOCK_RTN, other.gram));
+	/* any method's result is for the divided input */
+	assert_true(error_of(readers, K, &seen, scales, BLOCK_GPTQ, other.gram) <
+		    0.5 * error_of(readers, K, &seen, NULL, BLOCK_RTN, other.gram));
+	bad = seen;
+	bad.seen.mean_abs = NULL;
+	assert_int_equal(block_input_scales(readers, 2, K, &bad.seen, &f, scales, &err), FETTLE_INVALID);
+	assert_non_null(strstr(err.msg, "needs calibration"));
+	/* an input that was always 0 changes nothing */
+	memset(seen.gram, 0, K * K * sizeof(float));
+	memset(seen.mean_abs, 0, K * sizeof(float));
+	assert_ok(block_input_scales(readers, 2, K, &seen.seen, &f, scales, &err), err);
+	for (i = 0; i < K; i++)
+		assert_true(isfinite(scales[i]) && scales[i] > 0);
+	input_release(&seen);
+	input_release(&other);
+	free(w[0]);
+	free(w[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(less_error_on_other_rows),
-		cmocka_unit_test(better_than_the_paper),
-		cmocka_unit_test(chance_is_not_fitted),
+		cmocka_unit_test(less_error_on_other_rows), cmocka_unit_test(better_than_the_paper),
+		cmocka_unit_test(chance_is_not_fitted),     cmocka_unit_test(awq_clips_where_it_helps),
+		cmocka_unit_test(scaling_the_input_helps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
