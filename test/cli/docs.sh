@@ -1,0 +1,30 @@
+# The commands of the documents (blocks marked sh and python), as a reader types them; and every link leads somewhere.
+. test/lib.sh
+root=$PWD
+py=/usr/bin/python3
+case $fettle in /*) ;; *) fettle=$root/$fettle ;; esac
+mkdir "$dir/bin"
+ln -s "$fettle" "$dir/bin/fettle"
+PATH=$dir/bin:$PATH
+
+for page in FIRST-MODEL READING TARGET-MISSED NOT-FASTER EVALUATORS DEPLOYING COMING-FROM; do
+	mkdir "$dir/$page"
+	cp examples/fashion.onnx "$dir/$page/model.onnx"
+	cp examples/fashion_calib.npz "$dir/$page/samples.npz"
+	cp examples/fashion_eval.npz "$dir/$page/test.npz"
+	sed -n '/^ *```sh$/,/^ *```$/{/^ *```/!p}' "doc/$page.md" | sed 's/^   //; s/^  *\(fettle .*\)/\1/' >"$dir/$page/commands"
+	(cd "$dir/$page" && sh -e ./commands) >"$dir/out" 2>&1 && ok || bad "doc/$page.md: $(tail -n 5 "$dir/out")"
+	if $py -c 'import numpy' 2>/dev/null && grep -q '^```python' "doc/$page.md"; then
+		sed -n '/^```python$/,/^```$/{/^```/!p}' "doc/$page.md" >"$dir/$page/script.py"
+		(cd "$dir/$page" && $py -B script.py) >"$dir/out" 2>&1 && ok || bad "doc/$page.md: $(tail -n 5 "$dir/out")"
+	fi
+done
+
+# links to files of ours, with or without a place in them
+for page in README.md CONTRIBUTING.md doc/*.md bench/README.md examples/README.md; do
+	grep -o '](\([^)#:]*\)[^)]*)' "$page" | sed 's/](\([^)#]*\).*/\1/' | sort -u | while read -r to; do
+		[ -z "$to" ] || [ -e "$(dirname "$page")/$to" ] || echo "$page: $to"
+	done
+done >"$dir/broken"
+[ -s "$dir/broken" ] && bad "links that lead nowhere: $(cat "$dir/broken")" || ok
+finish
