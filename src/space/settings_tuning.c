@@ -163,10 +163,11 @@ void settings_tuning_vary(struct tuning *t, const struct settings_list *l)
 
 static void add_op(struct tuning *t, size_t node, const struct op_mask *m)
 {
-	static const struct param_option options[] = { [OPTION_AS_SET] = { OPTION_STATIC, 0, OPTION_AS_SET },
-						       [OPTION_16_BITS] = { OPTION_WIDE, 1, OPTION_16_BITS },
-						       [OPTION_BACK_TO_FP32] = { OPTION_FP32, ~0u,
-										 OPTION_BACK_TO_FP32 } };
+	static const struct param_option options[] = {
+		[OPTION_AS_SET] = { .mode = OPTION_STATIC, .setting = 0, .alike = OPTION_AS_SET },
+		[OPTION_16_BITS] = { .mode = OPTION_WIDE, .setting = 1, .alike = OPTION_16_BITS },
+		[OPTION_BACK_TO_FP32] = { .mode = OPTION_FP32, .setting = ~0u, .alike = OPTION_BACK_TO_FP32 },
+	};
 	static const char *const names[] = { [OPTION_AS_SET] = "\"as set\"",
 					     [OPTION_16_BITS] = "\"16 bits\"",
 					     [OPTION_BACK_TO_FP32] = "\"fp32\"" };

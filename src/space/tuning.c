@@ -117,7 +117,8 @@ static size_t list_blocks(const struct op *op, const struct op_mask *m, const st
 			continue;
 		options[n] = (struct param_option){ .mode = OPTION_WEIGHT,
 						    .setting = (unsigned)(FIRST + i),
-						    .bits = (unsigned)c.blocks.format.bits };
+						    .bits = (unsigned)c.blocks.format.bits,
+						    .part = { 0, (uint16_t)n } };
 		out[n++] = c;
 	}
 	return n;
@@ -168,7 +169,8 @@ static size_t list_choices(const struct op *op, const struct op_mask *m, const s
 				if (weights[w].narrow && !op_saturates(&d->cpu, op, acts[a].dtype, DT_S8))
 					continue; /* 7 bits would only lose accuracy */
 				options[n] = (struct param_option){ .mode = OPTION_STATIC,
-								    .setting = (unsigned)(w * ACTS_MAX + a) };
+								    .setting = (unsigned)(w * ACTS_MAX + a),
+								    .part = { (uint16_t)a, (uint16_t)w } };
 				out[n] = op_choice(OP_STATIC, &acts[a], &weights[w]);
 				if (pow2)
 					out[n].weight.algorithm = acts[a].algorithm;
@@ -180,7 +182,8 @@ static size_t list_choices(const struct op *op, const struct op_mask *m, const s
 			if (weights[w].algorithm == RANGE_MSE)
 				continue;
 			options[n] = (struct param_option){ .mode = OPTION_DYNAMIC,
-							    .setting = (unsigned)(1000 + w) };
+							    .setting = (unsigned)(1000 + w),
+							    .part = { 0, (uint16_t)w } };
 			out[n++] = op_choice(OP_DYNAMIC, &d->act, &weights[w]);
 		}
 	if (d->approach == APPROACH_ALL)

@@ -12,6 +12,10 @@
 /* Errors of the output, as a share of it, that are hoped to pass: at first, and when that was not enough. */
 #define ERROR_FINE 3e-3
 #define ERROR_NONE 1e-4
+/* Of the error that should just pass, the share that is aimed at. */
+#define ERROR_AIM 0.5
+/* A plan that loses less than this many times what may be lost: to fall back an op or two costs less than all settings do. */
+#define NEAR_MISS 1.2
 /* Where nothing is known: the error of the output that is hoped to pass. */
 #define ERROR_FIRST 0.02
 /* What a plan that failed teaches: this share of its error may pass. */
@@ -56,29 +60,45 @@ static enum fettle_status consider_recipes(struct search *s, struct plan *best, 
 	return st;
 }
 
-/* Every op at its k-th setting of the mode it has. */
+/* The option with the same mode and setting, but for that part of it; as it is if there is none. */
+static uint16_t with_part(const struct param *op, uint16_t choice, int which, unsigned part)
+{
+	const struct param_option *is = &op->options[choice];
+	uint16_t o;
+
+	for (o = 0; o < op->n_options && is->part[which] != part; o++)
+		if (op->options[o].mode == is->mode && op->options[o].part[which] == part &&
+		    op->options[o].part[!which] == is->part[!which])
+			return o;
+	return choice;
+}
+
+/*
+ * For every op the k-th way to quantize activations; then, with the best of those, the k-th way to quantize weights. Their
+ * errors add up, so that not all combinations are needed.
+ */
 static enum fettle_status consider_settings(struct search *s, struct plan *best, double *error, double enough)
 {
 	const struct space *space = search_space(s);
 	struct plan p = PLAN_INIT;
 	enum fettle_status st = FETTLE_OK;
-	unsigned k, o, n, most = 0;
+	unsigned k, o, most[2] = { 0, 0 };
+	int which;
 	size_t i;
 
 	for (i = 0; i < space->n_ops; i++)
-		most = space->v[i].n_options > most ? space->v[i].n_options : most;
-	for (k = 0; k < most && !st && *error > enough; k++) {
-		plan_copy(&p, best);
-		for (i = 0; i < space->n_ops; i++) {
-			const struct param *op = &space->v[i];
-			enum option_mode mode = op->options[best->choice[i]].mode;
-
-			for (o = 0, n = 0; o < op->n_options && plan_is_quantized(best, space, i); o++)
-				if (op->options[o].mode == mode && n++ == k)
-					p.choice[i] = (uint16_t)o;
+		for (o = 0; o < space->v[i].n_options; o++)
+			for (which = 0; which < 2; which++)
+				if (space->v[i].options[o].part[which] > most[which])
+					most[which] = space->v[i].options[o].part[which];
+	for (which = 0; which < 2; which++)
+		for (k = 0; k <= most[which] && !st && *error > enough; k++) {
+			plan_copy(&p, best);
+			for (i = 0; i < space->n_ops; i++)
+				if (plan_is_quantized(best, space, i))
+					p.choice[i] = with_part(&space->v[i], best->choice[i], which, k);
+			st = consider(s, best, &p, error);
 		}
-		st = consider(s, best, &p, error);
-	}
 	plan_release(&p);
 	return st;
 }
@@ -87,8 +107,7 @@ static enum fettle_status consider_settings(struct search *s, struct plan *best,
 static enum fettle_status choose_modes(struct search *s, struct plan *base)
 {
 	struct plan p = PLAN_INIT;
-	double predicted;
-	enum fettle_status st = search_fastest(s, base, false, &p, &predicted);
+	enum fettle_status st = search_fastest(s, base, false, &p);
 
 	if (!st && !plan_equal(&p, base, search_space(s))) {
 		search_stage(s, "fastest");
@@ -102,10 +121,8 @@ static enum fettle_status choose_modes(struct search *s, struct plan *base)
 static enum fettle_status drop_slow_ops(struct search *s, const struct plan *met)
 {
 	struct plan p = PLAN_INIT;
-	double predicted;
-	enum fettle_status st;
+	enum fettle_status st = search_fastest(s, met, true, &p);
 
-	st = search_fastest(s, met, true, &p, &predicted);
 	if (!st && !plan_equal(&p, met, search_space(s)) && plan_n_quantized(&p, search_space(s))) {
 		search_stage(s, "faster");
 		search_want(s, WANT_FASTER);
@@ -176,7 +193,7 @@ static enum fettle_status fall_back(struct search *s, const struct plan *base, s
 	}
 	if (!st && !met)
 		fall_back_all(&p, search_space(s));
-	if (!st)
+	if (!st && n != 1) /* with the only one back it is what failed */
 		st = push(s, &p, base, leave);
 	if (!st)
 		st = drop_slow_ops(s, &p);
@@ -185,13 +202,18 @@ static enum fettle_status fall_back(struct search *s, const struct plan *base, s
 	return st;
 }
 
-/* The settings and recipes with the least error, or an error that is low enough. */
+/*
+ * The settings and recipes with the least error, or an error that is low enough: at most `enough`, or so much less than that of
+ * the plan which failed that it should pass, were its loss the square root of its error.
+ */
 static enum fettle_status improve(struct search *s, struct plan *base, double enough, struct score *score)
 {
+	const double too_much = score->loss / search_tolerance(s);
 	double error;
 	enum fettle_status st;
 
 	st = search_estimate(s, base, &error);
+	enough = fmax(enough, ERROR_AIM * error / (too_much * too_much));
 	if (!st)
 		st = consider_recipes(s, base, &error, enough);
 	if (!st)
@@ -255,7 +277,7 @@ enum fettle_status fettle_search(struct search *s, size_t leave)
 		st = search_try(s, &base, &score);
 	if (!st && !score.met)
 		st = improve(s, &base, ERROR_FINE, &score);
-	if (!st && !score.met)
+	if (!st && !score.met && !(score.loss < NEAR_MISS * search_tolerance(s)))
 		st = improve(s, &base, ERROR_NONE, &score);
 	if (!st && !score.met)
 		st = apply_costly(s, &base, &score);

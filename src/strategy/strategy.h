@@ -92,6 +92,7 @@ enum fettle_status search_try_all(struct search *s, const struct plan *plans, si
 /* Says what the strategy leaves untried, and why, as a phrase; for the user, should the search end for lack of plans. */
 void search_untried(struct search *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void search_want(struct search *s, enum want what);
+double search_tolerance(const struct search *s); /* the largest score.loss that meets the criterion */
 /* Is there room for n more trials? (0 limit: always.) For choosing how to spend what is left. */
 size_t search_trials_left(const struct search *s); /* SIZE_MAX: no limit */
 
@@ -153,11 +154,10 @@ void op_order_release(struct op_order *o);
 enum fettle_status search_estimate(struct search *s, const struct plan *p, double *error);
 /*
  * The plan with the settings and recipes of `from` in which each op has the mode (static, dynamic, fp32) that makes the model fastest,
- * by profiles. `within`: ops may only be as they are in `from`, or in fp32. *predicted: its latency in units of the fp32 model's; NAN
- * where latency is not what counts. The plan is `from` where nothing faster is known. Costs no trial.
+ * by profiles. `within`: ops may only be as they are in `from`, or in fp32. The plan is `from` where nothing faster is known, and
+ * where latency is not what counts. Costs no trial.
  */
-enum fettle_status search_fastest(struct search *s, const struct plan *from, bool within, struct plan *out,
-				  double *predicted);
+enum fettle_status search_fastest(struct search *s, const struct plan *from, bool within, struct plan *out);
 /* Latency, or what else the user wants low, in units of the fp32 model's. Costs no trial. */
 enum fettle_status search_objective(struct search *s, const struct plan *p, double *value);
 

@@ -7,6 +7,8 @@
 
 /* What it is worth to have all multiply-adds in integers, if that is no faster: a model that is a quarter of the size. */
 #define WORTH 0.01
+/* To have the least in integers, a few small ops rather than a large one: more than this share of one does not count. */
+#define LEAST_PART 0.03
 
 bool has_mode_choice(const struct lab *l, size_t node)
 {
@@ -131,8 +133,20 @@ static double seconds_of(const struct lab *l, const struct modes *m, size_t op, 
 	return sum;
 }
 
+/* What it is worth to have multiply-adds in integers: seconds for all of them; of one op at most this share counts. */
+struct worth {
+	double all, most;
+};
+
+static double worth_of(const struct lab *l, size_t node, struct worth w)
+{
+	const struct op_list *ops = &l->s->ops;
+
+	return ops->total_macs > 0 ? w.all * fmin(ops->v[node].macs / ops->total_macs, w.most) : 0;
+}
+
 static void price_ops(const struct lab *l, const struct modes *m, const struct plan *from, bool within,
-		      double worth, struct assign_op *ops)
+		      struct worth worth, struct assign_op *ops)
 {
 	size_t i, k;
 
@@ -147,9 +161,7 @@ static void price_ops(const struct lab *l, const struct modes *m, const struct p
 				: mode_option(l, param, from, within, (enum assign_mode)k) == NO_OPTION
 					? INFINITY
 					: seconds_of(l, m, i, (enum assign_mode)k);
-		ops[i].seconds[ASSIGN_FP32] +=
-			l->s->ops.total_macs > 0 ? worth * l->s->ops.v[m->node[i]].macs / l->s->ops.total_macs
-						 : 0;
+		ops[i].seconds[ASSIGN_FP32] += worth_of(l, m->node[i], worth);
 	}
 }
 
@@ -202,7 +214,7 @@ double least_share(const struct lab *l, const struct plan *from)
 
 /* The best assignment where being in integers is worth so much; has it enough in integers? */
 static bool assign(const struct lab *l, const struct assign_problem *p, const struct plan *from, bool within,
-		   double worth, enum assign_mode *mode, struct plan *out)
+		   struct worth worth, enum assign_mode *mode, struct plan *out)
 {
 	price_ops(l, l->modes, from, within, worth, (struct assign_op *)p->ops);
 	assign_best(p, mode);
@@ -220,33 +232,34 @@ static struct mode_price price_of(const struct assign_problem *p, const enum ass
 	return (struct mode_price){ ops, assign_cost(p, mode) - ops };
 }
 
-/* If the fastest has next to nothing in integers, being so is made worth more: no more than it takes. */
-struct mode_price solve_modes(struct lab *l, const struct plan *from, bool within, double dearer,
+/* If the fastest has next to nothing in integers, being so is made worth more: no more than it takes. For the least, less. */
+struct mode_price solve_modes(struct lab *l, const struct plan *from, bool within, struct mode_wish wish,
 			      struct plan *out)
 {
-	enum { DOUBLINGS = 12, HALVINGS = 8 };
+	enum { DOUBLINGS = 12, HALVINGS = 12 };
 	struct modes *m = l->modes;
 	struct assign_op *ops = xcalloc(m->n_ops + 1, sizeof(*ops));
 	struct assign_problem p = { ops, m->n_ops, m->values.v, m->values.n };
 	enum assign_mode *mode = xcalloc(m->n_ops + 1, sizeof(*mode));
-	double worth = WORTH * m->fp32.total, low = 0;
+	struct worth worth = { WORTH * m->fp32.total, wish.least ? LEAST_PART : 1 };
+	double low = wish.least ? -4 * m->fp32.total : worth.all;
 	struct mode_price price;
 	size_t k;
 
-	price_values(m, dearer * m->factor);
+	price_values(m, wish.dearer * m->factor);
 	for (k = 0; k < DOUBLINGS && !assign(l, &p, from, within, worth, mode, out); k++) {
-		low = worth;
-		worth *= 2;
+		low = worth.all;
+		worth.all *= 2;
 	}
-	for (k = 0; k < HALVINGS && low > 0; k++) {
-		double middle = (low + worth) / 2;
+	for (k = 0; k < HALVINGS && low < worth.all; k++) {
+		struct worth middle = { (low + worth.all) / 2, worth.most };
 
-		*(assign(l, &p, from, within, middle, mode, out) ? &worth : &low) = middle;
+		*(assign(l, &p, from, within, middle, mode, out) ? &worth.all : &low) = middle.all;
 	}
-	if (low > 0)
+	if (low < worth.all)
 		assign(l, &p, from, within, worth, mode, out);
 	price_values(m, m->factor);
-	price_ops(l, m, from, within, 0, ops);
+	price_ops(l, m, from, within, (struct worth){ 0, 0 }, ops);
 	price = price_of(&p, mode);
 	free(ops);
 	free(mode);

@@ -11,7 +11,9 @@ enum { ROUNDS = 3 }; /* assignments that are profiled, at most: each corrects th
 #define ROUNDS_SHARE 0.5
 /* Plans are candidates whose profile takes at most this many times the least. */
 #define NEARLY 1.15
-/* Evaluations that timing all candidates may take; two are timed in any case. */
+/* What is faster than fp32 for certain takes less than this share of its time. */
+#define CLEARLY 0.98
+/* Evaluations that timing all candidates may take; two are timed in any case, and all until one is faster than fp32. */
 #define RACE_SHARE 0.5
 
 void modes_free(struct modes *m)
@@ -184,7 +186,7 @@ static enum fettle_status measure_modes(struct lab *l, const struct plan *from, 
 
 struct candidate {
 	struct plan plan;
-	double seconds; /* by its profile, or as predicted */
+	double seconds; /* by its profile, or as predicted; INFINITY: not known */
 };
 
 struct candidates {
@@ -251,7 +253,7 @@ static enum fettle_status profile_assignments(struct lab *l, const struct plan *
 	for (round = 0;
 	     round < ROUNDS && !st && !(round && clock_now() - start > ROUNDS_SHARE * l->pass_seconds);
 	     round++) {
-		struct mode_price price = solve_modes(l, from, within, 1, &p);
+		struct mode_price price = solve_modes(l, from, within, (struct mode_wish){ 1, false }, &p);
 
 		if (!plan_n_quantized(&p, &l->t->space) || profile_of(l, &p))
 			break;
@@ -265,7 +267,9 @@ static enum fettle_status profile_assignments(struct lab *l, const struct plan *
 static enum fettle_status find_candidates(struct lab *l, const struct plan *from, bool within,
 					  struct candidates *c, struct err *err)
 {
-	static const double dearer[] = { 1, 0.4, 2.5, 6 };
+	static const struct mode_wish wishes[] = {
+		{ 1, false }, { 0.4, false }, { 2.5, false }, { 6, false }, { 1, true }
+	};
 	struct modes *m = l->modes;
 	struct plan p = PLAN_INIT;
 	double least = INFINITY, best = NAN;
@@ -284,9 +288,12 @@ static enum fettle_status find_candidates(struct lab *l, const struct plan *from
 		if (mode_share(l, &m->seen.v[i].plan) >= least_share(l, from))
 			least = fmin(least, m->seen.v[i].p.total);
 	}
-	for (i = 0; i < ARRAY_LEN(dearer); i++) {
-		struct mode_price price = solve_modes(l, from, within, dearer[i], &p);
+	for (i = 0; i < ARRAY_LEN(wishes); i++) {
+		struct mode_price price;
 
+		if (wishes[i].least && least < CLEARLY * m->fp32.total)
+			continue;
+		price = solve_modes(l, from, within, wishes[i], &p);
 		if (!i)
 			best = price.ops + price.converting;
 		add_candidate(l, from, &p, least + price.ops + price.converting - best, c);
@@ -312,7 +319,8 @@ static enum fettle_status race_candidates(struct lab *l, const struct candidates
 					  double *predicted, struct err *err)
 {
 	const struct modes *m = l->modes;
-	const double start = clock_now(), fp32 = m->original > 0 ? m->original : m->fp32.total;
+	const double start = clock_now(), fp32 = m->original > 0 ? m->original : m->fp32.total,
+		     faster = CLEARLY * m->fp32.total / fp32;
 	struct trial best = { .latency = NAN }, t = { .latency = NAN };
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
@@ -320,7 +328,8 @@ static enum fettle_status race_candidates(struct lab *l, const struct candidates
 	for (i = 0; i < c->v.n && !st; i++) {
 		const struct candidate *now = &c->v.v[i];
 
-		if (i > 1 && clock_now() - start > RACE_SHARE * l->pass_seconds)
+		if (i > 1 && best.score.objective < faster &&
+		    clock_now() - start > RACE_SHARE * l->pass_seconds)
 			break;
 		plan_copy(&t.plan, &now->plan);
 		st = lab_objective(l, &t, i ? &best : NULL, &t.score.objective, err);
@@ -328,7 +337,7 @@ static enum fettle_status race_candidates(struct lab *l, const struct candidates
 			continue;
 		plan_copy(&best.plan, &t.plan);
 		best.score.objective = t.score.objective;
-		*predicted = now->seconds / fp32;
+		*predicted = isfinite(now->seconds) ? now->seconds / fp32 : NAN;
 	}
 	if (!st)
 		plan_copy(out, &best.plan);
@@ -404,33 +413,33 @@ double modes_predicted(const struct lab *l, const struct plan *p)
 }
 
 enum fettle_status lab_fastest(void *self, const struct plan *from, bool within, struct plan *out,
-			       double *predicted, struct err *err)
+			       struct err *err)
 {
 	struct lab *l = self;
 	struct lab_times before = l->times;
 	const double *w = l->o.weights, start = clock_now();
 	struct candidates c = { { NULL, 0, 0 } };
+	double predicted = NAN;
 	enum fettle_status st = FETTLE_OK;
 	char *key;
 
-	*predicted = NAN;
 	plan_copy(out, from);
 	if (!(w[LAB_LATENCY] > 0) && (w[LAB_SIZE] > 0 || w[LAB_FOOTPRINT] > 0))
 		return FETTLE_OK;
 	modes_of(l);
 	key = answer_key(l, from, within);
-	if (!known_answer(l, key, out, predicted)) {
+	if (!known_answer(l, key, out, &predicted)) {
 		st = find_candidates(l, from, within, &c, err);
 		l->times = before;
 		l->times.rank += clock_now() - start;
 		if (!st && c.v.n)
-			st = race_candidates(l, &c, out, predicted, err);
+			st = race_candidates(l, &c, out, &predicted, err);
 		candidates_release(&c);
 		if (!st)
-			st = keep_answer(l, key, out, *predicted, err);
+			st = keep_answer(l, key, out, predicted, err);
 	}
 	if (!st)
-		note_answer(l, from, out, *predicted);
+		note_answer(l, from, out, predicted);
 	free(key);
 	return st;
 }

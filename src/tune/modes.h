@@ -29,10 +29,10 @@ enum fettle_status modes_profiles(struct lab *l, const struct plan *p, struct mo
 
 /*
  * The fastest plan with the settings and recipes of `from`. `within`: only ops that `from` quantizes may be, in the mode that they
- * have there. *predicted is its latency by profiles, in units of fp32's; NAN when latency does not matter, and
- * the plan is `from`. It is `from` too when timings say that nothing is faster. The history keeps the answer, so that a run that is resumed goes the same way.
+ * have there. It is `from` when latency does not matter. The history keeps the answer, so that a run that is resumed goes the
+ * same way.
  */
 enum fettle_status lab_fastest(void *lab, const struct plan *from, bool within, struct plan *out,
-			       double *predicted, struct err *err);
+			       struct err *err);
 
 #endif

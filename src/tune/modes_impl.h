@@ -62,8 +62,15 @@ double least_share(const struct lab *l, const struct plan *from);
 struct mode_price {
 	double ops, converting;
 };
-/* The assignment that would be fastest if conversions cost so many times what they seem to; and its price as it seems. */
-struct mode_price solve_modes(struct lab *l, const struct plan *from, bool within, double dearer,
+/*
+ * The assignment that would be fastest if conversions cost so many times what they seem to; and its price as it seems. `least`:
+ * with no more in integers than it takes to be no slight success.
+ */
+struct mode_wish {
+	double dearer;
+	bool least;
+};
+struct mode_price solve_modes(struct lab *l, const struct plan *from, bool within, struct mode_wish wish,
 			      struct plan *out);
 
 #endif

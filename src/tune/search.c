@@ -251,6 +251,11 @@ bool search_costly_worth(const struct search *s, const struct plan *p)
 	return passes * PASS_WORTH <= gain;
 }
 
+double search_tolerance(const struct search *s)
+{
+	return s->c.tolerance;
+}
+
 void search_spend_all(struct search *s)
 {
 	s->spends_all = true;
@@ -354,19 +359,16 @@ enum fettle_status search_estimate(struct search *s, const struct plan *p, doubl
 	return st ? search_backend_ended(s, st) : FETTLE_OK;
 }
 
-enum fettle_status search_fastest(struct search *s, const struct plan *from, bool within, struct plan *out,
-				  double *predicted)
+enum fettle_status search_fastest(struct search *s, const struct plan *from, bool within, struct plan *out)
 {
 	enum fettle_status st = search_may_continue(s);
 
-	*predicted = NAN;
 	plan_copy(out, from);
 	if (st || !s->c.backend->fastest)
 		return st;
-	st = s->c.backend->fastest(s->c.self, from, within, out, predicted, &s->err);
+	st = s->c.backend->fastest(s->c.self, from, within, out, &s->err);
 	if (st == FETTLE_UNSUPPORTED ||
 	    st == FETTLE_BACKEND) { /* some plan cannot be had: nothing is known, then */
-		*predicted = NAN;
 		plan_copy(out, from);
 		return FETTLE_OK;
 	}

@@ -82,7 +82,7 @@ struct search_backend {
 				       struct err *err);
 	/* As search_fastest(). May be NULL: then nothing is known to be faster. */
 	enum fettle_status (*fastest)(void *self, const struct plan *from, bool within, struct plan *out,
-				      double *predicted, struct err *err);
+				      struct err *err);
 	/* From a history: fills number (0: the next), score.accuracy, failed, objective, why, identity and seconds. May be
 	 * NULL, as may those below. */
 	bool (*known)(void *self, const struct plan *p, struct trial *out);

@@ -383,6 +383,161 @@ static void dynamic_only_when_static_will_not_do(void **state)
 	}
 }
 
+static size_t n_alone(const struct world *w, const struct plan *p)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < w->space.n_ops; i++)
+		n += is_alone(w, p, i);
+	return n;
+}
+
+static size_t n_in_stage(const struct world *w, const char *stage)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < w->log.n; i++)
+		n += strcmp(w->log.v[i].stage, stage) == 0;
+	return n;
+}
+
+/* Falling back for accuracy leaves ops in int8 that gain only together with one that fell back. */
+static void ops_that_int8_makes_slower_fall_back_too(void **state)
+{
+	const struct recipe_for_world r = { "couples",    .n_ops = 24,      .settings = 1,
+					    .n_types = 3, .op_loss = 0.035, .couples = true };
+	size_t seed, dropped = 0, k;
+
+	(void)state;
+	for (seed = 1; seed <= 10; seed++) {
+		double last = INFINITY;
+		struct world w;
+		struct outcome o;
+
+		world_init(&w, &r, seed);
+		o = run(&w, strategy_find("fettle"), 100);
+		check(o.best && world_meets(&w, &o.best_plan));
+		check(n_in_stage(&w, "faster") <= 1);
+		for (k = 0; k < w.log.n; k++)
+			if (strcmp(w.log.v[k].stage, "faster") == 0) {
+				check(!n_alone(&w, &w.log.v[k].plan));
+				check(world_objective(&w, &w.log.v[k].plan) < last);
+				check(o.best == w.log.v[k].number);
+				dropped++;
+			} else if (world_meets(&w, &w.log.v[k].plan)) {
+				last = fmin(last, world_objective(&w, &w.log.v[k].plan));
+			}
+		plan_release(&o.best_plan);
+		world_release(&w);
+	}
+	assert_true(dropped >= 3);
+}
+
+/* What is faster in fp32 never is in int8, not even in the first trial. */
+static void slow_ops_are_in_fp32_from_the_start(void **state)
+{
+	const struct recipe_for_world r = { "one has no partner in int8", .n_ops = 9, .settings = 1,
+					    .couples = true };
+	struct plan first = PLAN_INIT;
+	struct world w;
+	struct outcome o;
+
+	(void)state;
+	world_init(&w, &r, 1);
+	w.space.v[3].first = w.space.v[3].fallback; /* as a user may say: so op 2 is alone */
+	plan_init(&first, &w.space);
+	assert_true(is_alone(&w, &first, 2));
+	o = run(&w, strategy_find("fettle"), 100);
+	check(o.n_trials == 1 && strcmp(w.log.v[0].stage, "fastest") == 0);
+	check(in_fp32(&w, &o.best_plan, 2) && plan_n_quantized(&o.best_plan, &w.space) == 7);
+	plan_release(&first);
+	plan_release(&o.best_plan);
+	world_release(&w);
+}
+
+/* Ranges that fit every sample may lose less: then no op falls back. Where they do not, they are not taken. */
+static void dynamic_is_taken_when_it_loses_less(void **state)
+{
+	static const struct recipe_for_world worlds[] = {
+		{ "dynamic is better", .n_ops = 16, .settings = 4, .dynamic = true, .dynamic_loss = 0.02,
+		  .n_types = 3, .op_loss = 0.2 },
+		{ "dynamic is no better", .n_ops = 16, .settings = 4, .dynamic = true, .n_types = 3,
+		  .op_loss = 0.2 },
+	};
+	size_t seed, which, i;
+
+	(void)state;
+	for (seed = 1; seed <= 5; seed++)
+		for (which = 0; which < ARRAY_LEN(worlds); which++) {
+			struct world w;
+			struct outcome o;
+			bool any = false;
+
+			world_init(&w, &worlds[which], seed);
+			o = run(&w, strategy_find("fettle"), 100);
+			for (i = 0; i < w.log.n; i++)
+				any |= is_dynamic(&w, &w.log.v[i].plan);
+			check(any == !which);
+			check(world_meets(&w, &o.best_plan));
+			if (!which)
+				check(plan_n_quantized(&o.best_plan, &w.space) == 16 && o.n_trials <= 3);
+			plan_release(&o.best_plan);
+			world_release(&w);
+		}
+}
+
+/* Two settings of each part that are good, for activations and for weights: found one after the other. */
+static bool third_and_second(const struct world *w, const struct plan *p)
+{
+	size_t i;
+
+	for (i = 0; i < w->space.n_ops; i++)
+		if (p->choice[i] != 5) /* part 2 of activations, part 1 of weights */
+			return false;
+	return true;
+}
+
+static enum fettle_status parts_estimate(void *self, const struct plan *p, int batches, double *error,
+					 struct err *err)
+{
+	const struct world *w = self;
+	const struct param_option *o = &w->space.v[0].options[p->choice[0]];
+
+	(void)batches;
+	(void)err;
+	((struct world *)self)->n_ranked++; /* counts estimates here */
+	*error = (o->part[0] == 2 ? 0.01 : 1) + (o->part[1] == 1 ? 0.01 : 1);
+	return FETTLE_OK;
+}
+
+static void settings_are_found_part_by_part(void **state)
+{
+	const struct recipe_for_world r = { "twelve settings", .n_ops = 4, .settings = 12 };
+	struct search_backend backend = world_backend;
+	struct search_config config;
+	struct search *s = NULL;
+	struct err err = ERR_INIT;
+	struct score best;
+	struct plan p = PLAN_INIT;
+	struct world w;
+
+	(void)state;
+	world_init(&w, &r, 1);
+	w.needle = third_and_second;
+	config = world_config(&w, 10);
+	backend.estimate = parts_estimate;
+	config.backend = &backend;
+	assert_ok(search_new(&s, &config, &err), err);
+	assert_ok(search_run(s, strategy_find("fettle"), &err), err);
+	assert_true(search_best(s, &p, &best) && best.met);
+	assert_true(third_and_second(&w, &p));
+	assert_int_equal(search_n_trials(s), 2);
+	assert_true(w.n_ranked <= 1 + 6 + 2); /* not 12 */
+	plan_release(&p);
+	search_free(s);
+	world_release(&w);
+}
+
 static void conservative_builds_on_the_types_it_kept(void **state)
 {
 	const struct recipe_for_world r = { "all passes", .n_ops = 30, .settings = 1, .n_types = 4 };
@@ -741,6 +896,10 @@ int main(void)
 		cmocka_unit_test(auto_keeps_trials_for_basic),
 		cmocka_unit_test(fallback_starts_from_the_most_accurate_plan),
 		cmocka_unit_test(dynamic_only_when_static_will_not_do),
+		cmocka_unit_test(ops_that_int8_makes_slower_fall_back_too),
+		cmocka_unit_test(slow_ops_are_in_fp32_from_the_start),
+		cmocka_unit_test(dynamic_is_taken_when_it_loses_less),
+		cmocka_unit_test(settings_are_found_part_by_part),
 		cmocka_unit_test(conservative_builds_on_the_types_it_kept),
 		cmocka_unit_test(op_types_leave_half_of_the_trials),
 		cmocka_unit_test(few_trials_are_enough),

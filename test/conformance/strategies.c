@@ -27,6 +27,7 @@ static const struct recipe_for_world worlds[] = {
 	  .n_pairs = 1 },
 	{ "options that come to the same", .n_ops = 4, .settings = 4, .n_types = 2, .n_recipes = 4,
 	  .op_loss = 0.05, .setting_loss = 0.02, .twins = true },
+	{ "fast together", .n_ops = 30, .settings = 2, .n_types = 4, .op_loss = 0.03, .couples = true },
 	{ "next to nothing passes", .n_ops = 24, .settings = 1, .n_types = 3, .op_loss = 0.4 },
 	{ "lower is better, absolute", .n_ops = 15, .settings = 2, .n_types = 3, .op_loss = 0.03,
 	  .lower_is_better = true, .absolute = true },

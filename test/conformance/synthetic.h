@@ -14,8 +14,9 @@
 struct recipe_for_world {
 	const char *name;
 	size_t n_ops;
-	unsigned settings; /* quantized options per op, at least 1 */
-	bool dynamic;      /* half of them are dynamic */
+	unsigned settings;   /* quantized options per op, at least 1 */
+	bool dynamic;        /* half of them are dynamic */
+	double dynamic_loss; /* what a dynamic op loses, as a share of what a static one does; 0: as much */
 	size_t n_types, n_recipes;
 	int n_blocks;
 	unsigned n_sizes;  /* numbers of calibration samples to choose from */
@@ -28,9 +29,11 @@ struct recipe_for_world {
 	double setting_loss; /* what the worst setting of every op would cost */
 	unsigned fixed;      /* one op in so many may not fall back */
 	unsigned slow;       /* one op in so many gains nothing from int8 */
-	bool costly;         /* the last recipe is */
-	bool wide;           /* ops can be in 16 bits, at a tenth of their loss */
-	bool twins;          /* every second setting of an op, and the last recipe, change nothing */
+	/* An op, and the next if its number is odd, gain only together: one alone in int8 costs time. What is fastest is known. */
+	bool couples;
+	bool costly; /* the last recipe is */
+	bool wide;   /* ops can be in 16 bits, at a tenth of their loss */
+	bool twins;  /* every second setting of an op, and the last recipe, change nothing */
 	bool lower_is_better, absolute;
 };
 
@@ -125,6 +128,19 @@ static inline bool in_16_bits(const struct world *w, const struct plan *p, size_
 	return w->space.v[op].options[p->choice[op]].mode == OPTION_WIDE;
 }
 
+static inline double dynamic_factor(const struct world *w, const struct plan *p, size_t op)
+{
+	return w->r->dynamic_loss > 0 && w->space.v[op].options[p->choice[op]].mode == OPTION_DYNAMIC
+		       ? w->r->dynamic_loss
+		       : 1;
+}
+
+/* Is the op in int8 to no avail, because what it is fast together with is not? */
+static inline bool is_alone(const struct world *w, const struct plan *p, size_t op)
+{
+	return w->r->couples && !in_fp32(w, p, op) && (op ^ 1) < w->space.n_ops && in_fp32(w, p, op ^ 1);
+}
+
 static inline double setting_loss(const struct world *w, size_t op, uint16_t choice)
 {
 	size_t key[] = { op, choice, w->seed };
@@ -144,7 +160,7 @@ static inline double loss_of_real(const struct world *w, const struct plan *p)
 		return w->needle(w, p) ? 0 : 0.5 + 0.1 * noise(w, p, 3);
 	for (i = 0; i < w->space.n_ops; i++)
 		if (!in_fp32(w, p, i))
-			loss += w->weight[i] * (in_16_bits(w, p, i) ? 0.1 : 1) *
+			loss += w->weight[i] * (in_16_bits(w, p, i) ? 0.1 : 1) * dynamic_factor(w, p, i) *
 					(1 - 0.03 * (double)(p->choice[i] % 7)) +
 				setting_loss(w, i, p->choice[i]);
 	for (i = w->space.n_ops; i < w->space.n; i++)
@@ -209,7 +225,9 @@ static inline double world_objective(const struct world *w, const struct plan *p
 	size_t i;
 
 	for (i = 0; i < w->space.n_ops; i++)
-		if (!in_fp32(w, p, i))
+		if (is_alone(w, p, i))
+			ms += w->space.v[i].gain;
+		else if (!in_fp32(w, p, i))
 			ms -= w->space.v[i].gain + 1e-6 -
 			      1e-9 * (w->r->twins ? p->choice[i] & 0xfe : p->choice[i]);
 	return ms;
@@ -355,6 +373,23 @@ static inline enum fettle_status world_estimate(void *self, const struct plan *p
 	return FETTLE_OK;
 }
 
+/* without the ops that cost time in int8 */
+static inline enum fettle_status world_fastest(void *self, const struct plan *from, bool within,
+					       struct plan *out, struct err *err)
+{
+	struct world *w = self;
+	size_t i;
+
+	(void)within;
+	(void)err;
+	w->clock += 0.1;
+	plan_copy(out, from);
+	for (i = 0; i < w->space.n_ops && w->r->couples; i++)
+		if (is_alone(w, from, i) && plan_can_fall_back(from, &w->space, i))
+			out->choice[i] = w->space.v[i].fallback;
+	return FETTLE_OK;
+}
+
 static inline bool world_known(void *self, const struct plan *p, struct trial *out)
 {
 	const struct world *w = self;
@@ -403,6 +438,7 @@ static const struct search_backend world_backend = {
 	.objective = world_measure,
 	.rank = world_rank,
 	.estimate = world_estimate,
+	.fastest = world_fastest,
 	.known = world_known,
 	.record = world_record,
 	.cancelled = world_cancelled,
@@ -440,10 +476,11 @@ static inline void make_op(struct world *w, size_t i, struct rng *rng)
 	unsigned k, n = 0;
 
 	for (k = 0; k < r->settings; k++)
-		w->options[i][n++] = (struct param_option){ .mode = r->dynamic && k >= (r->settings + 1) / 2
-									    ? OPTION_DYNAMIC
-									    : OPTION_STATIC,
-							    .setting = k };
+		w->options[i][n++] = (struct param_option){
+			.mode = r->dynamic && k >= (r->settings + 1) / 2 ? OPTION_DYNAMIC : OPTION_STATIC,
+			.setting = k,
+			.part = { (uint16_t)(k / 2), (uint16_t)(k % 2) }
+		};
 	*op = (struct param){
 		.kind = PARAM_OP,
 		.name = arena_strfmt(&w->space.arena, "op %zu", i),

@@ -8,7 +8,7 @@
 enum { N_OPS = 3, N_PLANS = 27 };
 
 static const struct param_option options[] = { { .mode = OPTION_STATIC },
-					       { .mode = OPTION_STATIC, .setting = 1 },
+					       { .mode = OPTION_STATIC, .setting = 1, .part = { 1, 0 } },
 					       { .mode = OPTION_FP32, .alike = 2 } };
 
 struct bench {
