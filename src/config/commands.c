@@ -51,7 +51,9 @@ static enum fettle_status quantize_by(struct request *r, struct fettle_quantized
 	enum fettle_status st = context_phase(cx, "prepare");
 
 	if (!st)
-		st = context_subject(cx, r->o.model, r->c->recipes.rewrite_graph, &one.s);
+		st = one.approach == APPROACH_WEIGHT
+			     ? context_subject_outside(cx, r->o.model, r->c->recipes.rewrite_graph, &one.s)
+			     : context_subject(cx, r->o.model, r->c->recipes.rewrite_graph, &one.s);
 	if (!st)
 		st = request_plan(r, one.s, &plan, &cx->err);
 	if (!st && r->o.cache)

@@ -338,6 +338,37 @@ void model_init_to_input(struct model *m, const char *name)
 	m->inits.n = kept;
 }
 
+static Onnx__TensorProto *copy_outside(struct arena *a, const Onnx__TensorProto *from)
+{
+	Onnx__TensorProto *p = dup_array(a, from, 1, sizeof(*from));
+	size_t i;
+
+	p->name = arena_strdup(a, from->name);
+	p->dims = dup_array(a, from->dims, from->n_dims, sizeof(*from->dims));
+	p->external_data =
+		dup_array(a, from->external_data, from->n_external_data, sizeof(*p->external_data));
+	for (i = 0; i < p->n_external_data; i++) {
+		Onnx__StringStringEntryProto *e = dup_array(a, from->external_data[i], 1, sizeof(*e));
+
+		e->key = arena_strdup(a, e->key ? e->key : "");
+		e->value = arena_strdup(a, e->value ? e->value : "");
+		p->external_data[i] = e;
+	}
+	return p;
+}
+
+void model_input_to_init(struct model *m, const struct init *w)
+{
+	Onnx__TensorProto *p = copy_outside(&m->arena, w->proto);
+	size_t i, kept = 0;
+
+	for (i = 0; i < m->n_inputs; i++)
+		if (strcmp(m->inputs[i].name, w->name) != 0)
+			m->inputs[kept++] = m->inputs[i];
+	m->n_inputs = kept;
+	model_add_init(m, p->name, &w->t)->proto = p;
+}
+
 void model_declare(struct model *m, const struct value *v)
 {
 	map_set(&m->value_index, v->name, m->values.n);

@@ -9,6 +9,8 @@
 #ifndef MODEL_MODEL_H
 #define MODEL_MODEL_H
 
+#include <stdio.h>
+
 #include "base/map.h"
 #include "base/mem.h"
 #include "tensor/tensor.h"
@@ -24,6 +26,12 @@ struct value {
 	void *proto;
 };
 
+/* Bytes that are made while a model is saved, so that they are never in memory all at once. */
+struct late {
+	enum fettle_status (*write)(void *self, FILE *f, struct err *err); /* as many as the shape needs */
+	void *self;
+};
+
 /* A constant of the graph. Its bytes are fetched by model_weight(). */
 struct init {
 	const char *name;
@@ -31,6 +39,7 @@ struct init {
 	/* the bytes of a type that fettle only carries along (4-bit, float8, complex), once fetched */
 	const void *opaque;
 	size_t n_opaque;
+	struct late late; /* write is NULL but for one that model_save() makes */
 	void *proto;
 };
 
@@ -87,6 +96,7 @@ struct model *model_derive(const struct model *m);
  * still is too large for one protobuf message is refused. Neither file appears unless both are complete.
  */
 #define MODEL_INLINE_MAX ((size_t)1 << 30)
+/* With late constants it always does, and what lies in files is copied piece by piece. */
 enum fettle_status model_save(struct model *m, const char *path, struct err *err);
 enum fettle_status model_save_split(struct model *m, const char *path, size_t inline_max, struct err *err);
 size_t model_file_size(const char *path); /* the file and the external data it refers to; 0 if unreadable */
@@ -111,6 +121,19 @@ void packed_release(struct packed *p);
 /* Constants */
 struct init *model_init(const struct model *m, const char *name); /* NULL when not a constant */
 enum fettle_status model_weight(struct model *m, struct init *w, struct err *err); /* fetches w->t.data */
+/* Does it lie in a file, of which nothing was fetched yet? */
+bool init_is_outside(const struct init *w);
+/* Reads such a constant in pieces, without mapping the file; one that is in memory, too. */
+struct weight_reader {
+	int fd;
+	const char *bytes; /* NULL: read from the file */
+	size_t start, n;
+	const char *name;
+};
+enum fettle_status weight_open(struct weight_reader *r, const struct model *m, const struct init *w,
+			       struct err *err);
+enum fettle_status weight_read(const struct weight_reader *r, size_t at, void *to, size_t n, struct err *err);
+void weight_close(struct weight_reader *r);
 /* The bytes as they lie in memory, of whatever type; NULL for strings and for what is not fetched yet. */
 const void *init_bytes(const struct init *w, size_t *n);
 /* Adds a constant. `name` must be fresh; the data are borrowed. */
@@ -141,6 +164,11 @@ void model_drop_repeats(struct model *m);
 const struct value *model_value(const struct model *m, const char *name);
 /* A constant becomes an input of the graph, the last one: to be fed at run time. */
 void model_init_to_input(struct model *m, const char *name);
+/*
+ * The other way: a constant of another model, which lies in a file, takes the place of m's input of that name. Only for a
+ * model nobody has derived from; model_fix_constants() when done with all.
+ */
+void model_input_to_init(struct model *m, const struct init *w);
 /* These values become inputs, and what is needed only to compute them goes. For a model nobody has derived from. */
 void model_cut(struct model *m, const struct value *at, size_t n);
 struct value typed_input(struct model *m, const struct value *like);

@@ -68,19 +68,26 @@ static void add_entry(struct arena *a, Onnx__TensorProto *p, const char *key, ch
 	p->external_data[p->n_external_data++] = e;
 }
 
+/* how many bytes it has, in memory or not */
+static size_t init_size(const struct init *w)
+{
+	size_t n;
+
+	init_bytes(w, &n);
+	return w->late.write || init_is_outside(w) ? tensor_bytes(&w->t) : n;
+}
+
 static Onnx__TensorProto *external_tensor(struct arena *a, const struct init *w, const char *location,
 					  size_t offset)
 {
 	Onnx__TensorProto *p = bare_tensor(a, w);
-	size_t length;
 
-	init_bytes(w, &length);
 	p->external_data = arena_alloc(a, 3 * sizeof(*p->external_data));
 	p->has_data_location = 1;
 	p->data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
 	add_entry(a, p, "location", arena_strdup(a, location));
 	add_entry(a, p, "offset", arena_strfmt(a, "%zu", offset));
-	add_entry(a, p, "length", arena_strfmt(a, "%zu", length));
+	add_entry(a, p, "length", arena_strfmt(a, "%zu", init_size(w)));
 	return p;
 }
 
@@ -193,14 +200,29 @@ static void append(ProtobufCBuffer *b, size_t n, const uint8_t *bytes)
 		return;
 }
 
-static enum fettle_status fetch_all(struct model *m, struct err *err)
+/* all bytes into reach; those that are outside and go to a file again (`copied`) can stay there */
+static enum fettle_status fetch_all(struct model *m, bool copied, struct err *err)
 {
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
-	for (i = 0; i < m->inits.n && !st; i++)
-		st = fetch_bytes(m, m->inits.v[i], err);
+	for (i = 0; i < m->inits.n && !st; i++) {
+		struct init *w = m->inits.v[i];
+
+		if (!w->late.write && !(copied && init_is_outside(w) && tensor_bytes(&w->t) >= SPLIT_MIN))
+			st = fetch_bytes(m, w, err);
+	}
 	return st;
+}
+
+static bool has_late(const struct model *m)
+{
+	size_t i;
+
+	for (i = 0; i < m->inits.n; i++)
+		if (m->inits.v[i]->late.write)
+			return true;
+	return false;
 }
 
 enum fettle_status model_save(struct model *m, const char *path, struct err *err)
@@ -208,11 +230,10 @@ enum fettle_status model_save(struct model *m, const char *path, struct err *err
 	return model_save_split(m, path, MODEL_INLINE_MAX, err);
 }
 
+/* is it large enough for the file beside the model? Strings have no bytes. */
 static bool splits(const struct init *w, size_t min)
 {
-	size_t n;
-
-	return init_bytes(w, &n) && n >= min;
+	return w->late.write || (init_size(w) && init_size(w) >= min);
 }
 
 /* the model as one message, its large constants in the file `data` if there is one to be */
@@ -229,26 +250,53 @@ static Onnx__ModelProto *lay_out(struct arena *a, const struct model *m, const c
 			continue;
 		}
 		inits[i] = external_tensor(a, w, data, offset);
-		init_bytes(w, &n);
+		n = init_size(w);
 		offset += n + -n % EXT_ALIGN;
 	}
 	return to_proto(a, m, inits);
 }
 
-/* the constants in the order and at the offsets of lay_out(). A failure leaves ferror() set. */
-static void write_data(const struct model *m, FILE *f)
+static enum fettle_status copy_outside(const struct model *m, const struct init *w, FILE *f, struct err *err)
+{
+	enum { PIECE = 1 << 20 };
+	struct weight_reader r;
+	enum fettle_status st = weight_open(&r, m, w, err);
+	char *piece = xmalloc(PIECE);
+	size_t at, n;
+
+	for (at = 0; !st && at < r.n && !ferror(f); at += n) {
+		n = r.n - at < PIECE ? r.n - at : PIECE;
+		st = weight_read(&r, at, piece, n, err);
+		if (!st)
+			fwrite(piece, 1, n, f);
+	}
+	weight_close(&r);
+	free(piece);
+	return st;
+}
+
+/* the constants in the order and at the offsets of lay_out(). A failure to write leaves ferror() set. */
+static enum fettle_status write_data(const struct model *m, FILE *f, struct err *err)
 {
 	static const char zeros[EXT_ALIGN];
+	enum fettle_status st = FETTLE_OK;
 	size_t i, n;
 
-	for (i = 0; i < m->inits.n && !ferror(f); i++) {
-		const void *p = init_bytes(m->inits.v[i], &n);
+	for (i = 0; i < m->inits.n && !st && !ferror(f); i++) {
+		const struct init *w = m->inits.v[i];
+		const void *p = init_bytes(w, &n);
 
-		if (!splits(m->inits.v[i], SPLIT_MIN))
+		if (!splits(w, SPLIT_MIN))
 			continue;
-		if (fwrite(p, 1, n, f) == n)
-			fwrite(zeros, 1, -n % EXT_ALIGN, f);
+		if (w->late.write)
+			st = w->late.write(w->late.self, f, err);
+		else if (p)
+			fwrite(p, 1, n, f);
+		else
+			st = copy_outside(m, w, f, err);
+		fwrite(zeros, 1, -init_size(w) % EXT_ALIGN, f);
 	}
+	return st;
 }
 
 static bool any_splits(const struct model *m)
@@ -268,17 +316,18 @@ enum fettle_status model_save_split(struct model *m, const char *path, size_t in
 	struct arena a = ARENA_INIT;
 	char *data_path = arena_strfmt(&a, "%s.data", path);
 	Onnx__ModelProto *p;
+	const bool late = has_late(m);
 	enum fettle_status st;
 	size_t n;
 
-	st = fetch_all(m, err);
+	st = fetch_all(m, late, err);
 	if (st) {
 		fail_prefix(err, st, "cannot save %s", path);
 		goto out;
 	}
-	p = lay_out(&a, m, NULL);
-	n = onnx__model_proto__get_packed_size(p);
-	if (n > inline_max && any_splits(m)) {
+	p = late ? NULL : lay_out(&a, m, NULL);
+	n = late ? 0 : onnx__model_proto__get_packed_size(p);
+	if (late || (n > inline_max && any_splits(m))) {
 		p = lay_out(&a, m, path_base(data_path));
 		n = onnx__model_proto__get_packed_size(p);
 		st = file_create(&data, data_path, err);
@@ -291,7 +340,11 @@ enum fettle_status model_save_split(struct model *m, const char *path, size_t in
 	if (st)
 		goto out;
 	if (data.f)
-		write_data(m, data.f);
+		st = write_data(m, data.f, err);
+	if (st) {
+		fail_prefix(err, st, "cannot save %s", path);
+		goto out;
+	}
 	buf.f = main.f;
 	protobuf_c_message_pack_to_buffer(&p->base, &buf.base);
 	if (fflush(main.f) == 0 && !ferror(main.f)) /* else its commit says why, and the data never appear */
@@ -313,7 +366,9 @@ enum fettle_status model_pack(struct model *m, size_t split, struct packed *out,
 	enum fettle_status st;
 	size_t i;
 
-	st = fetch_all(m, err);
+	st = has_late(m) ? fail(err, FETTLE_UNSUPPORTED,
+				"cannot run the model: some of its weights are only made when it is saved")
+			 : fetch_all(m, false, err);
 	if (st)
 		goto out;
 	out->weights = xcalloc(m->inits.n, sizeof(struct init *));

@@ -1,8 +1,12 @@
 /* The bytes of constants: raw, in typed fields, or in files beside the model. */
 #include "model/internal.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/str.h"
 
@@ -67,24 +71,40 @@ static bool parse_size(const char *s, size_t *out)
 	return *end == '\0';
 }
 
+/* Where the entries of a constant say that its bytes are. SIZE_MAX: no length is given. */
+static enum fettle_status ext_place(const Onnx__TensorProto *p, const char **location, size_t *offset,
+				    size_t *length, struct err *err)
+{
+	const char *offset_text = ext_entry(p, "offset"), *length_text = ext_entry(p, "length");
+
+	*location = ext_entry(p, "location");
+	*offset = 0;
+	*length = SIZE_MAX;
+	if (!*location || !location_ok(*location))
+		return fail(err, FETTLE_INVALID,
+			    "constant '%s' is in external file '%s', need a path inside the model's folder",
+			    p->name ? p->name : "", *location ? *location : "");
+	if ((offset_text && !parse_size(offset_text, offset)) ||
+	    (length_text && !parse_size(length_text, length)))
+		return fail(err, FETTLE_INVALID, "constant '%s': external offset or length is no number",
+			    p->name ? p->name : "");
+	return FETTLE_OK;
+}
+
 /* *want is the size that the type and shape need, or SIZE_MAX to be told what the entry says */
 static enum fettle_status ext_data(struct model *m, const Onnx__TensorProto *p, size_t *want,
 				   const void **out, struct err *err)
 {
-	const char *location = ext_entry(p, "location"), *name = p->name ? p->name : "";
-	const char *offset_text = ext_entry(p, "offset"), *length_text = ext_entry(p, "length");
-	size_t offset = 0, length = *want;
+	const char *location, *name = p->name ? p->name : "";
+	size_t offset, length;
+	bool has_length;
 	struct bytes file;
-	enum fettle_status st;
+	enum fettle_status st = ext_place(p, &location, &offset, &length, err);
 
-	if (!location || !location_ok(location))
-		return fail(err, FETTLE_INVALID,
-			    "constant '%s' is in external file '%s', need a path inside the model's folder",
-			    name, location ? location : "");
-	if ((offset_text && !parse_size(offset_text, &offset)) ||
-	    (length_text && !parse_size(length_text, &length)))
-		return fail(err, FETTLE_INVALID, "constant '%s': external offset or length is no number",
-			    name);
+	if (st)
+		return st;
+	has_length = length != SIZE_MAX;
+	length = has_length ? length : *want;
 	if (!*want && !length)
 		return FETTLE_OK; /* the file may be empty, or not there at all */
 	st = ext_open(m, location, &file, err);
@@ -92,7 +112,7 @@ static enum fettle_status ext_data(struct model *m, const Onnx__TensorProto *p, 
 		return st;
 	if (*want == SIZE_MAX)
 		*want = length != SIZE_MAX ? length : offset <= file.n ? file.n - offset : 0;
-	if ((length_text && length != *want) || offset > file.n || *want > file.n - offset)
+	if ((has_length && length != *want) || offset > file.n || *want > file.n - offset)
 		return fail(err, FETTLE_INVALID,
 			    "constant '%s' needs %zu bytes at %zu of %s, which has %zu (entry says %zu)",
 			    name, *want, offset, location, file.n, length);
@@ -155,6 +175,100 @@ static enum fettle_status typed_data(struct model *m, const Onnx__TensorProto *p
 	return FETTLE_OK;
 }
 
+static bool is_external(const Onnx__TensorProto *p)
+{
+	return p->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
+}
+
+bool init_is_outside(const struct init *w)
+{
+	return w->proto && is_external(w->proto) && !w->t.data && dtype_size(w->t.dtype);
+}
+
+static enum fettle_status cannot_read(const char *path, struct err *err)
+{
+	return fail(err, FETTLE_SYSTEM, "cannot read %s: %s", path, strerror(errno));
+}
+
+/* r->n bytes, where p says that they are */
+static enum fettle_status open_outside(struct weight_reader *r, const struct model *m,
+				       const Onnx__TensorProto *p, struct err *err)
+{
+	const char *location;
+	size_t length;
+	struct stat sb;
+	char *path;
+	enum fettle_status st = ext_place(p, &location, &r->start, &length, err);
+
+	if (st)
+		return st;
+	path = path_beside(m->path ? m->path : "", location);
+	r->fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (r->fd < 0 || fstat(r->fd, &sb) != 0)
+		st = cannot_read(path, err);
+	else if ((length != SIZE_MAX && length != r->n) || r->start > (size_t)sb.st_size ||
+		 r->n > (size_t)sb.st_size - r->start)
+		st = fail(err, FETTLE_INVALID, "constant '%s' needs %zu bytes at %zu of %s, which has %lld",
+			  r->name, r->n, r->start, location, (long long)sb.st_size);
+	free(path);
+	if (st)
+		weight_close(r);
+	return st;
+}
+
+enum fettle_status weight_open(struct weight_reader *r, const struct model *m, const struct init *w,
+			       struct err *err)
+{
+	*r = (struct weight_reader){
+		.fd = -1, .bytes = w->t.data, .n = tensor_bytes(&w->t), .name = w->name
+	};
+	if (r->bytes)
+		return FETTLE_OK;
+	if (!init_is_outside(w))
+		return fail(err, FETTLE_INVALID, "cannot read constant '%s': it has no bytes", w->name);
+	return open_outside(r, m, w->proto, err);
+}
+
+enum fettle_status weight_read(const struct weight_reader *r, size_t at, void *to, size_t n, struct err *err)
+{
+	char *p = to;
+	ssize_t got;
+
+	if (r->bytes) {
+		memcpy(to, r->bytes + at, n);
+		return FETTLE_OK;
+	}
+	for (; n; n -= (size_t)got, p += got, at += (size_t)got) {
+		got = pread(r->fd, p, n, (off_t)(r->start + at));
+		if (got < 0 && errno == EINTR)
+			got = 0;
+		else if (got <= 0)
+			return fail(err, FETTLE_SYSTEM, "cannot read constant '%s': %s", r->name,
+				    got ? strerror(errno) : "the file has become shorter");
+	}
+	return FETTLE_OK;
+}
+
+void weight_close(struct weight_reader *r)
+{
+	if (r->fd >= 0)
+		close(r->fd);
+	r->fd = -1;
+}
+
+/* Small constants are read: to map a file of many gigabytes for them takes as much address space. */
+static const void *read_small(struct model *m, const Onnx__TensorProto *p, size_t n)
+{
+	enum { SMALL = 1 << 16 };
+	struct weight_reader r = { .fd = -1, .n = n, .name = p->name ? p->name : "" };
+	void *to = n && n <= SMALL && !open_outside(&r, m, p, NULL) ? arena_alloc(&m->arena, n) : NULL;
+
+	if (to && weight_read(&r, 0, to, n, NULL))
+		to = NULL;
+	weight_close(&r);
+	return to;
+}
+
 static enum fettle_status fetch(struct model *m, const Onnx__TensorProto *p, struct tensor *t,
 				struct err *err)
 {
@@ -166,8 +280,9 @@ static enum fettle_status fetch(struct model *m, const Onnx__TensorProto *p, str
 	if (count < 0 || !dtype_size(t->dtype))
 		return fail(err, FETTLE_UNSUPPORTED, "constant '%s' is of type %s (%d)",
 			    p->name ? p->name : "", dtype_name(t->dtype), t->dtype);
-	if (p->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL) {
-		st = ext_data(m, p, &want, &data, err);
+	if (is_external(p)) {
+		data = read_small(m, p, want);
+		st = data ? FETTLE_OK : ext_data(m, p, &want, &data, err);
 		if (st)
 			return st;
 	} else if (p->has_raw_data) {
@@ -193,11 +308,6 @@ static enum fettle_status fetch(struct model *m, const Onnx__TensorProto *p, str
 enum fettle_status model_weight(struct model *m, struct init *w, struct err *err)
 {
 	return w->t.data ? FETTLE_OK : fetch(m, w->proto, &w->t, err);
-}
-
-static bool is_external(const Onnx__TensorProto *p)
-{
-	return p->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
 }
 
 /* the bytes of a type that fettle does not know: as many as there are */

@@ -66,13 +66,11 @@ static void turn(const float *x, int64_t rows, int64_t columns, float *out)
 					out[k * rows + i] = x[i * columns + k];
 }
 
-/* tensors of the right shapes, with room for their data */
-static struct block_packed *new_packed(struct arena *a, const struct block_format *f, int64_t n, int64_t k)
+struct block_packed block_packed_shape(const struct block_format *f, int64_t n, int64_t k)
 {
 	const int64_t blocks = block_count(f, k);
-	struct block_packed *p = arena_alloc(a, sizeof(*p));
 
-	*p = (struct block_packed){
+	return (struct block_packed){
 		.format = *f,
 		.outputs = n,
 		.inputs = k,
@@ -80,6 +78,14 @@ static struct block_packed *new_packed(struct arena *a, const struct block_forma
 		.scales = { .dtype = DT_F32, .rank = 2, .dims = { n, blocks } },
 		.zeros = { .dtype = DT_U8, .rank = 2, .dims = { n, (blocks * f->bits + 7) / 8 } },
 	};
+}
+
+/* with room for their data */
+static struct block_packed *new_packed(struct arena *a, const struct block_format *f, int64_t n, int64_t k)
+{
+	struct block_packed *p = arena_alloc(a, sizeof(*p));
+
+	*p = block_packed_shape(f, n, k);
 	p->codes.data = arena_alloc(a, tensor_bytes(&p->codes));
 	p->scales.data = arena_alloc(a, tensor_bytes(&p->scales));
 	if (!f->symmetric)

@@ -16,6 +16,9 @@ struct block_packed {
 	struct tensor codes, scales, zeros; /* zeros without data: symmetric */
 };
 
+struct block_packed block_packed_shape(const struct block_format *f, int64_t outputs,
+				       int64_t inputs); /* no data yet */
+
 struct block_store;
 struct block_store *block_store_new(void);
 void block_store_free(struct block_store *s);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "quantize/blocks.h"
+#include "quantize/late_blocks.h"
 
 static const char *constant(struct job *j, const struct node *old, const struct block_setting *s,
 			    const char *part, const struct tensor *t)
@@ -17,6 +18,18 @@ static const char *constant(struct job *j, const struct node *old, const struct 
 				       f->symmetric ? "sym" : "asym", block_methods[s->algorithm]->name,
 				       part),
 			  t);
+}
+
+/* the same, whose bytes are made when the model is saved */
+static const char *late_constant(struct job *j, const struct node *old, const struct block_setting *s,
+				 const char *part, const struct tensor *t, struct late late)
+{
+	const char *name = constant(j, old, s, part, t);
+	struct init *w = model_init(j->m, name);
+
+	if (!w->late.write)
+		w->late = late;
+	return name;
 }
 
 static struct node *push(struct job *j, const char *op, const char *domain, const char *name, size_t n_in)
@@ -98,36 +111,61 @@ static enum fettle_status find_blocks(struct job *j, size_t i, const struct bloc
 	return st;
 }
 
-enum fettle_status emit_blocks(struct job *j, size_t i, struct err *err)
+/* Codes, scales and zeros of a weight that lies in a file, which is read when the model is saved. */
+static const struct block_packed *emit_late(struct job *j, struct node *n, const struct node *old,
+					    const struct block_setting *s)
 {
-	const struct node *old = j->g->m->nodes.v[i];
-	const struct block_setting *s = &j->plan->ops[i].blocks;
-	const char *name = j->z->ops->v[i].name;
-	const float alpha = node_is(old, "Gemm") ? node_float(old, "alpha", 1) : 1;
-	const struct block_packed *w = NULL;
-	struct node *n, *last;
-	const char *input;
-	enum fettle_status st = find_blocks(j, i, &w, err);
+	struct late_blocks *l = late_blocks_new(j->z->base, old, s);
 
-	if (st)
-		return st;
-	input = emit_input(j, old, name);
-	n = last = push(j, "MatMulNBits", DOMAIN_MS, name, w->zeros.data ? 4 : 3);
-	n->name = name; /* in whose place it is */
-	n->in[0] = input;
+	VEC_PUSH(&j->z->late, l);
+	n->in[1] = late_constant(j, old, s, "codes", &l->out.codes, late_codes(l));
+	n->in[2] = late_constant(j, old, s, "scales", &l->out.scales, late_scales(l));
+	if (!s->format.symmetric)
+		n->in[3] = late_constant(j, old, s, "zeros", &l->out.zeros, late_zeros(l));
+	return &l->out;
+}
+
+/* Those of a weight that is made by now. */
+static void emit_made(struct job *j, struct node *n, const struct node *old, const struct block_setting *s,
+		      const struct block_packed *w, float alpha)
+{
 	n->in[1] = constant(j, old, s, "codes", &w->codes);
 	if (alpha == 1) {
 		n->in[2] = constant(j, old, s, "scales", &w->scales);
 	} else {
 		struct tensor scales = scales_times(j, &w->scales, alpha);
 
-		n->in[2] =
-			model_add_init(j->m, model_fresh(j->m, arena_strfmt(&j->m->arena, "%s_scales", name)),
-				       &scales)
-				->name;
+		n->in[2] = model_add_init(j->m,
+					  model_fresh(j->m, arena_strfmt(&j->m->arena, "%s_scales", n->name)),
+					  &scales)
+				   ->name;
 	}
 	if (w->zeros.data)
 		n->in[3] = constant(j, old, s, "zeros", &w->zeros);
+}
+
+enum fettle_status emit_blocks(struct job *j, size_t i, struct err *err)
+{
+	const struct node *old = j->g->m->nodes.v[i];
+	const struct block_setting *s = &j->plan->ops[i].blocks;
+	const char *name = j->z->ops->v[i].name;
+	const float alpha = node_is(old, "Gemm") ? node_float(old, "alpha", 1) : 1;
+	const bool late = alpha == 1 && late_blocks_can(model_init(j->z->base, old->in[1]), s);
+	const struct block_packed *w = NULL;
+	struct node *n, *last;
+	const char *input;
+	enum fettle_status st = late ? FETTLE_OK : find_blocks(j, i, &w, err);
+
+	if (st)
+		return st;
+	input = emit_input(j, old, name);
+	n = last = push(j, "MatMulNBits", DOMAIN_MS, name, s->format.symmetric ? 3 : 4);
+	n->name = name; /* in whose place it is */
+	n->in[0] = input;
+	if (late)
+		w = emit_late(j, n, old, s);
+	else
+		emit_made(j, n, old, s, w, alpha);
 	node_set_int(j->m, n, "K", w->inputs);
 	node_set_int(j->m, n, "N", w->outputs);
 	node_set_int(j->m, n, "bits", s->format.bits);

@@ -10,7 +10,8 @@ struct quantizer {
 	const struct graph_index *g;
 	const struct op_list *ops;
 	struct weight_cache *weights;
-	struct block_store *blocks; /* weight-only, of algorithms that need no data */
+	struct block_store *blocks;     /* weight-only, of algorithms that need no data */
+	VEC(struct late_blocks *) late; /* of weights that are not read before the model is saved */
 };
 
 /* A QuantizeLinear/DequantizeLinear pair on a value. */

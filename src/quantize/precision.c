@@ -249,7 +249,14 @@ enum fettle_status precisions_of(struct precisions *out, struct runtime *rt, con
 	struct qplan by_default = QPLAN_INIT;
 	struct qplan_defaults d = qplan_defaults(&s->cpu);
 	bool *integer = xcalloc(s->ops.n + 1, sizeof(*integer));
-	enum fettle_status st = integer_ops(w->quantized, rt, &s->ops, integer, err);
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	if (s->outside) /* what a session makes of it cannot be asked: it does without one */
+		for (i = 0; i < s->ops.n; i++)
+			integer[i] = w->plan->ops[i].mode == OP_WEIGHT && w->plan->ops[i].blocks.level == 4;
+	else
+		st = integer_ops(w->quantized, rt, &s->ops, integer, err);
 
 	d.approach = w->approach;
 	qplan_default(&by_default, &s->ops, &s->g, &d);

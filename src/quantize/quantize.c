@@ -5,6 +5,7 @@
 
 #include "quantize/blocks.h"
 #include "quantize/channels.h"
+#include "quantize/late_blocks.h"
 #include "quantize/variant.h"
 
 struct quantizer *quantizer_new(struct model *prepared, const struct graph_index *g,
@@ -22,8 +23,13 @@ struct quantizer *quantizer_new(struct model *prepared, const struct graph_index
 
 void quantizer_free(struct quantizer *z)
 {
+	size_t i;
+
 	if (!z)
 		return;
+	for (i = 0; i < z->late.n; i++)
+		late_blocks_free(z->late.v[i]);
+	VEC_RELEASE(&z->late);
 	weight_cache_free(z->weights);
 	block_store_free(z->blocks);
 	free(z);

@@ -6,19 +6,44 @@
 #include "runtime/prepare.h"
 #include "runtime/probe.h"
 
+/* What is declared of values, where nothing can be run. Open dimensions count as 1, as in probe_shapes(). */
+static void declared_shapes(struct shapes *out, const struct model *m)
+{
+	size_t i;
+	int d;
+
+	out->v = xcalloc(m->values.n + 1, sizeof(*out->v));
+	for (i = 0; i < m->values.n; i++) {
+		struct tensor t = m->values.v[i].type;
+
+		for (d = 0; d < t.rank; d++)
+			t.dims[d] = t.dims[d] < 0 ? 1 : t.dims[d];
+		if (t.rank < 0)
+			continue;
+		map_set(&out->index, m->values.v[i].name, out->n);
+		out->v[out->n++] = t;
+	}
+}
+
 static enum fettle_status open_subject(struct subject **out, struct runtime *rt, const char *path,
-				       bool rewrite, struct err *err)
+				       bool rewrite, bool outside, struct err *err)
 {
 	struct subject *s = xcalloc(1, sizeof(*s));
 	enum fettle_status st;
 	size_t i;
 
-	st = rewrite ? prepare_rewritten(&s->m, rt, path, &s->rewritten, err) : prepare(&s->m, rt, path, err);
+	st = outside   ? prepare_outside(&s->m, rt, path, rewrite ? &s->rewritten : NULL, err)
+	     : rewrite ? prepare_rewritten(&s->m, rt, path, &s->rewritten, err)
+		       : prepare(&s->m, rt, path, err);
 	if (st) {
 		free(s);
 		return st;
 	}
-	probe_shapes(&s->shapes, rt, s->m);
+	s->outside = outside;
+	if (outside)
+		declared_shapes(&s->shapes, s->m);
+	else
+		probe_shapes(&s->shapes, rt, s->m);
 	graph_index_init(&s->g, s->m);
 	op_list_init(&s->ops, &s->m->arena, s->m, &s->g, &s->shapes);
 	/* so that a node of any model made from it says which op it is */
@@ -34,13 +59,19 @@ static enum fettle_status open_subject(struct subject **out, struct runtime *rt,
 
 enum fettle_status subject_open(struct subject **out, struct runtime *rt, const char *path, struct err *err)
 {
-	return open_subject(out, rt, path, true, err);
+	return open_subject(out, rt, path, true, false, err);
+}
+
+enum fettle_status subject_open_outside(struct subject **out, struct runtime *rt, const char *path,
+					bool rewrite, struct err *err)
+{
+	return open_subject(out, rt, path, rewrite, true, err);
 }
 
 enum fettle_status subject_open_as_is(struct subject **out, struct runtime *rt, const char *path,
 				      struct err *err)
 {
-	return open_subject(out, rt, path, false, err);
+	return open_subject(out, rt, path, false, false, err);
 }
 
 void subject_free(struct subject *s)

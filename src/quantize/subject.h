@@ -12,6 +12,7 @@ struct subject {
 	struct graph_index g;
 	struct op_list ops;
 	struct quantizer *z;
+	bool outside;         /* large weights lie in files, and nothing was run: shapes are as declared */
 	struct shapes shapes; /* of every value, for one sample; empty if the model does not run on zeros */
 	struct cpu cpu;
 	const char *quantized, *hidden; /* see ops/kind.h; NULL: nothing to say */
@@ -19,6 +20,9 @@ struct subject {
 };
 
 enum fettle_status subject_open(struct subject **out, struct runtime *rt, const char *path, struct err *err);
+/* The same, but no weight that lies in a file is read (prepare_outside()), for models that are larger than memory. */
+enum fettle_status subject_open_outside(struct subject **out, struct runtime *rt, const char *path,
+					bool rewrite, struct err *err);
 /* The same, its graph not rewritten. */
 enum fettle_status subject_open_as_is(struct subject **out, struct runtime *rt, const char *path,
 				      struct err *err);

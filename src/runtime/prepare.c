@@ -12,6 +12,11 @@
 
 enum { REWRITE_ROUNDS = 4 };
 
+struct held {
+	const struct init **v;
+	size_t n, cap;
+};
+
 /* maps the external data and lets go of the names on disk */
 static enum fettle_status take(struct model **out, const char *path, struct err *err)
 {
@@ -274,23 +279,61 @@ static enum fettle_status widen_halves(struct model **m, size_t before, struct r
 	return FETTLE_OK;
 }
 
+/* Weights from this size on are worth leaving in their file. */
+enum { OUTSIDE_MIN = 1 << 16 }; /* smaller ones are read at once: model/weight.c */
+
+/* Weights that lie in files become inputs, so that nobody reads them; those that did are in *held, which lives with `raw`. */
+static void hold_weights(struct model *raw, struct held *held)
+{
+	size_t i = 0;
+
+	while (i < raw->inits.n) {
+		struct init *w = raw->inits.v[i];
+
+		if (!init_is_outside(w) || w->t.dtype != DT_F32 || tensor_bytes(&w->t) < OUTSIDE_MIN) {
+			i++;
+			continue;
+		}
+		VEC_PUSH(held, w);
+		model_init_to_input(raw, w->name);
+	}
+}
+
+/* And constants again, in the model that was made of it. */
+static void return_weights(struct model *m, const struct held *held)
+{
+	size_t i;
+
+	for (i = 0; i < held->n; i++)
+		model_input_to_init(m, held->v[i]);
+	if (held->n)
+		model_fix_constants(m);
+	model_sweep(m);
+}
+
 static enum fettle_status prepare_model(struct model **out, struct runtime *rt, const char *path,
-					struct simplified *did, struct err *err)
+					bool outside, struct simplified *did, struct err *err)
 {
 	struct session_options so = { .threads = 1, .level = OPT_BASIC };
 	struct model *raw = NULL, *m = NULL;
 	struct words before = { .arena = ARENA_INIT };
+	struct held held = { NULL, 0, 0 };
 	enum fettle_status st;
 	size_t fixed = 0, halves = 0;
 
 	st = model_load(&raw, path, err); /* for our own, better errors first */
 	if (!st) {
 		fixed = model_fix_constants(raw);
+		if (outside)
+			hold_weights(raw, &held);
 		model_sweep(raw); /* the runtime drops what nothing reads, and then refuses to be handed it */
 		halves = count_halves(raw);
 		st = optimised_graph(&m, rt, raw, &so, err);
 	}
-	model_free(raw);
+	if (!held.n) {
+		model_free(raw);
+		raw = NULL;
+	}
 	mem_trim();
 	if (!st)
 		st = widen_halves(&m, halves, rt, &so, err);
@@ -308,6 +351,10 @@ static enum fettle_status prepare_model(struct model **out, struct runtime *rt, 
 	if (!st && did && simplified_total(did))
 		note_gone(m, &before);
 	words_release(&before);
+	if (!st)
+		return_weights(m, &held);
+	VEC_RELEASE(&held);
+	model_free(raw);
 	mem_trim();
 	if (st)
 		model_free(m);
@@ -318,12 +365,20 @@ static enum fettle_status prepare_model(struct model **out, struct runtime *rt, 
 
 enum fettle_status prepare(struct model **out, struct runtime *rt, const char *path, struct err *err)
 {
-	return prepare_model(out, rt, path, NULL, err);
+	return prepare_model(out, rt, path, false, NULL, err);
 }
 
 enum fettle_status prepare_rewritten(struct model **out, struct runtime *rt, const char *path,
 				     struct simplified *did, struct err *err)
 {
 	*did = (struct simplified){ { 0 } };
-	return prepare_model(out, rt, path, did, err);
+	return prepare_model(out, rt, path, false, did, err);
+}
+
+enum fettle_status prepare_outside(struct model **out, struct runtime *rt, const char *path,
+				   struct simplified *did, struct err *err)
+{
+	if (did)
+		*did = (struct simplified){ { 0 } };
+	return prepare_model(out, rt, path, true, did, err);
 }

@@ -12,6 +12,13 @@ enum fettle_status prepare(struct model **out, struct runtime *rt, const char *p
 enum fettle_status prepare_rewritten(struct model **out, struct runtime *rt, const char *path,
 				     struct simplified *did, struct err *err);
 
+/*
+ * The same of the graph alone: float weights that lie in files beside the model stay there, and no one reads them. What
+ * is computed from them is not folded. did == NULL: the graph is not rewritten.
+ */
+enum fettle_status prepare_outside(struct model **out, struct runtime *rt, const char *path,
+				   struct simplified *did, struct err *err);
+
 /* The graph that a session with these options would run, for tests and for `inspect`. */
 enum fettle_status optimised_graph(struct model **out, struct runtime *rt, struct model *m,
 				   const struct session_options *o, struct err *err);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/str.h"
 
@@ -102,10 +103,10 @@ static void note_rewritten(struct context *cx, const struct simplified *did)
 	str_release(&text);
 }
 
-enum fettle_status context_subject(struct context *cx, const char *path, bool rewrite, struct subject **out)
+/* what there is to say of it */
+static enum fettle_status present_subject(struct context *cx, const char *path, enum fettle_status st,
+					  struct subject **out)
 {
-	enum fettle_status st = rewrite ? subject_open(out, cx->rt, path, &cx->err)
-					: subject_open_as_is(out, cx->rt, path, &cx->err);
 	size_t i;
 
 	if (!st)
@@ -119,6 +120,24 @@ enum fettle_status context_subject(struct context *cx, const char *path, bool re
 		context_warn(cx, "%s is %s: those ops stay as they are; begin with the fp32 model", path,
 			     (*out)->quantized);
 	return st;
+}
+
+enum fettle_status context_subject(struct context *cx, const char *path, bool rewrite, struct subject **out)
+{
+	return present_subject(cx, path,
+			       rewrite ? subject_open(out, cx->rt, path, &cx->err)
+				       : subject_open_as_is(out, cx->rt, path, &cx->err),
+			       out);
+}
+
+enum fettle_status context_subject_outside(struct context *cx, const char *path, bool rewrite,
+					   struct subject **out)
+{
+	struct stat sb;
+
+	if (stat(path, &sb) != 0 || model_file_size(path) - (size_t)sb.st_size <= OUTSIDE_BYTES)
+		return context_subject(cx, path, rewrite, out);
+	return present_subject(cx, path, subject_open_outside(out, cx->rt, path, rewrite, &cx->err), out);
 }
 
 void context_note_kind(struct context *cx, const struct subject *s)

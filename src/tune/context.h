@@ -37,6 +37,10 @@ void context_warn(struct context *cx, const char *fmt, ...) __attribute__((forma
 
 /* Opens the model at `path`, its graph rewritten or not, and notes what was done to it. */
 enum fettle_status context_subject(struct context *cx, const char *path, bool rewrite, struct subject **out);
+/* The same for weight-only plans: a model with more than OUTSIDE_BYTES in files beside it keeps its weights there. */
+#define OUTSIDE_BYTES ((size_t)1 << 30)
+enum fettle_status context_subject_outside(struct context *cx, const char *path, bool rewrite,
+					   struct subject **out);
 /* Notes what the model is, where that limits what is done with it. */
 void context_note_kind(struct context *cx, const struct subject *s);
 /* Fails with that, where it leaves nothing to do. */

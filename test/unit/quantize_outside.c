@@ -1,0 +1,176 @@
+/* Models whose weights stay in the file beside them: what is made of them while saving is, bit for bit, what is made in memory. */
+#include "unit/quantize.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include "quantize/precision.h"
+
+static struct runtime *rt;
+static char dir[] = "/tmp/fettle-test.XXXXXX";
+
+/* v takes two bands; e is a table, and t, which is small, is read at once */
+static const char body[] = "e = 3000x32; i = Cast(x) to=7; g = Gather(e, i); w = 32x3072; a = MatMul(g, w); "
+			   "b = 3072; c = Add(a, b); "
+			   "d = Relu(c); v = 3072x3000; f = MatMul(d, v); h = Reshape(f, s); s = [-1,3000]; "
+			   "u = 20x3000; k = 20; "
+			   "l = Gemm(h, u, k) transB=1; t = 20x16; y = MatMul(l, t)";
+
+static void weight_only(struct qplan *plan, const struct subject *s, bool symmetric)
+{
+	struct qplan_defaults d = qplan_defaults(&s->cpu);
+
+	d.approach = APPROACH_WEIGHT;
+	d.blocks = (struct block_setting){ { 4, 32, symmetric }, BLOCK_RTN, 4 };
+	qplan_default(plan, &s->ops, &s->g, &d);
+}
+
+static struct subject *open_model(const char *path, bool outside)
+{
+	struct subject *s = NULL;
+	struct err err = ERR_INIT;
+
+	if (outside)
+		assert_ok(subject_open_outside(&s, rt, path, true, &err), err);
+	else
+		assert_ok(subject_open(&s, rt, path, &err), err);
+	return s;
+}
+
+static void make(struct subject *s, bool symmetric, const char *out)
+{
+	struct qplan plan = QPLAN_INIT;
+	struct precisions is = PRECISIONS_INIT;
+	struct model *q = NULL;
+	struct err err = ERR_INIT;
+
+	weight_only(&plan, s, symmetric);
+	assert_ok(quantize(s->z, &(struct knowledge){ .values = NULL }, &plan, &q, &err), err);
+	assert_ok(precisions_of(&is, rt, s, &(struct precisions_wanted){ APPROACH_WEIGHT, &plan, &plan, q },
+				&err),
+		  err);
+	assert_int_equal(is.weight, 4);
+	assert_true(is.int8_share > 0.99 && is.int8_share <= 1);
+	assert_ok(model_save(q, out, &err), err);
+	precisions_release(&is);
+	model_free(q);
+	qplan_release(&plan);
+}
+
+static void same_constants(const char *a_path, const char *b_path)
+{
+	struct model *a = NULL, *b = NULL;
+	struct err err = ERR_INIT;
+	size_t i, compared = 0;
+
+	assert_ok(model_load(&a, a_path, &err), err);
+	assert_ok(model_load(&b, b_path, &err), err);
+	assert_int_equal(a->nodes.n, b->nodes.n);
+	assert_int_equal(a->n_inputs, b->n_inputs);
+	for (i = 0; i < a->inits.n; i++) {
+		struct init *x = a->inits.v[i], *y = model_init(b, x->name);
+
+		if (!y)
+			fail_msg("%s: not in the other model", x->name);
+		assert_ok(model_weight(a, x, &err), err);
+		assert_ok(model_weight(b, y, &err), err);
+		if (!tensor_same_shape(&x->t, &y->t) ||
+		    memcmp(x->t.data, y->t.data, tensor_bytes(&x->t)) != 0)
+			fail_msg("%s: another value", x->name);
+		compared++;
+	}
+	assert_int_equal(compared, b->inits.n);
+	model_free(a);
+	model_free(b);
+}
+
+static void same_as_in_memory(void **state)
+{
+	char plain[64], split[64], by_memory[64], by_file[64];
+	struct model *m = NULL;
+	struct subject *s;
+	struct err err = ERR_INIT;
+	struct stat sb;
+	int symmetric;
+	size_t i, outside = 0;
+
+	(void)state;
+	snprintf(plain, sizeof(plain), "%s/plain.onnx", dir);
+	snprintf(split, sizeof(split), "%s/split.onnx", dir);
+	snprintf(by_memory, sizeof(by_memory), "%s/memory.onnx", dir);
+	snprintf(by_file, sizeof(by_file), "%s/file.onnx", dir);
+	build_model(plain, 13, "x:?x4", body, "y");
+	assert_ok(model_load(&m, plain, &err), err);
+	assert_ok(model_save_split(m, split, 0, &err), err);
+	model_free(m);
+	for (symmetric = 0; symmetric < 2; symmetric++) {
+		s = open_model(split, false);
+		make(s, symmetric, by_memory);
+		subject_free(s);
+		s = open_model(split, true);
+		for (i = 0; i < s->m->inits.n; i++)
+			outside += init_is_outside(s->m->inits.v[i]);
+		assert_int_equal(outside, 4); /* e, w, v, u */
+		outside = 0;
+		assert_int_equal(s->m->n_inputs, 1);
+		make(s, symmetric, by_file);
+		for (i = 0; i < s->m->inits.n; i++) /* and still nothing was fetched */
+			outside += init_is_outside(s->m->inits.v[i]);
+		assert_int_equal(outside, 4);
+		outside = 0;
+		subject_free(s);
+		same_constants(by_memory, by_file);
+	}
+	/* the weight of a model that has shrunk in the meantime */
+	s = open_model(split, true);
+	snprintf(plain, sizeof(plain), "%s/split.onnx.data", dir);
+	assert_int_equal(stat(plain, &sb), 0);
+	assert_int_equal(truncate(plain, sb.st_size / 2), 0);
+	{
+		struct qplan plan = QPLAN_INIT;
+		struct model *q = NULL;
+		DIR *d;
+		struct dirent *e;
+		size_t files = 0;
+
+		weight_only(&plan, s, false);
+		assert_ok(quantize(s->z, &(struct knowledge){ .values = NULL }, &plan, &q, &err), err);
+		snprintf(by_file, sizeof(by_file), "%s/not.onnx", dir);
+		assert_int_equal(model_save(q, by_file, &err), FETTLE_INVALID);
+		assert_non_null(strstr(err.msg, "cannot save"));
+		assert_non_null(strstr(err.msg, "bytes at"));
+		for (d = opendir(dir); (e = readdir(d));)
+			files += strncmp(e->d_name, "not.onnx", 8) == 0;
+		closedir(d);
+		assert_int_equal(files, 0);
+		model_free(q);
+		qplan_release(&plan);
+	}
+	subject_free(s);
+}
+
+static int setup(void **state)
+{
+	struct err err = ERR_INIT;
+
+	(void)state;
+	return !mkdtemp(dir) || runtime_new(&rt, &err);
+}
+
+static int teardown(void **state)
+{
+	char *command = xstrfmt("rm -rf %s", dir);
+	int code = system(command);
+
+	(void)state;
+	free(command);
+	runtime_free(rt);
+	return code;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(same_as_in_memory) };
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
