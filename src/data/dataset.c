@@ -378,6 +378,31 @@ static enum fettle_status shift_labels(const struct tensor *src, int64_t shift, 
 	return st;
 }
 
+/* Transforms that move an image within a larger one move its objects too. The image is in the other scratch buffer. */
+static enum fettle_status move_boxes(const struct dataset *d, size_t i, struct tensor *label,
+				     struct buffer *image, struct err *err)
+{
+	const size_t columns = (size_t)label->dims[1];
+	double *row = label->data;
+	enum fettle_status st;
+	struct tensor shape;
+	size_t k, r;
+
+	for (k = 0; k < d->n_transforms && !transform_moves_boxes(&d->transforms[k]); k++)
+		;
+	if (k == d->n_transforms)
+		return FETTLE_OK;
+	st = d->kind->read(d, d->transformed, d->kept ? d->kept[i] : i, image, err);
+	shape = image->t;
+	for (k = 0; k < d->n_transforms && !st; k++) {
+		for (r = 0; r < (size_t)label->dims[0]; r++)
+			if (row[r * columns] >= 0)
+				transform_box(&d->transforms[k], &shape, row + r * columns + 1);
+		st = transform_shape(&d->transforms[k], &shape, err);
+	}
+	return st;
+}
+
 /* Reads one sample, transformed, into one of the two scratch buffers, and says which. */
 static enum fettle_status read_sample(const struct dataset *d, size_t field, size_t i, struct batch *b,
 				      struct buffer **out, struct err *err)
@@ -394,6 +419,11 @@ static enum fettle_status read_sample(const struct dataset *d, size_t field, siz
 	if (st)
 		return st;
 	*out = src;
+	if (d->objects && d->fields[field].role == FIELD_LABEL) {
+		st = move_boxes(d, i, &src->t, dst, err);
+		if (st)
+			return st;
+	}
 	if (d->label_shift && d->fields[field].role == FIELD_LABEL) {
 		*out = dst;
 		return shift_labels(&src->t, d->label_shift, d->objects ? (size_t)src->t.dims[1] : 1, dst,

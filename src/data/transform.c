@@ -87,6 +87,17 @@ bool transform_is_random(const struct transform *t)
 	return t->kind->random && t->kind->random(t);
 }
 
+bool transform_moves_boxes(const struct transform *t)
+{
+	return t->kind->boxes;
+}
+
+void transform_box(const struct transform *t, const struct tensor *shape, double box[4])
+{
+	if (t->kind->boxes)
+		t->kind->boxes(t, shape, box);
+}
+
 enum fettle_status transform_check(const struct transform *t, struct err *err)
 {
 	const char *lacks = t->kind->lacks ? t->kind->lacks(t) : NULL;

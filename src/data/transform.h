@@ -34,6 +34,13 @@
  *   CropResize             x, y, width, height; then as Resize with size: [h, w], interpolation
  *   AlignImageChannel      dim (3): grey is spread, colour becomes grey, alpha is dropped
  *   ToTensor               [c, h, w]; pixels from 0 to 1
+ *   ResizeWithRatio        larger until the shorter side has min_dim (800), the longer at most max_dim (1365); padding: then
+ *                          a border of constant_value up to [max_dim, max_dim], which moves the boxes of labels along
+ *   Pad                    padding: all sides, [columns, rows] or [left, top, right, bottom]; fill; padding_mode: constant
+ *                          (default), edge, reflect, symmetric
+ *   QuantizedInput         dtype: int8 or uint8; scale (1): rounded and saturated
+ *   KerasRescale           rescale: [127.5, 1]: divided by the first, less the second
+ *   ColorJitter            brightness, contrast, saturation, hue: each a number or [lowest, highest]
  *   RandomCrop, RandomResizedCrop, RandomHorizontalFlip, RandomVerticalFlip
  *   ParseDecodeImagenet, ParseDecodeCoco, ParseDecodeVoc, DecodeImage, ToArray, ToNDArray, ToPILImage: nothing is left to do
  *
@@ -64,6 +71,10 @@ enum fettle_status transform_set(struct transform *t, const char *key, const dou
 enum fettle_status transform_check(const struct transform *t, struct err *err);
 const char *transform_name(const struct transform *t);
 bool transform_is_random(const struct transform *t); /* good for calibration, not for scores */
+
+bool transform_moves_boxes(const struct transform *t);
+/* The box of an object in an image of this shape, in place. */
+void transform_box(const struct transform *t, const struct tensor *shape, double box[4]);
 
 /* What becomes of a sample's type and shape, in place; -1 is a dimension not known yet. */
 enum fettle_status transform_shape(const struct transform *t, struct tensor *shape, struct err *err);

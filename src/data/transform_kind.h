@@ -34,6 +34,8 @@ struct transform_kind {
 	enum fettle_status (*shape)(const struct transform *t, struct tensor *shape, struct err *err);
 	enum fettle_status (*apply)(const struct transform *t, const struct tensor *src, struct buffer *dst,
 				    struct err *err);
+	/* Optional: where a box (ymin, xmin, ymax, xmax, as parts of the image) of an image of this shape goes. */
+	void (*boxes)(const struct transform *t, const struct tensor *src, double box[4]);
 };
 
 #define TRANSFORM(id) extern const struct transform_kind transform_##id;

@@ -53,3 +53,31 @@ const struct transform_kind transform_rescale = {
 	.shape = rescale_shape,
 	.apply = rescale_apply,
 };
+
+/* x / rescale[0] - rescale[1], of Keras models */
+static void keras_init(struct transform *t)
+{
+	*TRANSFORM_OWN(struct rescale, t) = (struct rescale){ 1 / 127.5, -1 };
+}
+
+static enum fettle_status keras_set(struct transform *t, const char *key, const struct transform_value *value,
+				    struct err *err)
+{
+	enum fettle_status st = transform_numbers(value, 2, 2, err);
+
+	(void)key;
+	if (!st && value->v[0] == 0)
+		st = fail(err, FETTLE_INVALID, "0, need another number to divide by");
+	if (!st)
+		*TRANSFORM_OWN(struct rescale, t) = (struct rescale){ 1 / value->v[0], -value->v[1] };
+	return st;
+}
+
+const struct transform_kind transform_keras_rescale = {
+	.name = "KerasRescale",
+	.keys = { "rescale" },
+	.init = keras_init,
+	.set = keras_set,
+	.shape = rescale_shape,
+	.apply = rescale_apply,
+};

@@ -281,7 +281,7 @@ static void names_are_checked(void **state)
 		{ "RandomErasing", "unknown, need Resize" },
 		{ "Resise", "did you mean Resize?" },
 		{ "centercrop", "did you mean CenterCrop?" },
-		{ "QuantizedInput", "unknown, need Resize" },
+		{ "ToBogus", "unknown, need Resize" },
 		{ "", "unknown" },
 	};
 	size_t i;

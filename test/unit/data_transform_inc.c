@@ -448,6 +448,72 @@ static void what_does_not_fit_is_refused(void **state)
 	}
 }
 
+/* Single changes against what Pillow 9.4 makes of the same pixels; hue in its 8 bits, so with more play. */
+static void jitter_is_pillows(void **state)
+{
+	static unsigned char pixels[] = { 250, 10, 128, 3, 200, 90, 77, 77, 77, 15, 30, 220 };
+	static const struct {
+		const char *key;
+		double factor;
+		int play;
+		unsigned char want[12];
+	} rows[] = {
+		{ "brightness", 0.6, 1, { 150, 6, 76, 1, 120, 54, 46, 46, 46, 9, 18, 132 } },
+		{ "contrast", 1.5, 1, { 255, 0, 148, 0, 255, 91, 72, 72, 72, 0, 1, 255 } },
+		{ "saturation", 0.3, 1, { 141, 69, 104, 91, 150, 117, 77, 77, 77, 37, 41, 98 } },
+		{ "hue", 0.25, 9, { 250, 242, 11, 3, 22, 200, 77, 77, 77, 220, 16, 141 } },
+	};
+	const struct tensor src = { DT_U8, 3, { 2, 2, 3 }, pixels };
+	struct buffer dst = { .cap = 0 };
+	size_t i, k;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct transform t = make("ColorJitter", DIALECT_ONNXRT);
+
+		SET(&t, rows[i].key, rows[i].factor, rows[i].factor);
+		assert_true(transform_is_random(&t));
+		apply(&t, &src, &dst);
+		for (k = 0; k < 12; k++)
+			if (abs((int)tensor_get(&dst.t, k) - rows[i].want[k]) > rows[i].play)
+				fail_msg("%s %zu: %g, want %d", rows[i].key, k, tensor_get(&dst.t, k),
+					 rows[i].want[k]);
+	}
+	buffer_release(&dst);
+}
+
+/* The border of ResizeWithRatio moves boxes: a box's pixels are where the box says. */
+static void boxes_move_with_the_image(void **state)
+{
+	struct transform t = make("ResizeWithRatio", DIALECT_ONNXRT);
+	struct tensor src = { DT_U8, 3, { 10, 40, 1 }, xcalloc(400, 1) };
+	struct buffer dst = { .cap = 0 };
+	double box[4] = { 0.2, 0.25, 0.8, 0.5 };
+	int64_t y, x, inside = 0;
+
+	(void)state;
+	for (y = 2; y < 8; y++)
+		for (x = 10; x < 20; x++)
+			tensor_set(&src, (size_t)(y * 40 + x), 200);
+	SET(&t, "min_dim", 20);
+	SET(&t, "max_dim", 81);
+	WORD(&t, "padding", "true");
+	assert_true(transform_moves_boxes(&t));
+	apply(&t, &src, &dst);
+	transform_box(&t, &src, box);
+	for (y = 0; y < 81; y++)
+		for (x = 0; x < 81; x++) {
+			bool in = y + 0.5 > box[0] * 81 && y + 0.5 < box[2] * 81 && x + 0.5 > box[1] * 81 &&
+				  x + 0.5 < box[3] * 81;
+
+			inside += in;
+			assert_true((tensor_get(&dst.t, (size_t)(y * 81 + x)) > 100) == in);
+		}
+	assert_int_equal(inside, 4 * 60);
+	free(src.data);
+	buffer_release(&dst);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -460,6 +526,8 @@ int main(void)
 		cmocka_unit_test(random_ones_follow_the_seed),
 		cmocka_unit_test(resize_is_as_the_framework_has_it),
 		cmocka_unit_test(what_does_not_fit_is_refused),
+		cmocka_unit_test(jitter_is_pillows),
+		cmocka_unit_test(boxes_move_with_the_image),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

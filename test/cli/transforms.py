@@ -1,0 +1,98 @@
+"""Transforms by Pillow and OpenCV: images, what they should become, and the YAML of the transform."""
+import json
+import os
+import random
+import sys
+
+import cv2
+import numpy
+import onnx
+from onnx import TensorProto, helper
+from PIL import Image
+
+
+def image(r, h, w):
+    """Smooth with some edges, so that interpolations differ."""
+    y, x = numpy.mgrid[0:h, 0:w]
+    planes = [127 + 90 * numpy.sin(y / r.uniform(3, 9) + r.random()) * numpy.cos(x / r.uniform(3, 9)) for _ in range(3)]
+    a = numpy.stack(planes, 2)
+    a[h // 3 : h // 2, w // 4 : w // 2] = [250, 10, 128]
+    return numpy.clip(a, 0, 255).astype("u1")
+
+
+def ratio(a, low, high, pad, fill=0):
+    """INC's ResizeWithRatio."""
+    h, w = a.shape[:2]
+    scale = max(1, low / min(h, w))
+    if round(max(h, w) * scale) > high:
+        scale = high / max(h, w)
+    if scale != 1:
+        a = cv2.resize(a, (round(w * scale), round(h * scale)))
+    if pad:
+        h, w = a.shape[:2]
+        t, l = (high - h) // 2, (high - w) // 2
+        a = numpy.pad(a, [[t, high - h - t], [l, high - w - l], [0, 0]], constant_values=fill)
+    return a
+
+
+def aspect(a, height, width, scale=87.5):
+    """MLPerf's, with its default interpolation."""
+    h, w = a.shape[:2]
+    nh, nw = int(100 * height / scale), int(100 * width / scale)
+    size = (nw, int(nh * h / w)) if h > w else (int(nw * w / h), nh)
+    return cv2.resize(a, size, interpolation=cv2.INTER_AREA)
+
+
+def middle(a, size):
+    h, w = a.shape[:2]
+    t, l = (h - size) // 2, (w - size) // 2
+    return a[t : t + size, l : l + size]
+
+
+# name, the transforms, what they do, the largest root of the mean square of the difference
+CASES = [
+    ("linear", "Resize: {size: [40, 30]}", lambda a: cv2.resize(a, (30, 40)), 0.6),
+    ("larger", "Resize: {size: 90}", lambda a: cv2.resize(a, (90, 90)), 0.6),
+    ("nearest", "Resize: {size: [31, 17], interpolation: nearest}", lambda a: cv2.resize(a, (17, 31), interpolation=cv2.INTER_NEAREST), 0),
+    ("cubic", "Resize: {size: [41, 33], interpolation: bicubic}", lambda a: cv2.resize(a, (33, 41), interpolation=cv2.INTER_CUBIC), 0.6),
+    ("area", "Resize: {size: [20, 16], interpolation: area}", lambda a: cv2.resize(a, (16, 20), interpolation=cv2.INTER_AREA), 0.6),
+    ("crop", "CenterCrop: {size: 31}", lambda a: middle(a, 31), 0),
+    ("aspect", "ResizeWithAspectRatio: {height: 24, width: 24}, CenterCrop: {size: 24}", lambda a: middle(aspect(a, 24, 24), 24), 0.6),
+    ("ratio", "ResizeWithRatio: {min_dim: 70, max_dim: 100}", lambda a: ratio(a, 70, 100, False), 0.6),
+    ("ratio less", "ResizeWithRatio: {min_dim: 70, max_dim: 50}", lambda a: ratio(a, 70, 50, False), 0.6),
+    ("ratio padded", "ResizeWithRatio: {min_dim: 30, max_dim: 101, padding: true, constant_value: 7}", lambda a: ratio(a, 30, 101, True, 7), 0.6),
+    ("pad", "Pad: {padding: [1, 2, 3, 4], fill: 9}", lambda a: numpy.pad(a, [[2, 4], [1, 3], [0, 0]], constant_values=9), 0),
+    ("pad edge", "Pad: {padding: [5, 2], padding_mode: edge}", lambda a: cv2.copyMakeBorder(a, 2, 2, 5, 5, cv2.BORDER_REPLICATE), 0),
+    ("pad reflect", "Pad: {padding: 6, padding_mode: reflect}", lambda a: cv2.copyMakeBorder(a, 6, 6, 6, 6, cv2.BORDER_REFLECT_101), 0),
+    ("pad symmetric", "Pad: {padding: 6, padding_mode: symmetric}", lambda a: cv2.copyMakeBorder(a, 6, 6, 6, 6, cv2.BORDER_REFLECT), 0),
+    ("quantized", "QuantizedInput: {dtype: int8, scale: 0.7}", lambda a: numpy.clip(numpy.rint(a * 0.7), -128, 127), 0),
+    ("keras", "KerasRescale: {rescale: [127.5, 1]}", lambda a: a / 127.5 - 1, 1e-6),
+    ("grey", "AlignImageChannel: {dim: 1}", lambda a: numpy.asarray(Image.fromarray(a).convert("L"))[:, :, None], 1.0),
+    ("box", "CropToBoundingBox: {offset_height: 3, offset_width: 5, target_height: 20, target_width: 11}", lambda a: a[3:23, 5:16], 0),
+    ("crop resize", "CropResize: {x: 4, y: 2, width: 30, height: 20, size: [50, 40]}", lambda a: cv2.resize(a[2:22, 4:34], (40, 50)), 0.6),
+]
+
+
+def model(path, shape, dtype):
+    nodes = [helper.make_node("Cast", ["x"], ["y"], to=1)]
+    g = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", dtype, ["n", *shape])],
+                          [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", *shape])])
+    onnx.save(helper.make_model(g, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
+
+
+folder = sys.argv[1]
+r = random.Random(2)
+images = [image(r, 64, 48) for _ in range(4)] 
+for name, yaml, run, limit in CASES:
+    for wide in (False, True):
+        source = [numpy.ascontiguousarray(a.transpose(1, 0, 2)) if wide else a for a in images]
+        want = numpy.stack([run(a) for a in source]).astype("f")
+        case = os.path.join(folder, name.replace(" ", "_") + ("_wide" if wide else ""))
+        os.makedirs(case)
+        numpy.savez(case + "/data.npz", x=numpy.stack(source), y=want)
+        dtype = {"quantized": TensorProto.INT8, "keras": TensorProto.FLOAT}.get(name, TensorProto.UINT8)
+        model(case + "/model.onnx", want.shape[1:], dtype)
+        with open(case + "/c.yaml", "w") as f:
+            f.write("model: {framework: onnxrt_qdq}\nevaluation: {accuracy: {metric: {MSE: {compare_label: true}}, dataloader: {dataset: {Npz: {root: data.npz}}, "
+                    "transform: {%s}}}}\n" % yaml)
+        print(case, limit * limit, sep="\t")
