@@ -789,6 +789,26 @@ struct fettle_recover_options {
 #define FETTLE_RECOVER_OPTIONS_INIT FETTLE_INIT_(fettle_recover_options)
 FETTLE_API enum fettle_status fettle_recover(struct fettle *f, const struct fettle_recover_options *o);
 
+/*
+ * A report of runs, from their workspaces: one page of HTML that needs nothing else, or a table of the trials. Works while a run
+ * is in progress, too. With several workspaces it compares them. Where the run's model and data can be opened, the page also
+ * shows the graph by precision, where the time goes, histograms, and how sensitive each op is, which takes a few passes.
+ */
+struct fettle_report_options {
+	size_t size;
+	const char *const *workspaces;
+	size_t n_workspaces;
+	const char *output;  /* where to write it; NULL: only into *text */
+	const char *format;  /* html (default), markdown, csv (a row per trial), json (what the page shows) */
+	bool no_analysis;    /* only what the workspace has: no graph, profiles, histograms or sensitivity */
+	bool no_sensitivity; /* leave that out, for it takes longest */
+	int threads;
+};
+#define FETTLE_REPORT_OPTIONS_INIT FETTLE_INIT_(fettle_report_options)
+/* `text` may be NULL; else free() *text. */
+FETTLE_API enum fettle_status fettle_report(struct fettle *f, const struct fettle_report_options *o,
+					    char **text);
+
 /* What the last call fed to the model: which array to which input. False past the end. */
 struct fettle_fed {
 	size_t size;
@@ -1047,7 +1067,7 @@ FETTLE_API enum fettle_status fettle_load_plugin(struct fettle *f, const char *p
 
 /*
  * A command by its name, for other languages: "tune", "search", "resume", "quantize", "eval", "bench", "inspect",
- * "sensitivity", "history", "recover", "strategies", "recipes", "cpus". `json_in` is an object with the names of the
+ * "sensitivity", "history", "recover", "report", "strategies", "recipes", "cpus". `json_in` is an object with the names of the
  * command's options in this header: {"model": "m.onnx", "tolerance": 0.01, "recipes": ["cle"], "settings":
  * {"tuning.objective": "modelsize"}}; NULL: none. Functions and pointers are addresses in this process, as whole numbers:
  * {"calib_data": 94063782401472}. "history" takes workspace and pareto. An unknown name

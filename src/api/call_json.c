@@ -184,6 +184,18 @@ static enum fettle_status call_recover(struct fettle *f, const void *options, js
 	return st;
 }
 
+static enum fettle_status call_report(struct fettle *f, const void *options, json_t **out)
+{
+	const struct fettle_report_options *o = options;
+	char *text = NULL;
+	enum fettle_status st = fettle_report(f, o, o->output ? NULL : &text);
+
+	if (!st)
+		*out = json_pack("{s:s?, s:s*}", "output", o->output, "text", text);
+	free(text);
+	return st;
+}
+
 /* A run that cannot be read fails the call: its name is in the message. */
 static enum fettle_status list_runs(struct fettle *f, json_t **out)
 {
@@ -262,6 +274,7 @@ static const struct json_call {
 	{ "sensitivity", &options_sensitivity, call_sensitivity },
 	{ "history", &options_history, call_history },
 	{ "recover", &options_recover, call_recover },
+	{ "report", &options_report, call_report },
 	{ "strategies", &no_options, call_strategies },
 	{ "recipes", &no_options, call_recipes },
 	{ "cpus", &no_options, call_cpus },

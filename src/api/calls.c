@@ -4,8 +4,11 @@
 #include <string.h>
 
 #include "api/internal.h"
+#include "base/file.h"
 #include "config/commands.h"
 #include "config/resume.h"
+#include "report/json.h"
+#include "tune/runs.h"
 #include "tune/stop_words.h"
 
 static enum fettle_status begin(struct fettle *f, struct options *o, const struct options_type *type,
@@ -142,6 +145,20 @@ enum fettle_status fettle_search_config(struct fettle *f, const struct fettle_se
 	return print_config(f, &options_search, in, text);
 }
 
+/* For the report; a run that cannot keep it has its model all the same. */
+static void keep_result(struct fettle *f, const struct fettle_tuned *t)
+{
+	char *path = xstrfmt("%s/" RESULT_FILE, t->workspace), *json = report_text(json_of_tuned(&f->cx, t)),
+	     *text = xstrfmt("%s\n", json);
+	struct err err = ERR_INIT;
+
+	if (file_write(path, text, strlen(text), &err))
+		context_warn(&f->cx, "the report will lack the result: %s", err.msg);
+	free(text);
+	free(json);
+	free(path);
+}
+
 enum fettle_status api_run_job(struct fettle *f, const struct call_options *o, bool is_search, bool to_memory,
 			       struct fettle_tuned **out)
 {
@@ -155,8 +172,10 @@ enum fettle_status api_run_job(struct fettle *f, const struct call_options *o, b
 		st = job_request_run(u);
 	if (!st && to_memory)
 		st = memory_keep(f, u->output);
-	if (!st)
+	if (!st) {
 		*out = tuned_new(u);
+		keep_result(f, *out);
+	}
 	job_request_release(u);
 	return st;
 }

@@ -219,6 +219,15 @@ static const struct option_field recover_fields[] = {
 OPTIONS(recover, FETTLE_RECOVER_OPTIONS_INIT);
 #undef CALL
 
+#define CALL fettle_report_options
+static const struct option_field report_fields[] = {
+	READ_BY_CALL(TEXTS, workspaces),   SAME(TEXT, output),
+	READ_BY_CALL(TEXT, format),        READ_BY_CALL(YES, no_analysis),
+	READ_BY_CALL(YES, no_sensitivity), SAME(INT, threads),
+};
+OPTIONS(report, FETTLE_REPORT_OPTIONS_INIT);
+#undef CALL
+
 #define CALL fettle_inspect_options
 static const struct option_field inspect_fields[] = {
 	MODEL, SAME(TEXT, approach), SAME(TEXT, keep_fp32), SAME(TEXT, quantize), SAME(TEXT, cpu), SETTINGS,

@@ -199,13 +199,9 @@ enum fettle_status fettle_history(struct fettle *f, const char *workspace, struc
 
 	f->cx.err.msg[0] = '\0';
 	st = run_read(workspace, &c, &f->cx.err);
-	if (st)
-		return st;
-	c->pub.size = sizeof(c->pub);
-	c->pub.trials = sized_list(&c->arena, c->trials.v, c->trials.n, sizeof(*c->trials.v));
-	c->pub.n_trials = c->trials.n;
-	*out = &c->pub;
-	return FETTLE_OK;
+	if (!st)
+		*out = &c->pub;
+	return st;
 }
 
 void fettle_run_free(struct fettle_run *r)

@@ -11,6 +11,7 @@
 #include "config/resume.h"
 #include "base/file.h"
 #include "config/yaml.h"
+#include "tune/runs.h"
 #include "base/str.h"
 
 /* options that are settings of the configuration too */
@@ -276,7 +277,8 @@ static enum fettle_status check_output(const struct request *r, struct err *err)
 		if (path_same(r->o.output, inputs[i].path))
 			return fail(err, FETTLE_INVALID, "cannot write %s: it is %s, choose another name",
 				    r->o.output, inputs[i].what);
-	if (str_starts(name, "history.") || strcmp(name, "best_plan.json") == 0)
+	if (str_starts(name, "history.") || strcmp(name, "best_plan.json") == 0 ||
+	    strcmp(name, RESULT_FILE) == 0)
 		return fail(err, FETTLE_INVALID,
 			    "cannot write %s: '%s' is a name of the workspace's own, choose another",
 			    r->o.output, name);

@@ -39,8 +39,14 @@ enum fettle_status qplan_from_json(struct qplan *out, int64_t *samples, const ch
 /* A text as older versions wrote it, as plan_text() does now; free() it. NULL: it is none. */
 char *plan_text_update(const char *text, struct err *err);
 
+/* The text of a plan, read once to be compared with many others. NULL is a plan of nothing. */
+struct plan_words;
+struct plan_words *plan_words_new(const char *text);
+void plan_words_free(struct plan_words *p);
+/* In how many ops and other things two plans differ: cheap, to find the one that is most like another. */
+size_t plan_distance(const struct plan_words *a, const struct plan_words *b);
 /* Adds what the second plan has that the first has not, in words: "/fc/Gemm in fp32; cle on". In how many things. */
-size_t plan_changes(const char *before, const char *after, struct str *out);
+size_t plan_changes(const struct plan_words *before, const struct plan_words *after, struct str *out);
 
 /* An option of a parameter, which is JSON, in words: "fp32", "static, activation minmax uint8 asym", "on"; free() it. */
 char *option_words(const char *json);

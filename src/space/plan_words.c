@@ -6,6 +6,8 @@
 
 #include <jansson.h>
 
+#include "base/map.h"
+
 enum { NAMES_SHOWN = 3, CHANGES_SHOWN = 3 }; /* the plan itself has the rest */
 
 /* Ops that changed alike: "a, b and 4 more" and "in fp32" */
@@ -138,9 +140,64 @@ static void print_changes(struct changes *list, struct str *out)
 	VEC_RELEASE(list);
 }
 
-size_t plan_changes(const char *before_text, const char *after_text, struct str *out)
+struct plan_words {
+	json_t *j;
+	uint64_t *parts; /* hashes of its ops, recipes and other members, each with its name */
+	size_t n;
+};
+
+static void add_parts(struct plan_words *p, json_t *members)
 {
-	json_t *before = json_loads(before_text, 0, NULL), *after = json_loads(after_text, 0, NULL), *value;
+	const char *key;
+	json_t *value;
+
+	json_object_foreach(members, key, value)
+	{
+		char *text = json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+
+		p->parts[p->n++] = hash_bytes(text, strlen(text), hash_str(key));
+		free(text);
+	}
+}
+
+struct plan_words *plan_words_new(const char *text)
+{
+	struct plan_words *p = xcalloc(1, sizeof(*p));
+	json_t *ops, *recipes;
+
+	p->j = json_loads(text, 0, NULL);
+	ops = json_object_get(p->j, "ops");
+	recipes = json_object_get(p->j, "recipes");
+	p->parts = xcalloc(json_object_size(ops) + json_object_size(recipes) + 1, sizeof(*p->parts));
+	add_parts(p, ops);
+	add_parts(p, recipes);
+	p->parts[p->n++] = (uint64_t)json_integer_value(json_object_get(p->j, "samples"));
+	return p;
+}
+
+void plan_words_free(struct plan_words *p)
+{
+	if (!p)
+		return;
+	json_decref(p->j);
+	free(p->parts);
+	free(p);
+}
+
+/* Members are in the order of their names, so that plans of one space have theirs in the same places. */
+size_t plan_distance(const struct plan_words *a, const struct plan_words *b)
+{
+	const size_t common = a->n < b->n ? a->n : b->n;
+	size_t n = a->n + b->n - 2 * common, i;
+
+	for (i = 0; i < common; i++)
+		n += a->parts[i] != b->parts[i];
+	return n;
+}
+
+size_t plan_changes(const struct plan_words *was, const struct plan_words *is, struct str *out)
+{
+	json_t *before = was ? was->j : NULL, *after = is ? is->j : NULL, *value;
 	json_t *ops = json_object_get(before, "ops"), *recipes = json_object_get(before, "recipes");
 	struct changes list = { NULL, 0, 0 };
 	size_t n = 0, i;
@@ -168,8 +225,6 @@ size_t plan_changes(const char *before_text, const char *after_text, struct str 
 			 (long long)json_integer_value(value));
 		n++;
 	}
-	json_decref(before);
-	json_decref(after);
 	return n;
 }
 

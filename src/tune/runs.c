@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tune/stop_words.h"
+#include "base/sized.h"
 #include "space/plan_json.h"
 #include "tune/job.h"
 #include "tune/learn.h"
 #include "tune/ledger.h"
 #include "tune/pareto.h"
+#include "tune/stop_words.h"
 #include "tune/values.h"
 
 void run_copy_free(struct run_copy *c)
@@ -47,28 +48,37 @@ static void copy_trial(struct run_copy *c, const struct history_trial *t)
 		 }));
 }
 
-/* How a trial differs from the one that is most like it, of those shortly before and the first. */
-static void describe_change(struct run_copy *c, size_t i)
+/* How each trial differs from the one that is most like it, of those shortly before and the first. */
+static void describe_changes(struct run_copy *c)
 {
 	enum { LOOK_BACK = 20 };
-	size_t k, least = SIZE_MAX;
+	struct plan_words **plans = xcalloc(c->trials.n, sizeof(struct plan_words *));
+	size_t i, k;
 
-	c->trials.v[i].changed = "";
-	for (k = i; k-- > 0;) {
+	for (i = 0; i < c->trials.n; i++) {
 		struct str text = STR_INIT;
-		size_t n;
+		size_t least = SIZE_MAX, nearest = 0, n;
 
-		if (k && i - k > LOOK_BACK)
-			continue;
-		n = plan_changes(c->trials.v[k].plan, c->trials.v[i].plan, &text);
-		if (n < least) {
-			least = n;
-			c->trials.v[i].changed =
-				arena_strfmt(&c->arena, "as trial %zu%s%s", c->trials.v[k].number,
-					     n ? ", but " : "", text.s ? text.s : "");
+		plans[i] = plan_words_new(c->trials.v[i].plan);
+		c->trials.v[i].changed = "";
+		for (k = i; k-- > 0;) {
+			n = k && i - k > LOOK_BACK ? SIZE_MAX : plan_distance(plans[k], plans[i]);
+			if (n < least) {
+				least = n;
+				nearest = k;
+			}
 		}
+		if (!i)
+			continue;
+		n = plan_changes(plans[nearest], plans[i], &text);
+		c->trials.v[i].changed =
+			arena_strfmt(&c->arena, "as trial %zu%s%s", c->trials.v[nearest].number,
+				     n ? ", but " : "", text.s ? text.s : "");
 		str_release(&text);
 	}
+	for (i = 0; i < c->trials.n; i++)
+		plan_words_free(plans[i]);
+	free(plans);
 }
 
 /* The one to recover from a run that did not come to its end. */
@@ -166,15 +176,17 @@ enum fettle_status run_read(const char *workspace, struct run_copy **out, struct
 	struct run_copy *c = xcalloc(1, sizeof(*c));
 	struct history *h = NULL;
 	enum fettle_status st;
-	size_t i;
 
 	c->pub.workspace = arena_strdup(&c->arena, workspace);
 	st = history_open(&h, workspace, true, err);
 	if (!st)
 		st = copy_run(c, h, err);
-	for (i = 0; i < c->trials.n && !st; i++)
-		describe_change(c, i);
+	if (!st)
+		describe_changes(c);
 	history_close(h);
+	c->pub.size = sizeof(c->pub);
+	c->pub.trials = sized_list(&c->arena, c->trials.v, c->trials.n, sizeof(*c->trials.v));
+	c->pub.n_trials = c->trials.n;
 	if (st)
 		run_copy_free(c);
 	else

@@ -5,9 +5,10 @@
 #include "history/history.h"
 #include "tune/context.h"
 
+#define RESULT_FILE "result.json"             /* in a workspace: what --json prints, of a run that ended */
 #define DEFAULT_WORKSPACES "fettle_workspace" /* the folder of workspaces that were not named */
 
-/* A run as its history has it. `trials` of the first is left to whoever hands it on. */
+/* A run as its history has it. */
 struct run_copy {
 	struct fettle_run pub;
 	struct arena arena;

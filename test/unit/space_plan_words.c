@@ -42,7 +42,13 @@ static void what_a_plan_changes(void **state)
 	(void)state;
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		struct str text = STR_INIT;
-		size_t n = plan_changes(before, rows[i].after, &text);
+		struct plan_words *was = plan_words_new(before), *is = plan_words_new(rows[i].after);
+		size_t n = plan_changes(was, is, &text);
+
+		assert_int_equal(plan_distance(was, was), 0);
+		assert_true(n == 0 || plan_distance(was, is) > 0);
+		plan_words_free(was);
+		plan_words_free(is);
 
 		if (n != rows[i].n || strcmp(text.s ? text.s : "", rows[i].want) != 0)
 			fail_msg("%s: %zu: %s", rows[i].why, n, text.s ? text.s : "");

@@ -1,0 +1,91 @@
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int run(int argc, char **argv);
+
+const struct command cmd_report = {
+	.name = "report",
+	.args = "WORKSPACE [WORKSPACE...] [-o report.html] [OPTION...]",
+	.summary = "a run as a page to look at, also while it is in progress; or several compared",
+	.run = run,
+};
+
+static const char details[] =
+	"The page is one file that needs no network: the verdict, how sensitive each op is, accuracy "
+	"against\n"
+	"latency and size, the trials in time, the graph by precision, and how to repeat the run. How "
+	"sensitive ops\n"
+	"are is computed from the run's own model and data, where these are still there: about as long as\n"
+	"'fettle sensitivity' takes.\n";
+
+/* the program that opens pages on this system, without waiting for it */
+static void open_page(const char *path)
+{
+	char *const args[] = { "xdg-open", (char *)path, NULL };
+	extern char **environ;
+	pid_t pid;
+
+	if (posix_spawnp(&pid, args[0], NULL, NULL, args, environ))
+		print_wrapped(stderr, "note: cannot open %s: there is no xdg-open; open it in a browser",
+			      path);
+}
+
+static int run(int argc, char **argv)
+{
+	struct fettle_report_options o = FETTLE_REPORT_OPTIONS_INIT;
+	bool csv = false, markdown = false, json = false, quiet = false, show = false;
+	const struct cli_option options[] = {
+		{ "output", "FILE", "where to write it (report.html; CSV, Markdown and JSON to stdout)",
+		  .text = &o.output, .letter = 'o' },
+		{ "open", NULL, "and open it in the browser", .flag = &show },
+		{ "csv", NULL, "a row per trial, as CSV", .flag = &csv },
+		{ "markdown", NULL, "the result and the trials as Markdown", .flag = &markdown },
+		{ "json", NULL, "all that the page shows, as JSON", .flag = &json },
+		{ "quiet", NULL, "no progress", .flag = &quiet },
+	};
+	const char *rest[64];
+	struct progress p;
+	char *text = NULL;
+	enum fettle_status st;
+	struct fettle *f;
+	int n, code = 0;
+
+	if (argc > 64)
+		return usage_error(&cmd_report, "too many arguments");
+	n = args_read(&cmd_report, options, sizeof(options) / sizeof(options[0]), details, argc, argv, rest);
+	if (n < 0)
+		return args_exit(n);
+	if (!n)
+		return usage_error(&cmd_report, "no workspace given: fettle report WORKSPACE");
+	if (csv + markdown + json > 1)
+		return usage_error(&cmd_report, "one of --csv, --markdown and --json at a time");
+	if (show && (csv || markdown || json))
+		return usage_error(&cmd_report,
+				   "--open shows the page: not with --csv, --markdown or --json");
+	o.format = csv ? "csv" : markdown ? "markdown" : json ? "json" : "html";
+	if (!o.output && !csv && !markdown && !json)
+		o.output = "report.html";
+	o.workspaces = rest;
+	o.n_workspaces = (size_t)n;
+	f = fettle_new();
+	progress_begin(&p, f, quiet);
+	st = fettle_report(f, &o, o.output ? NULL : &text);
+	progress_end(&p);
+	if (st)
+		code = library_error(f, st);
+	else if (text)
+		fputs(text, stdout);
+	else
+		printf("wrote %s\n", o.output);
+	if (!st && show)
+		open_page(o.output);
+	free(text);
+	fettle_free(f);
+	return code;
+}

@@ -1,0 +1,3 @@
+function sensitivitySection() { return null; }
+function graphSection() { return null; }
+function profileSection() { return null; }

@@ -1,0 +1,53 @@
+# The report: what it says is what the history has, in every format; the page works in a browser.
+. test/lib.sh
+ex=examples
+m=$ex/fashion.onnx c=$ex/fashion_calib.npz e=$ex/fashion_eval.npz
+py=/usr/bin/python3
+$py -c 'import json, csv' 2>/dev/null || { echo "SKIPPED: python3 is not installed: tools/setup --tests"; exit 77; }
+
+"$fettle" tune $m --calib $c --eval $e --eval-samples 300 --threads 1 --strategy basic --tolerance 0 --max-trials 6 \
+	--workspace "$dir/a b" --json --quiet >"$dir/tuned.json" 2>"$dir/err"
+[ $? -le 1 ] || bad "tune: $(cat "$dir/err")"
+ws=$dir/a\ b
+"$fettle" history "$ws" --json >"$dir/h.json"
+
+# the result is kept as --json prints it
+cmp -s "$ws/result.json" "$dir/tuned.json" && ok || bad "result.json differs from what --json printed"
+
+# the data of the page against the history, and its plans unpacked against the plans there
+"$fettle" report "$ws" --json --quiet >"$dir/r.json" || bad "report --json failed"
+expect 0 'wrote .*r.html' report "$ws" -o "$dir/r.html"
+"$fettle" report "$ws" --csv --quiet >"$dir/r.csv"
+"$fettle" report "$ws" --markdown --quiet >"$dir/r.md"
+$py -B test/cli/report.py "$dir" >"$dir/out" 2>&1 && ok || bad "contents: $(tail -n 3 "$dir/out")"
+
+# the command it names is the command that was given
+$py - "$dir/r.json" <<'P' >"$dir/command"
+import json, sys
+print(json.load(open(sys.argv[1]))["runs"][0]["command"])
+P
+grep -q -- "--threads 1" "$dir/command" && grep -q -- "--tolerance 0 --max-trials 6" "$dir/command" && ok || bad "command: $(cat "$dir/command")"
+
+# a run that was killed has no result: the report works without
+cp -r "$ws" "$dir/cut" && rm "$dir/cut/result.json"
+expect 0 'wrote' report "$dir/cut" -o "$dir/cut.html"
+# several are compared
+expect 0 'wrote' report "$ws" "$dir/cut" -o "$dir/two.html"
+grep -q "$dir/cut" "$dir/two.html" && ok || bad "the second run is not in the comparison"
+
+# what is wrong is said, and no file is left
+refuses 'no workspace given' report
+refuses 'one of --csv' report "$ws" --csv --markdown
+refuses 'cannot open workspace' report "$dir/nothing" -o "$dir/no.html"
+[ ! -e "$dir/no.html" ] && ok || bad "a page of nothing"
+
+# in a browser: both themes, a desk and a phone
+if command -v chromium >/dev/null || command -v chromium-browser >/dev/null; then
+	for page in r cut two; do
+		$py -B test/cli/browser.py "$dir/$page.html" test/cli/report_$([ $page = two ] && echo two || echo one).steps ${SHOTS:-} >"$dir/out" 2>&1 &&
+			ok || bad "$page.html in the browser: $(tail -n 1 "$dir/out" | head -c 600)"
+	done
+else
+	echo "SKIPPED in part: the page was not tried in a browser, chromium is not installed: tools/setup --browser"
+fi
+finish
