@@ -8,7 +8,7 @@ ASAN_TESTS ?= .
 SETUP ?= $(if $(filter tests,$(TARGETS)),--tests)
 
 all: build
-.PHONY: all build setup demo test test-members test-cpus check asan fuzz bench install uninstall wheel deb format clean
+.PHONY: all build setup demo test test-members test-cpus check asan fuzz bench install uninstall dist wheel deb format clean
 
 setup:
 	@tools/setup $(SETUP)
@@ -69,6 +69,12 @@ uninstall:
 		{ echo "cannot uninstall: $(DESTDIR)$(PREFIX) has no share/doc/fettle/installed" >&2; exit 2; }; \
 	echo "$$list" | xargs -d '\n' rm -f -- && \
 	echo "$$list" | sed -n 's|\(.*/fettle\)/.*|\1|p' | sort -u | xargs -d '\n' rmdir --ignore-fail-on-non-empty --
+
+# the sources of this commit as a tarball, the same each time
+dist:
+	@mkdir -p $(BUILD) && version=$$(sed -n 's/^#define FETTLE_VERSION "\(.*\)"/\1/p' include/fettle.h) && \
+		git archive --prefix=fettle-$$version/ HEAD | gzip -9n >$(BUILD)/fettle-$$version.tar.gz && \
+		ls $(BUILD)/fettle-$$version.tar.gz
 
 # the Python package with the library inside, in $(BUILD)/
 wheel: build
