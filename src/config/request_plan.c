@@ -266,6 +266,17 @@ static enum fettle_status note_taken_away(const struct request *r, const struct 
 	return st;
 }
 
+/* of weight-only weights, as bits */
+static unsigned methods_without_data(void)
+{
+	unsigned mask = 0;
+	int i;
+
+	for (i = 0; i < BLOCK_ALGORITHMS; i++)
+		mask |= block_methods[i]->needs ? 0 : 1u << i;
+	return mask;
+}
+
 enum fettle_status request_tuning(const struct request *r, struct subject *s, struct tuning **out,
 				  struct err *err)
 {
@@ -293,6 +304,9 @@ enum fettle_status request_tuning(const struct request *r, struct subject *s, st
 	o.defaults.approach = (enum approach)c->quantization.approach;
 	o.defaults.format = (enum quant_format)c->quantization.format;
 	st = read_masks(r, s, &masks, err);
+	for (i = 0; i < s->ops.n && !st && !request_has_data(r, &c->calibration.dataloader); i++)
+		mask_intersect(&masks[i],
+			       &(struct op_mask){ .weight = { .method = methods_without_data() } });
 	o.masks = masks;
 	if (!st)
 		*out = (r->is_search ? settings_tuning_new : tuning_new)(&s->ops, &s->g, &o);

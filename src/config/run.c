@@ -57,7 +57,8 @@ static enum fettle_status open_data(struct run *u, bool need_eval)
 	struct feed_options fe = request_eval_options(&u->r);
 	enum fettle_status st;
 
-	if (!request_has_data(&u->r, calib) && c->quantization.approach != APPROACH_DYNAMIC)
+	if (!request_has_data(&u->r, calib) && c->quantization.approach != APPROACH_DYNAMIC &&
+	    c->quantization.approach != APPROACH_WEIGHT)
 		return fail(&u->cx->err, FETTLE_INVALID,
 			    "cannot tune %s: static quantization needs calibration data (--calib), or choose "
 			    "--approach dynamic",

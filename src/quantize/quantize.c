@@ -330,12 +330,16 @@ enum fettle_status quantizer_needs(struct quantizer *z, const struct qplan *aske
 	struct qplan plan;
 	struct job j = { .z = z, .plan = &plan, .g = z->g, .arena = &arena };
 	enum fettle_status st = check_plan(z, asked, err);
+	size_t i;
 
 	if (st)
 		return st;
 	plan = effective_plan(asked, z->ops);
 	need_ranges(&j, out);
 	need_means(&j, out);
+	for (i = 0; i < plan.n; i++)
+		if (plan.ops[i].mode == OP_WEIGHT && block_needs_data(&plan.ops[i].blocks))
+			VEC_PUSH(&out->blocks, i);
 	out->rounding = needs_rounding(z, asked);
 	qplan_release(&plan);
 	arena_release(&arena);
@@ -346,6 +350,7 @@ void needs_release(struct needs *n)
 {
 	VEC_RELEASE(&n->ranges);
 	VEC_RELEASE(&n->means);
+	VEC_RELEASE(&n->blocks);
 }
 
 static bool offers_static(const struct op *op)

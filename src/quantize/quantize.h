@@ -30,7 +30,8 @@ struct range_need {
 struct needs {
 	VEC(struct range_need) ranges;
 	VEC(struct channel_axis) means;
-	bool rounding; /* that of qplan_before(), whose needs are those of this plan too */
+	VEC(size_t) blocks; /* nodes whose weight-only weights data must make */
+	bool rounding;      /* that of qplan_before(), whose needs are those of this plan too */
 };
 #define NEEDS_INIT                                                                                           \
 	{                                                                                                    \

@@ -31,9 +31,10 @@ struct param_option {
 	unsigned setting; /* ops of one type: equal numbers mean equal settings; ordered by preference */
 	uint16_t alike;   /* the first option of this op that runs the same kernels, on other numbers */
 	double bytes;     /* that its weight takes up; 0: not known */
-	unsigned bits;    /* of a weight-only option's weight */
 	uint16_t part
 		[2]; /* of the setting: how activations and how weights are quantized; the preferred first */
+	/* of a weight-only option: see struct block_setting */
+	unsigned bits, block, algorithm;
 };
 
 struct param {

@@ -83,15 +83,15 @@ static size_t list_weights(const struct op *op, const struct op_mask *m, const s
 enum { ACTS_MAX = 4 * RANGE_ALGORITHMS, WEIGHTS_MAX = 16 };
 
 /*
- * Weight-only. Preference: the defaults; other algorithms; other blocks; more bits, fewer bits. Other schemes, levels and blocks
- * than these are for those who ask. Numbered from `first`.
+ * Weight-only. Preference: the defaults; other algorithms; other blocks; more bits, fewer bits. Other schemes and levels are for
+ * those who ask.
  */
 static size_t list_blocks(const struct op *op, const struct op_mask *m, const struct qplan_defaults *d,
 			  struct op_choice *out, struct param_option *options, size_t room)
 {
 	static const int bits[] = { 4, 8, 2 }, levels[] = { 4, 0, 1 };
 	static const int64_t blocks[] = { 32, 128, 64, 16, 256 };
-	enum { TRIED_BLOCKS = 2, FORMS = 3 * 5 * 2 * 3 * BLOCK_ALGORITHMS, FIRST = 2000 };
+	enum { FORMS = 3 * 5 * 2 * 3 * BLOCK_ALGORITHMS, FIRST = 2000 };
 	const unsigned schemes = m->weight.scheme ? m->weight.scheme : 1u << SCHEME_ASYM;
 	size_t n = 0, i;
 
@@ -110,14 +110,14 @@ static size_t list_blocks(const struct op *op, const struct op_mask *m, const st
 			continue;
 		k /= 2;
 		c.blocks.format.block = blocks[k % 5];
-		if (k % 5 >= TRIED_BLOCKS && !m->weight.group)
-			continue;
 		c.blocks.format.bits = bits[k / 5];
 		if (!mask_allows_block(m, op, &c.blocks) || block_setting_check(&c.blocks, NULL))
 			continue;
 		options[n] = (struct param_option){ .mode = OPTION_WEIGHT,
 						    .setting = (unsigned)(FIRST + i),
 						    .bits = (unsigned)c.blocks.format.bits,
+						    .block = (unsigned)c.blocks.format.block,
+						    .algorithm = c.blocks.algorithm,
 						    .part = { 0, (uint16_t)n } };
 		out[n++] = c;
 	}

@@ -33,7 +33,13 @@ static enum fettle_status all_stages(struct search *s)
 
 enum fettle_status basic_traverse(struct search *s)
 {
+	bool only;
+
 	search_want(s, WANT_VERDICT);
+	if (space_has_blocks(search_space(s), &only) && only) {
+		search_untried(s, "formats that are predicted to lose more for their size");
+		return stage_weight_only(s);
+	}
 	search_untried(s, UNTRIED_BY_TYPE);
 	return stage_again(s, all_stages);
 }

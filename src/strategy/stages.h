@@ -105,6 +105,13 @@ enum fettle_status push(struct search *s, struct plan *plan, const struct plan *
 /* As push(), but the op whose requantizing disturbs the output least comes first, whatever it gains. */
 enum fettle_status revert(struct search *s, struct plan *plan, const struct plan *base);
 
+/* ---- weight-only ---- */
+
+/* Has any op weight-only options, and has none any other but fp32? */
+bool space_has_blocks(const struct space *space, bool *nothing_else);
+/* Intel Neural Compressor's list; then the bits of each op by what they cost and win, as few as meet the criterion. */
+enum fettle_status stage_weight_only(struct search *s);
+
 /* ---- whole strategies that others are made of ---- */
 
 /* Int8, then 16 bits, then fp32, op by op, by how much each disturbs the model's output, until the criterion holds. */

@@ -2,6 +2,8 @@
 #ifndef TUNE_FACTS_H
 #define TUNE_FACTS_H
 
+#include "quantize/blocks.h"
+#include "quantize/grams.h"
 #include "quantize/variant.h"
 #include "tune/learn.h"
 
@@ -21,6 +23,8 @@ struct facts {
 	struct channel_means *means;      /* NULL until they are needed */
 	struct map rounded;               /* path of a rounding -> its place in roundings */
 	VEC(struct rounding *) roundings; /* models made from them share their bytes */
+	struct block_store *blocks;       /* weight-only weights that data made; NULL until they are needed */
+	struct grams *grams;              /* the last sweep for them */
 	/* not in the history yet */
 	VEC(struct history_range) new_ranges;
 	VEC(struct noted_means) new_means;
@@ -55,6 +59,13 @@ enum fettle_status observe_means(struct learner *l, struct facts *f, const struc
 				 const struct channel_axis *a, double *out, struct err *err);
 enum fettle_status make_rounding(struct learner *l, struct facts *f, const struct qplan *mapped,
 				 struct rounding **out, struct err *err);
+
+enum fettle_status observe_grams(struct learner *l, struct facts *f, const struct gram_input *want, size_t n,
+				 struct err *err);
+
+/* learn_blocks.c: the weight-only weights of a plan of the facts' own model, from data or from the workspace */
+enum fettle_status learn_blocks(struct learner *l, struct facts *f, const struct qplan *mapped,
+				const struct needs *needs, struct err *err);
 
 /* learn_history.c: from what learner_keep() wrote in another run */
 enum fettle_status read_variant(struct learner *l, struct facts *f, const struct qplan *plan,

@@ -32,6 +32,8 @@ static void facts_free(struct facts *f)
 		rounding_free(f->roundings.v[i]);
 	VEC_RELEASE(&f->roundings);
 	map_release(&f->rounded);
+	block_store_free(f->blocks);
+	grams_free(f->grams);
 	channel_means_free(f->means);
 	calibration_free(f->own);
 	statistics_free(f->values);
@@ -165,6 +167,8 @@ static enum fettle_status learn_values(struct learner *l, struct facts *f, const
 		st = learn_ranges(l, f, plan, mapped, &needs, err);
 	if (!st && has_source(l))
 		st = learn_means(l, f, mapped, &needs, err);
+	if (!st && has_source(l))
+		st = learn_blocks(l, f, mapped, &needs, err);
 	*rounding = needs.rounding;
 	needs_release(&needs);
 	return st;
@@ -240,8 +244,10 @@ enum fettle_status learn(struct learner *l, int64_t samples, const struct qplan 
 			st = learn_rounding(l, f, &before, &out->rounding, err);
 	}
 	out->variant = f->v;
-	if (has_source(l))
+	if (has_source(l)) {
 		out->values = f->values;
+		out->blocks = f->blocks;
+	}
 	qplan_release(&mapped);
 	qplan_release(&before);
 	return st;

@@ -140,6 +140,20 @@ enum fettle_status observe_means(struct learner *l, struct facts *f, const struc
 	return st;
 }
 
+enum fettle_status observe_grams(struct learner *l, struct facts *f, const struct gram_input *want, size_t n,
+				 struct err *err)
+{
+	const struct calibrate_options o = calibrate_options(l);
+	double start = clock_now();
+	enum fettle_status st = use_samples(l, f, err);
+
+	if (!st)
+		st = grams_observe(&f->grams, &(struct calibrate_on){ l->s.rt, f->v->s->m, l->s.calib }, want,
+				   n, &o, err);
+	spent(l, start);
+	return st;
+}
+
 enum fettle_status make_rounding(struct learner *l, struct facts *f, const struct qplan *mapped,
 				 struct rounding **out, struct err *err)
 {

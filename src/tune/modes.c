@@ -412,6 +412,17 @@ double modes_predicted(const struct lab *l, const struct plan *p)
 	return l->modes->predicted;
 }
 
+/* of which the profiles of static and dynamic ops say nothing */
+static bool has_weight_only(const struct lab *l, const struct plan *p)
+{
+	size_t i;
+
+	for (i = 0; i < l->t->space.n_ops; i++)
+		if (l->t->space.v[i].options[p->choice[i]].mode == OPTION_WEIGHT)
+			return true;
+	return false;
+}
+
 enum fettle_status lab_fastest(void *self, const struct plan *from, bool within, struct plan *out,
 			       struct err *err)
 {
@@ -424,7 +435,7 @@ enum fettle_status lab_fastest(void *self, const struct plan *from, bool within,
 	char *key;
 
 	plan_copy(out, from);
-	if (!(w[LAB_LATENCY] > 0) && (w[LAB_SIZE] > 0 || w[LAB_FOOTPRINT] > 0))
+	if ((!(w[LAB_LATENCY] > 0) && (w[LAB_SIZE] > 0 || w[LAB_FOOTPRINT] > 0)) || has_weight_only(l, from))
 		return FETTLE_OK;
 	modes_of(l);
 	key = answer_key(l, from, within);

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "finetune/finetune.h"
+#include "quantize/blocks.h"
 #include "quantize/variant.h"
 #include "tune/learn.h"
 
@@ -121,10 +122,20 @@ static void keep_report(struct context *cx, const struct finetune_report *r, str
 static enum fettle_status check_data(const struct one_plan *o, bool *needed, struct err *err)
 {
 	const bool is_static = plan_is_static(o->plan, &o->s->ops);
+	const char *algorithm = NULL;
+	size_t i;
 
-	*needed = is_static || recipes_rewrite(&o->plan->recipes);
+	for (i = 0; i < o->plan->n; i++)
+		if (o->plan->ops[i].mode == OP_WEIGHT && block_needs_data(&o->plan->ops[i].blocks))
+			algorithm = block_methods[o->plan->ops[i].blocks.algorithm]->name;
+	*needed = is_static || algorithm || recipes_rewrite(&o->plan->recipes);
 	if (!*needed || o->calib)
 		return FETTLE_OK;
+	if (algorithm)
+		return fail(err, FETTLE_INVALID,
+			    "cannot quantize %s: %s needs calibration data (--calib), or choose another "
+			    "algorithm, such as rtn",
+			    o->model, algorithm);
 	return fail(err, FETTLE_INVALID, "cannot quantize %s: %s needs calibration data (--calib)%s",
 		    o->model, is_static ? "static quantization" : "what cle and smooth_quant do",
 		    is_static ? ", or choose the dynamic approach" : "");

@@ -50,4 +50,33 @@ is "$(bytes four) < $(bytes mixed) && $(bytes mixed) < $(bytes eight)" "a mixed 
 
 expect 0 '^MatMul +43 +43 +0 +0 +0 ' inspect $model --approach weight_only
 expect 0 'MatMul +weight-only 4 bits' inspect $model --approach weight_only --ops
+
+# algorithms that go by data; each needs it
+calib=../shared/models/lm_calib.npz
+for a in gptq gram; do
+	refuses "$a needs calibration data" quantize $model --approach weight_only --algorithm $a -o "$dir/no.onnx"
+	q $a --algorithm $a --calib $calib --samples 8
+	cmp -s "$dir/$a.onnx" "$dir/four.onnx" && bad "$a is the same as rtn"
+done
+
+# tuning: the list under its names, then mixed bits; what it found can be had again, without data and with
+tune="tune $model --calib $calib --eval ../shared/models/lm_eval.npz --samples 16 --eval-samples 8 --metric perplexity --objective modelsize --approach weight_only"
+# shellcheck disable=SC2086
+expect 0 'Target met' $tune --max-trials 6 --workspace "$dir/ws" -o "$dir/best.onnx"
+for s in RTN_G32ASYM GPTQ_G32ASYM GPTQ_G32ASYM_DISABLE_LAST_MATMUL GPTQ_G128ASYM 'mixed bits'; do
+	expect 0 "$s" history "$dir/ws"
+done
+is "$(bytes best) < $(bytes four)" "the tuned model's size"
+expect 0 '' recover "$dir/ws" -o "$dir/recovered.onnx"
+cmp -s "$dir/best.onnx" "$dir/recovered.onnx" && ok || bad "recover gives another model"
+expect 0 '' quantize $model --plan "$dir/ws/best_plan.json" --calib $calib --samples 16 -o "$dir/by_plan.onnx"
+cmp -s "$dir/best.onnx" "$dir/by_plan.onnx" && ok || bad "the plan gives another model"
+# shellcheck disable=SC2086
+expect 0 'Target met' $tune --max-trials 6 --workspace "$dir/ws" --resume -o "$dir/resumed.onnx"
+cmp -s "$dir/best.onnx" "$dir/resumed.onnx" && ok || bad "resume gives another model"
+
+# what the user fixes stays fixed; without data only what needs none is tried
+expect 0 'Target met' tune $model --eval ../shared/models/lm_eval.npz --eval-samples 8 --metric perplexity --approach weight_only --bits 4 --algorithm hqq --group-size 32 --tolerance 0.05 --max-trials 1 --workspace "$dir/ws2" -o "$dir/fixed.onnx"
+q hqq --algorithm hqq
+cmp -s "$dir/fixed.onnx" "$dir/hqq.onnx" && ok || bad "fixed settings: not the model that quantize makes"
 finish

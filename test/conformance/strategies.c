@@ -31,6 +31,10 @@ static const struct recipe_for_world worlds[] = {
 	{ "next to nothing passes", .n_ops = 24, .settings = 1, .n_types = 3, .op_loss = 0.4 },
 	{ "lower is better, absolute", .n_ops = 15, .settings = 2, .n_types = 3, .op_loss = 0.03,
 	  .lower_is_better = true, .absolute = true },
+	{ "weight-only", .n_ops = 40, .settings = 15, .n_types = 2, .op_loss = 0.02, .blocks = true },
+	{ "weight-only, one algorithm", .n_ops = 30, .settings = 5, .op_loss = 0.2, .blocks = true,
+	  .fixed = 7 },
+	{ "weight-only, nothing passes", .n_ops = 10, .settings = 10, .always = 0.3, .blocks = true },
 	{ "500 ops, 20 options", .n_ops = 500, .settings = 20, .n_types = 10, .n_blocks = 12, .op_loss = 0.05,
 	  .n_pairs = 3, .n_recipes = 10, .n_sizes = 3 },
 };

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "blockwise/blockwise.h"
 #include "tune/search.h"
 
 /* What a space is like. Zero is the plain case throughout. */
@@ -34,6 +35,7 @@ struct recipe_for_world {
 	bool costly; /* the last recipe is */
 	bool wide;   /* ops can be in 16 bits, at a tenth of their loss */
 	bool twins;  /* every second setting of an op, and the last recipe, change nothing */
+	bool blocks; /* settings are weight-only formats: fewer bits lose more */
 	bool lower_is_better, absolute;
 };
 
@@ -149,6 +151,19 @@ static inline double setting_loss(const struct world *w, size_t op, uint16_t cho
 	       1000;
 }
 
+/* a step of so many bits, in so large a block */
+static inline double block_loss(const struct world *w, size_t op, uint16_t choice)
+{
+	const struct param_option *o = &w->space.v[op].options[choice];
+
+	if (o->mode != OPTION_WEIGHT)
+		return 1;
+	return (o->bits == 8   ? 1.0 / 256
+		: o->bits == 4 ? 1
+			       : 16) *
+	       (o->block > 32 ? 1.5 : 1) * (o->algorithm == BLOCK_RTN ? 1 : 0.4);
+}
+
 static inline double loss_of_real(const struct world *w, const struct plan *p)
 {
 	double loss = 0;
@@ -161,7 +176,8 @@ static inline double loss_of_real(const struct world *w, const struct plan *p)
 	for (i = 0; i < w->space.n_ops; i++)
 		if (!in_fp32(w, p, i))
 			loss += w->weight[i] * (in_16_bits(w, p, i) ? 0.1 : 1) * dynamic_factor(w, p, i) *
-					(1 - 0.03 * (double)(p->choice[i] % 7)) +
+					block_loss(w, i, p->choice[i]) *
+					(1 - 0.03 * (double)(w->r->blocks ? 0 : p->choice[i] % 7)) +
 				setting_loss(w, i, p->choice[i]);
 	for (i = w->space.n_ops; i < w->space.n; i++)
 		loss *= 1 - 0.02 * p->choice[i];
@@ -475,7 +491,24 @@ static inline void make_op(struct world *w, size_t i, struct rng *rng)
 	size_t type = rng_below(rng, r->n_types ? r->n_types : 1);
 	unsigned k, n = 0;
 
-	for (k = 0; k < r->settings; k++)
+	for (k = 0; k < r->settings && r->blocks; k++) {
+		static const struct block_format forms[] = { { 4, 32, false },
+							     { 4, 128, false },
+							     { 8, 128, false },
+							     { 2, 32, false },
+							     { 2, 128, false } };
+		static const enum block_algorithm by[] = { BLOCK_RTN, BLOCK_GPTQ, BLOCK_GRAM };
+		const struct block_format *f = &forms[k % 5];
+
+		w->options[i][n++] = (struct param_option){ .mode = OPTION_WEIGHT,
+							    .setting = k,
+							    .bytes = (double)(1 + i % 5) *
+								     (f->bits + 32.0 / (double)f->block),
+							    .bits = (unsigned)f->bits,
+							    .block = (unsigned)f->block,
+							    .algorithm = by[k / 5 % 3] };
+	}
+	for (k = 0; k < r->settings && !r->blocks; k++)
 		w->options[i][n++] = (struct param_option){
 			.mode = r->dynamic && k >= (r->settings + 1) / 2 ? OPTION_DYNAMIC : OPTION_STATIC,
 			.setting = k,
@@ -492,7 +525,8 @@ static inline void make_op(struct world *w, size_t i, struct rng *rng)
 	op->fallback = r->fixed && i % r->fixed == 0 ? NO_OPTION : (uint16_t)n;
 	op->apply = NO_OPTION;
 	if (op->fallback != NO_OPTION)
-		w->options[i][n++] = (struct param_option){ .mode = OPTION_FP32, .setting = 0 };
+		w->options[i][n++] =
+			(struct param_option){ .mode = OPTION_FP32, .bytes = 32.0 * (double)(1 + i % 5) };
 	op->n_options = (uint16_t)n;
 	op->options = w->options[i];
 	op->block = r->n_blocks && i > 0 ? (int)(i * (size_t)r->n_blocks / r->n_ops) : -1;

@@ -1,0 +1,207 @@
+/*
+ * Weight-only weights that data decides on. What their ops read is seen in one sweep for all of them, or as many sweeps as it takes
+ * to stay within a budget of memory; each weight and setting is made once. A workspace keeps them, so that a run that is resumed,
+ * and recover, have the same bytes.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "tune/facts.h"
+
+/* Bytes of what is kept of one sweep. */
+#define SEEN_BYTES ((size_t)1 << 30)
+
+/* the nodes whose weights are seen in the same sweep */
+struct sweep {
+	VEC(struct gram_input) inputs;
+	size_t bytes;
+};
+
+static struct gram_input input_of(const struct facts *f, size_t node)
+{
+	const struct node *n = f->v->s->m->nodes.v[node];
+
+	return (struct gram_input){ n->in[0], f->v->s->ops.v[node].inputs, op_input_turned(n) };
+}
+
+/* do they read the same weight the same way round? Then it is one weight, and all that they read counts. */
+static bool same_weight(const struct facts *f, size_t a, size_t b)
+{
+	const struct node *x = f->v->s->m->nodes.v[a], *y = f->v->s->m->nodes.v[b];
+
+	return f->v->s->ops.v[b].modes & MODE_WEIGHT && strcmp(x->in[1], y->in[1]) == 0 &&
+	       op_weight_turned(x) == op_weight_turned(y);
+}
+
+static bool has_input(const struct sweep *s, const struct gram_input *in)
+{
+	size_t i;
+
+	for (i = 0; i < s->inputs.n; i++)
+		if (strcmp(s->inputs.v[i].value, in->value) == 0 && s->inputs.v[i].turned == in->turned)
+			return true;
+	return false;
+}
+
+static void want_node(struct sweep *s, const struct facts *f, size_t node)
+{
+	size_t i;
+
+	for (i = 0; i < f->v->s->ops.n; i++) {
+		const struct gram_input in = input_of(f, i);
+
+		if (!same_weight(f, node, i) || has_input(s, &in))
+			continue;
+		VEC_PUSH(&s->inputs, in);
+		s->bytes += gram_bytes(&in);
+	}
+}
+
+/*
+ * The sweep that sees what this node reads: sweeps are over the nodes in order, as many as the budget allows, whatever a plan
+ * needs of them. So a weight does not depend on the plan.
+ */
+static void sweep_of(const struct facts *f, size_t node, struct sweep *out)
+{
+	size_t i;
+
+	for (i = 0; i < f->v->s->ops.n; i++) {
+		struct sweep before = { .bytes = out->bytes };
+
+		if (!(f->v->s->ops.v[i].modes & MODE_WEIGHT))
+			continue;
+		before.inputs.n = out->inputs.n;
+		want_node(out, f, i);
+		if (out->bytes <= SEEN_BYTES || !before.inputs.n)
+			continue;
+		if (i > node) { /* the node was among those before */
+			out->inputs.n = before.inputs.n;
+			return;
+		}
+		out->inputs.n = 0; /* the next sweep begins with this one */
+		out->bytes = 0;
+		want_node(out, f, i);
+	}
+}
+
+/* are these what the last sweep saw? */
+static bool is_seen(const struct facts *f, const struct sweep *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->inputs.n; i++)
+		if (!grams_find(f->grams, &s->inputs.v[i]))
+			return false;
+	return f->grams;
+}
+
+static enum fettle_status see(struct learner *l, struct facts *f, size_t node, struct err *err)
+{
+	struct sweep s = { .bytes = 0 };
+	enum fettle_status st = FETTLE_OK;
+
+	sweep_of(f, node, &s);
+	if (!is_seen(f, &s)) {
+		grams_free(f->grams);
+		f->grams = NULL;
+		st = observe_grams(l, f, s.inputs.v, s.inputs.n, err);
+	}
+	VEC_RELEASE(&s.inputs);
+	return st;
+}
+
+/* of everything that the node's weight is applied to; *own is what must be freed */
+static struct block_seen seen_by(const struct facts *f, size_t node, float **own)
+{
+	const struct op_list *ops = &f->v->s->ops;
+	const size_t k = (size_t)ops->v[node].inputs;
+	struct sweep s = { .bytes = 0 };
+	struct block_seen all;
+	size_t i, c;
+
+	want_node(&s, f, node);
+	all = *grams_find(f->grams, &s.inputs.v[0]);
+	if (s.inputs.n > 1) {
+		float *sum = *own = xcalloc(k * k + k, sizeof(*sum));
+
+		for (all.rows = 0, i = 0; i < s.inputs.n; i++)
+			all.rows += grams_find(f->grams, &s.inputs.v[i])->rows;
+		for (i = 0; i < s.inputs.n; i++) {
+			const struct block_seen *one = grams_find(f->grams, &s.inputs.v[i]);
+			const float share = all.rows ? (float)one->rows / (float)all.rows : 0;
+
+			for (c = 0; c < k * k; c++)
+				sum[c] += share * one->gram[c];
+			for (c = 0; c < k; c++)
+				sum[k * k + c] += share * one->mean_abs[c];
+		}
+		all.gram = sum;
+		all.mean_abs = sum + k * k;
+	}
+	VEC_RELEASE(&s.inputs);
+	return all;
+}
+
+static enum fettle_status make_blocks(struct learner *l, struct facts *f, size_t node,
+				      const struct block_setting *how, struct err *err)
+{
+	enum fettle_status st = see(l, f, node, err);
+	struct block_seen seen;
+	float *own = NULL;
+	double start = clock_now();
+
+	if (st)
+		return st;
+	seen = seen_by(f, node, &own);
+	st = block_store_make(f->blocks, f->v->s->m, f->v->s->m->nodes.v[node], how, &seen, err);
+	free(own);
+	if (l->s.seconds)
+		*l->s.seconds += clock_now() - start;
+	return st;
+}
+
+/* the file of a weight: of this variant, by so many samples */
+static char *blocks_path(const struct learner *l, const struct facts *f, const char *key)
+{
+	char *text = xstrfmt("%s\t%s\t%lld", key, f->key, (long long)f->asked), hash[FINGERPRINT_LEN], *path;
+
+	fingerprint_bytes(text, strlen(text), hash);
+	path = xstrfmt("%s/weight-%s", l->s.workspace ? l->s.workspace : "", hash);
+	free(text);
+	return path;
+}
+
+static enum fettle_status learn_one(struct learner *l, struct facts *f, size_t node,
+				    const struct block_setting *how, struct err *err)
+{
+	char *key = block_key(f->v->s->m->nodes.v[node], how), *path = blocks_path(l, f, key);
+	enum fettle_status st = FETTLE_OK;
+
+	if (block_store_find(f->blocks, key))
+		goto out;
+	if (!l->s.calib)
+		st = block_store_load(f->blocks, key, path, err);
+	else if (!l->s.workspace || block_store_load(f->blocks, key, path, NULL)) {
+		st = make_blocks(l, f, node, how, err);
+		if (!st && l->s.workspace)
+			st = block_store_save(f->blocks, key, path, err);
+	}
+out:
+	free(path);
+	free(key);
+	return st;
+}
+
+enum fettle_status learn_blocks(struct learner *l, struct facts *f, const struct qplan *mapped,
+				const struct needs *needs, struct err *err)
+{
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	if (!f->blocks)
+		f->blocks = block_store_new();
+	for (i = 0; i < needs->blocks.n && !st; i++)
+		st = learn_one(l, f, needs->blocks.v[i], &mapped->ops[needs->blocks.v[i]].blocks, err);
+	return st;
+}
