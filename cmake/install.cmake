@@ -14,10 +14,13 @@ install(FILES tools/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-co
 install(FILES tools/completion.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions RENAME _fettle)
 install(FILES tools/completion.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d RENAME fettle.fish)
 
-# OpenBLAS and LAPACKE by name: their own pkg-config files would ask for gfortran
+# OpenBLAS, LAPACKE and libcurl by name: their own pkg-config files would ask for gfortran, or for all that libcurl is made of
 set(requires_private ${deps_modules})
 list(REMOVE_ITEM requires_private openblas lapacke)
 set(libs_private openblas lapacke dnnl ${OpenMP_C_LIB_NAMES} ${CMAKE_DL_LIBS} m)
+if(curl_FOUND)
+  list(APPEND libs_private curl)
+endif()
 list(TRANSFORM libs_private PREPEND -l REGEX "^[^-]")
 if(ort_root STREQUAL "system")
   list(APPEND requires_private libonnxruntime)

@@ -210,7 +210,7 @@ struct config {
 		const char *hawq_v2_loss; /* NULL: cross-entropy or squared error */
 		const char *sigopt_api_token, *sigopt_project_id; /* NULL */
 		const char *sigopt_experiment_name;               /* "nc-tune" */
-		const char *sigopt_url;                           /* NULL */
+		const char *sigopt_api_url;                       /* NULL */
 		int n_startup_trials, n_ei_candidates;            /* 10, 24; tpe */
 		double gamma, prior_weight;                       /* 0.1, 1; tpe */
 

@@ -27,6 +27,8 @@ static enum fettle_status choose_strategy(struct job_request *u)
 	own = registered_strategy_find(m, name);
 	u->job.search.options.self = own;
 	u->job.strategy = own ? &own->type : strategy_find(name);
+	if (u->job.strategy && strcmp(u->job.strategy->name, "sigopt") == 0)
+		return request_service(c, &u->service, &u->run.cx->err);
 	if (u->job.strategy)
 		return FETTLE_OK;
 	for (i = 0; i < m->strategies.n; i++)
@@ -317,6 +319,17 @@ static void note_unused(struct job_request *u)
 			     "accuracy");
 }
 
+/* what is minimised, as others are told */
+static const char *objective_name(const struct config *c)
+{
+	static const char *const names[] = { [OBJECTIVE_PERFORMANCE] = "latency",
+					     [OBJECTIVE_MODELSIZE] = "size",
+					     [OBJECTIVE_FOOTPRINT] = "footprint",
+					     [OBJECTIVE_ACCURACY] = "loss" };
+
+	return c->tuning.objectives.n ? "objective" : names[c->tuning.objective];
+}
+
 static void describe_job(struct job_request *u)
 {
 	const struct config *c = u->run.r.c;
@@ -344,6 +357,8 @@ static void describe_job(struct job_request *u)
 	o->search.options.gamma = c->tuning.gamma;
 	o->search.options.prior_weight = c->tuning.prior_weight;
 	o->search.options.seed = (uint64_t)c->tuning.random_seed;
+	o->search.options.service = u->service;
+	o->search.options.objective = objective_name(c);
 	o->search.higher_is_better = u->run.higher_is_better;
 	o->search.relative = c->tuning.criterion == CRITERION_RELATIVE;
 	o->search.tolerance = c->tuning.tolerable_loss;
@@ -425,6 +440,8 @@ enum fettle_status job_request_run(struct job_request *u)
 void job_request_release(struct job_request *u)
 {
 	job_free(u->j);
+	if (u->service)
+		u->service->free(u->service);
 	source_release(&u->hold);
 	run_release(&u->run);
 	settings_search_free(u->search);

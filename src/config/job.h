@@ -16,6 +16,7 @@ struct job_request {
 	struct job_options job;         /* filled in from the request, but for who is told of trials */
 	struct settings_search *search; /* of a search; else NULL */
 	struct source hold;
+	struct service *service; /* of the strategy sigopt; else NULL */
 	char *output;
 	struct arena arena; /* of what the job's options point to */
 	struct job *j;
@@ -29,5 +30,8 @@ void job_request_release(struct job_request *u);
 /* search.c: reads the spaces of a search, and makes the job one. */
 enum fettle_status job_request_search(struct job_request *u);
 void settings_search_free(struct settings_search *s);
+
+/* sigopt.c: the server that the strategy sigopt asks; service->free() it. */
+enum fettle_status request_service(const struct config *c, struct service **out, struct err *err);
 
 #endif

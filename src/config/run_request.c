@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/fingerprint.h"
+#include "config/secret.h"
 
 enum { DECIDES = true, FREE = false };
 #define ROW(member, kind, decides)                                                                           \
@@ -200,6 +201,8 @@ static json_t *settings_json(const struct request *r)
 	size_t i;
 
 	for (i = 0; i < r->o.n_settings; i++) {
+		if (setting_is_secret(r->o.settings[i].key))
+			continue;
 		one = json_array();
 		json_array_append_new(one, json_string_nocheck(r->o.settings[i].key));
 		json_array_append_new(one, json_string_nocheck(r->o.settings[i].value));
@@ -213,14 +216,20 @@ static enum fettle_status config_json(const struct request *r, json_t **out, str
 {
 	struct bytes file = BYTES_INIT;
 	enum fettle_status st = FETTLE_OK;
+	char *text;
 
 	*out = json_null();
 	if (r->o.config && r->o.resumed) {
 		*out = json_string_nocheck(r->o.resumed->config);
 	} else if (r->o.config) {
 		st = file_map(r->o.config, &file, err);
+		if (st)
+			return st;
+		text = xstrfmt("%.*s", (int)file.n, (const char *)file.p);
+		st = config_hide_secrets(r->c, text, err);
 		if (!st)
-			*out = json_stringn_nocheck((const char *)file.p, file.n);
+			*out = json_string_nocheck(text);
+		free(text);
 		bytes_release(&file);
 	}
 	return st;

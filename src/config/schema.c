@@ -361,7 +361,7 @@ static const struct key evaluation_keys[] = {
 		  .secret = true,     .incidental = true, SIGOPT },                                          \
 		{ "sigopt_project_id", KEY_TEXT, AT(tuning.sigopt_project_id), SIGOPT },                     \
 		{ "sigopt_experiment_name", KEY_TEXT, AT(tuning.sigopt_experiment_name), SIGOPT },           \
-		{ "sigopt_url", KEY_TEXT, AT(tuning.sigopt_url), SIGOPT },                                   \
+		{ "sigopt_api_url", KEY_TEXT, AT(tuning.sigopt_api_url), SIGOPT },                           \
 		{ "n_startup_trials", KEY_INT, AT(tuning.n_startup_trials), LIMITS(1, 1 << 20), TPE },       \
 		{ "n_ei_candidates", KEY_INT, AT(tuning.n_ei_candidates), LIMITS(1, 1 << 20), TPE },         \
 		{ "gamma", KEY_NUMBER, AT(tuning.gamma), LIMITS(0, 1), TPE },                                \

@@ -24,6 +24,7 @@
 
 #include "base/err.h"
 #include "base/rng.h"
+#include "remote/service.h"
 #include "space/space.h"
 
 struct search; /* implemented in tune */
@@ -63,7 +64,9 @@ struct strategy_options {
 	int n_startup_trials, n_ei_candidates; /* tpe: 10, 24 */
 	double gamma, prior_weight;            /* tpe: 0.1, 1 */
 	uint64_t seed;
-	void *self; /* of a strategy that was registered through the C API */
+	void *self;              /* of a strategy that was registered through the C API */
+	struct service *service; /* sigopt: what proposes plans */
+	const char *objective;   /* what score.objective is called elsewhere; NULL: latency */
 };
 
 struct strategy {
@@ -95,6 +98,17 @@ void search_want(struct search *s, enum want what);
 double search_tolerance(const struct search *s); /* the largest score.loss that meets the criterion */
 /* Is there room for n more trials? (0 limit: always.) For choosing how to spend what is left. */
 size_t search_trials_left(const struct search *s); /* SIZE_MAX: no limit */
+
+size_t search_workers(const struct search *s); /* trials that search_try_all() runs side by side */
+/* FETTLE_STOP: the user wants to stop, or time is up. For strategies that wait for something else than a trial. */
+enum fettle_status search_may_continue(struct search *s);
+bool search_cancelled(const struct search *s);        /* by the user, or out of time */
+bool search_higher_is_better(const struct search *s); /* the accuracy */
+double
+search_target(const struct search *s); /* the accuracy that meets the criterion; not finite: any does */
+/* Something that this strategy must know when the run is resumed: a text by its name. NULL: there is none; free() it. */
+enum fettle_status search_note(struct search *s, const char *name, const char *text);
+char *search_noted(struct search *s, const char *name);
 
 /*
  * The user has set no time: then stages that only improve on what meets the criterion try what may gain something that is worth

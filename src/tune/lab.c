@@ -120,6 +120,22 @@ static void completed(void *self, const struct trial *t)
 	l->history_failed |= st != FETTLE_OK;
 }
 
+/* of the strategy */
+static enum fettle_status note(void *self, const char *name, const char *text, struct err *err)
+{
+	struct lab *l = self;
+
+	return l->history ? history_set_meta(l->history, name, text, err) : FETTLE_OK;
+}
+
+static char *noted(void *self, const char *name)
+{
+	struct lab *l = self;
+	char *text = NULL;
+
+	return l->history && !history_meta(l->history, name, &text, NULL) ? text : NULL;
+}
+
 static bool cancelled(void *self)
 {
 	const struct lab *l = self;
@@ -147,6 +163,8 @@ const struct search_backend lab_backend = {
 	.known = known,
 	.record = record,
 	.completed = completed,
+	.note = note,
+	.noted = noted,
 	.cancelled = cancelled,
 	.now = now,
 };

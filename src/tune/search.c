@@ -189,6 +189,38 @@ size_t search_n_trials(const struct search *s)
 	return s->trials.n;
 }
 
+size_t search_workers(const struct search *s)
+{
+	return s->c.width ? s->c.width : 1;
+}
+
+bool search_cancelled(const struct search *s)
+{
+	return cancelled(s) || search_time_left(s) <= 0;
+}
+
+bool search_higher_is_better(const struct search *s)
+{
+	return s->c.higher_is_better;
+}
+
+double search_target(const struct search *s)
+{
+	double loss = s->c.tolerance * (s->c.relative ? fabs(s->c.baseline) : 1);
+
+	return s->c.baseline + (s->c.higher_is_better ? -loss : loss);
+}
+
+enum fettle_status search_note(struct search *s, const char *name, const char *text)
+{
+	return s->c.backend->note ? s->c.backend->note(s->c.self, name, text, &s->err) : FETTLE_OK;
+}
+
+char *search_noted(struct search *s, const char *name)
+{
+	return s->c.backend->noted ? s->c.backend->noted(s->c.self, name) : NULL;
+}
+
 struct err *search_err(struct search *s)
 {
 	return &s->err;

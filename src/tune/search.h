@@ -90,6 +90,9 @@ struct search_backend {
 		       const struct trial *t); /* every finished trial that was not known, in order */
 	/* A trial that was recorded with bounds has run again, to its end: its accuracy is known now. */
 	void (*completed)(void *self, const struct trial *t);
+	/* What search_note() keeps. May be NULL. */
+	enum fettle_status (*note)(void *self, const char *name, const char *text, struct err *err);
+	char *(*noted)(void *self, const char *name);
 	bool (*cancelled)(void *self);
 	double (*now)(void *self); /* seconds; needed when there is a timeout */
 };

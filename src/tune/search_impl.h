@@ -52,7 +52,6 @@ struct trial *search_remember(struct search *s, struct trial t);
 double search_now(const struct search *s);
 /* Ends the search, unless it has ended already: FETTLE_STOP, or the status that it failed with. */
 enum fettle_status search_stop(struct search *s, enum search_stop why);
-enum fettle_status search_may_continue(struct search *s); /* budget of trials aside */
 enum fettle_status search_after_trial(struct search *s);
 /* What a backend's status means: broken off, or a failure that ends the search. */
 enum fettle_status search_backend_ended(struct search *s, enum fettle_status st);

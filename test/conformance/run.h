@@ -2,6 +2,7 @@
 #ifndef CONFORMANCE_RUN_H
 #define CONFORMANCE_RUN_H
 
+#include "conformance/service.h"
 #include "conformance/synthetic.h"
 
 /* one combination; `here` names it in messages */
@@ -22,7 +23,10 @@ static inline struct outcome run(struct world *w, const struct strategy *strateg
 	struct search_config config = world_config(w, max_trials);
 	struct outcome o = { .best = 0 };
 	struct search *s = NULL;
+	struct fake_service service;
 
+	fake_init(&service, w->seed);
+	config.options.service = &service.service;
 	snprintf(here, sizeof(here), "%s on %s, at most %zu trials, timeout %g", strategy->name, w->r->name,
 		 max_trials, w->timeout);
 	assert_ok(search_new(&s, &config, &o.err), o.err);
@@ -33,6 +37,7 @@ static inline struct outcome run(struct world *w, const struct strategy *strateg
 	if (search_best(s, &o.best_plan, &o.best_score))
 		o.best = search_best_trial(s)->number;
 	search_free(s);
+	fake_release(&service, !o.st);
 	return o;
 }
 

@@ -572,7 +572,7 @@ static void the_registry_finds_each_by_name(void **state)
 		assert_true(strategy->summary[0]);
 		assert_true(!strategy->traverse != !strategy->next);
 	}
-	assert_int_equal(i, 11);
+	assert_int_equal(i, 12);
 	assert_null(strategy_find("basi"));
 }
 

@@ -163,7 +163,7 @@ static const struct row {
 	{ "tuning.strategy.sigopt_api_token", "t", NOTED_BY_TUNE, "", SMALL },
 	{ "tuning.strategy.sigopt_project_id", "t", NOTED_BY_TUNE, "", SMALL },
 	{ "tuning.strategy.sigopt_experiment_name", "t", NOTED_BY_TUNE, "", SMALL },
-	{ "tuning.strategy.sigopt_url", "t", NOTED_BY_TUNE, "", SMALL },
+	{ "tuning.strategy.sigopt_api_url", "t", NOTED_BY_TUNE, "", SMALL },
 	{ "tuning.strategy.n_startup_trials", "6", TUNE,
 	  "tuning.strategy.name=tpe|tuning.accuracy_criterion.tolerable_loss=0|tuning.exit_policy.max_trials="
 	  "8",

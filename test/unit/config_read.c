@@ -91,7 +91,7 @@ static const char everything[] =
 	"    sigopt_api_token: hidden\n"
 	"    sigopt_project_id: p1\n"
 	"    sigopt_experiment_name: e1\n"
-	"    sigopt_url: http://localhost:1234\n"
+	"    sigopt_api_url: http://localhost:1234\n"
 	"    n_startup_trials: 5\n"
 	"    n_ei_candidates: 6\n"
 	"    gamma: 0.3\n"
@@ -224,7 +224,7 @@ static void check_tuning(const struct config *c)
 	assert_string_equal(c->tuning.strategy, "mse_v2");
 	assert_int_equal(c->tuning.confidence_batches, 3);
 	assert_string_equal(c->tuning.sigopt_api_token, "hidden");
-	assert_string_equal(c->tuning.sigopt_url, "http://localhost:1234");
+	assert_string_equal(c->tuning.sigopt_api_url, "http://localhost:1234");
 	assert_true(c->tuning.gamma == 0.3 && c->tuning.prior_weight == 0.7);
 	assert_int_equal(c->tuning.criterion, CRITERION_ABSOLUTE);
 	assert_true(c->tuning.tolerable_loss == 0.1);
