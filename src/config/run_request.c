@@ -42,6 +42,8 @@ const struct option_row option_rows[] = {
 	ROW(quantize, GONE, FREE),
 	ROW(threads, INT, DECIDES), /* times are only comparable with the same */
 	ROW(seconds, GONE, FREE),
+	ROW(decode, GONE, FREE),
+	ROW(past, GONE, FREE),
 	ROW(no_early, YES, DECIDES),
 	ROW(confidence, REAL, DECIDES),
 	ROW(jobs, TEXT, FREE),
