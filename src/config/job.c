@@ -384,6 +384,7 @@ static enum fettle_status open_job(struct job_request *u)
 	st = st ? st : check_output(u);
 	if (st)
 		return st;
+	run_opened(b);
 	note_unused(u);
 	describe_job(u);
 	st = describe_run(u, &u->arena, &u->job.info);

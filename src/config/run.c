@@ -202,6 +202,13 @@ enum fettle_status run_open(struct run *u, bool need_eval)
 	return st;
 }
 
+void run_opened(struct run *u)
+{
+	session_free(u->shape);
+	u->shape = NULL;
+	mem_trim();
+}
+
 void run_release(struct run *u)
 {
 	size_t i;

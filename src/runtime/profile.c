@@ -131,6 +131,8 @@ static enum fettle_status run_both(struct session *s, const struct profile_optio
 		st = session_end_profile(s, file, err);
 	if (!st && o->plain)
 		st = run_often(s, in, o->runs, PLAIN_LEAST, o->seconds / 3, o->plain, err);
+	if (!st && o->also)
+		st = o->also(o->also_self, s, err);
 	for (i = 0; i < session_n_inputs(s); i++)
 		tensor_free(&made_up[i]);
 	free(made_up);

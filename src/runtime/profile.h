@@ -22,6 +22,9 @@ struct profile_options {
 	 * each: so much is taken off them that their sum is this. NULL: nodes are told as they were profiled.
 	 */
 	double *plain;
+	/* Called with the session, which is not profiled any more. May be NULL. */
+	enum fettle_status (*also)(void *self, struct session *s, struct err *err);
+	void *also_self;
 };
 enum { PROFILE_LEAST = 5 };
 enum fettle_status profile_model(struct runtime *rt, struct model *m, const char *path,

@@ -1,8 +1,11 @@
 #include "runtime/session.h"
 
 #include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/file.h"
 #include "runtime/ort.h"
@@ -186,8 +189,7 @@ out:
 	return st;
 }
 
-/* Once the runtime has its own copy of the weights, neither ours nor what it copied more than once need stay in memory. */
-static void settle(const struct model *m, const struct packed *p)
+static size_t weight_bytes(const struct packed *p)
 {
 	size_t total = 0, i, n;
 
@@ -195,9 +197,48 @@ static void settle(const struct model *m, const struct packed *p)
 		init_bytes(p->weights[i], &n);
 		total += n;
 	}
-	if (total < SETTLE_MIN)
+	return total;
+}
+
+/*
+ * While the runtime copies large weights, those of ours that are mapped leave memory every few milliseconds: once copied they
+ * are not read again, and if they were, they would come from the file.
+ */
+struct rest {
+	const struct model *m;
+	pthread_t thread;
+	atomic_bool done;
+	bool large, runs;
+};
+
+static void *rest_main(void *self)
+{
+	struct rest *r = self;
+
+	while (!atomic_load(&r->done)) {
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+		model_rest(r->m);
+	}
+	return NULL;
+}
+
+static void rest_begin(struct rest *r, const struct model *m, const struct packed *p)
+{
+	r->m = m;
+	r->large = weight_bytes(p) >= SETTLE_MIN;
+	atomic_init(&r->done, false);
+	r->runs = r->large && pthread_create(&r->thread, NULL, rest_main, r) == 0;
+}
+
+/* Once the runtime has its own copy of the weights, neither ours nor what it copied more than once need stay in memory. */
+static void rest_end(struct rest *r)
+{
+	atomic_store(&r->done, true);
+	if (r->runs)
+		pthread_join(r->thread, NULL);
+	if (!r->large)
 		return;
-	model_rest(m);
+	model_rest(r->m);
 	mem_trim();
 }
 
@@ -210,6 +251,7 @@ enum fettle_status session_new(struct session **out, struct runtime *rt, struct 
 	OrtSessionOptions *so = NULL;
 	char *what = xstrfmt("load %s", m->path ? m->path : "model");
 	OrtStatus *made;
+	struct rest rest;
 	double start;
 	enum fettle_status st;
 
@@ -221,10 +263,11 @@ enum fettle_status session_new(struct session **out, struct runtime *rt, struct 
 		st = share_weights(s, so, &p, what, err);
 	if (st)
 		goto out;
+	rest_begin(&rest, m, &p);
 	start = clock_now();
 	made = api->CreateSessionFromArray(rt->env, p.bytes, p.n, so, &s->ort);
 	runtime_add_busy(rt, start);
-	settle(m, &p);
+	rest_end(&rest);
 	TRY(made);
 	st = finish(s, what, err);
 	if (st)

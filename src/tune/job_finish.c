@@ -93,18 +93,10 @@ static enum fettle_status write_plan(struct job *j, const struct plan *p, struct
 	return st;
 }
 
-/*
- * The speed that is reported: more precise than what plans were compared by, and against fp32. At most a sixth of an
- * evaluation for each batch.
- */
+/* The speed that is reported, for each batch. */
 static enum fettle_status measure_speeds(struct job *j, const struct plan *best, struct err *err)
 {
-	const struct latency_limits limits = { .seconds = fmin(fmax(j->baseline.seconds / 6, 0.05), 2),
-					       .equal = LATENCY_EQUAL,
-					       .width = 2 * LATENCY_EQUAL };
-	const struct latency_limits brief = { .seconds = limits.seconds / 2,
-					      .equal = LATENCY_EQUAL,
-					      .width = 2 * LATENCY_EQUAL };
+	const struct latency_limits limits = report_limits(j->o.lab);
 	struct lab *l = j->o.lab;
 	const struct deployed *d = &l->o.deployed;
 	struct job_result *r = &j->r;
@@ -131,7 +123,7 @@ static enum fettle_status measure_speeds(struct job *j, const struct plan *best,
 	r->best.latency = r->speeds[0].best;
 	r->best.speedup = r->speeds[0].speedup;
 	if (rewritten) { /* what came from the graph, and not from integers */
-		st = lab_time_rewritten(l, 0, &brief, times, err);
+		st = lab_time_rewritten(l, times, err);
 		if (st)
 			return st;
 		r->rewritten.latency = times[1].median;

@@ -10,10 +10,14 @@
  */
 enum fettle_status lab_time(struct lab *l, const struct plan *p, const struct plan *against, size_t which,
 			    const struct latency_limits *limits, struct latency times[2], struct err *err);
-/* The same for the fp32 model with its graph rewritten, against the one of the file. The sessions of plans go: two of fp32
- * need enough memory. */
-enum fettle_status lab_time_rewritten(struct lab *l, size_t which, const struct latency_limits *limits,
-				      struct latency times[2], struct err *err);
+/* How long what is reported may be timed: more than plans are compared by; at most a sixth of an evaluation. */
+struct latency_limits report_limits(const struct lab *l);
+/*
+ * The fp32 model with its graph rewritten, against the one of the file. The sessions of plans go: two of fp32 need enough
+ * memory. Unless it was timed before, with such a session that was there already.
+ */
+enum fettle_status lab_time_rewritten(struct lab *l, struct latency times[2], struct err *err);
+enum fettle_status time_rewritten_with(void *lab, struct session *s, struct err *err);
 /* A session of the user's model as it will be deployed; the lab's. */
 enum fettle_status deployed_fp32(struct lab *l, struct session **out, struct err *err);
 

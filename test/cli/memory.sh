@@ -22,7 +22,7 @@ size=$(wc -c <"$dir/wide.onnx")
 case $("$fettle" --version) in *"ONNX Runtime 1.2"*) process=$((process + 2 * size)) ;; esac
 holds $((size * 5 / 2 + process)) "quantize wide" quantize "$dir/wide.onnx" --calib "$dir/wide.npz" --threads 1 -o "$dir/q.onnx"
 # and the fp32 session that plans are compared with, and one plan's
-holds $((size * 5 + process)) "tune wide" tune "$dir/wide.onnx" --calib "$dir/wide.npz" --eval "$dir/wide.npz" --metric cosine \
+holds $((size * 7 / 2 + process)) "tune wide" tune "$dir/wide.onnx" --calib "$dir/wide.npz" --eval "$dir/wide.npz" --metric cosine \
 	--max-trials 3 --threads 1 --workspace "$dir/w" -o "$dir/q.onnx"
 
 # the values dominate: those of one sample, and once more (in another layout) what a run works with
