@@ -1,8 +1,8 @@
 /*
- * Half-quadratic quantization (Badri and Shaji 2023): the error in the norm of p = 0.7, in which a few large errors
+ * Half-quadratic quantization (Badri and Shaji 2023): the error in the norm of p = 3/4, in which a few large errors
  * count for less than in squares. An auxiliary error e takes what shrinkage leaves of x - q; scale and zero point are
  * then least squares for x - e; in turns, with e held closer each time. The zero point is rounded to an integer in each
- * turn, and the best turn by the norm is kept.
+ * turn; it ends when the norm falls no more.
  */
 #include "blockwise/grid.h"
 
@@ -11,51 +11,59 @@
 
 enum { MAX_BLOCK = 256, TURNS = 20 };
 
-static const float P = 0.7f;
+/* x^p of x >= 0, for p = 3/4: by roots, which processors have */
+static inline float power(float x)
+{
+	return sqrtf(x * sqrtf(x));
+}
 
 /* in units of the block's largest weight */
-static double norm(const float *x, int64_t n, const uint8_t *codes, struct grid g, float unit)
+static float norm(const float *x, int64_t n, const uint8_t *codes, struct grid g, float unit)
 {
-	double sum = 0;
+	const float by = 1 / unit;
+	float each[MAX_BLOCK], sum = 0;
 	int64_t i;
 
 	for (i = 0; i < n; i++)
-		sum += (double)powf(fabsf((float)(codes[i] - g.zero) * g.scale - x[i]) / unit, P);
+		each[i] = power(fabsf((float)(codes[i] - g.zero) * g.scale - x[i]) * by);
+	for (i = 0; i < n; i++)
+		sum += each[i];
 	return sum;
 }
 
-/* what the auxiliary errors are, given codes: shrinkage for the norm of p (in units of the largest weight) */
-static float shrink(float off, float beta)
+/* what the auxiliary error of a weight that is off by so much is: shrinkage for that norm */
+static inline float shrink(float off, float beta)
 {
-	const float size = fabsf(off), left = size - powf(size, P - 1) / beta;
+	const float size = fabsf(off), left = size - 1 / (beta * sqrtf(sqrtf(size + FLT_MIN)));
 
-	return size > 0 && left > 0 ? copysignf(left, off) : 0;
+	return left > 0 ? copysignf(left, off) : 0;
 }
 
 static bool step(const float *x, int64_t n, const struct block_format *f, const uint8_t *codes, float unit,
 		 float beta, struct grid *g)
 {
-	float target[MAX_BLOCK];
-	double zero = 0, xl = 0, ll = 0;
+	const float by = 1 / unit, inverse = 1 / g->scale;
+	float target[MAX_BLOCK], zero = 0, xl = 0, ll = 0;
 	int64_t i;
 
 	for (i = 0; i < n; i++) {
-		const float off = (x[i] - (float)(codes[i] - g->zero) * g->scale) / unit;
+		const float off = (x[i] - (float)(codes[i] - g->zero) * g->scale) * by;
 
 		target[i] = x[i] - unit * shrink(off, beta);
-		zero += codes[i] - (double)(target[i] / g->scale);
 	}
+	for (i = 0; i < n && !f->symmetric; i++)
+		zero += (float)codes[i] - target[i] * inverse;
 	if (!f->symmetric)
-		g->zero = (int)fmin(fmax(rint(zero / (double)n), 0), grid_top(f));
+		g->zero = (int)fminf(fmaxf(rintf(zero / (float)n), 0), (float)grid_top(f));
 	for (i = 0; i < n; i++) {
-		const double l = codes[i] - g->zero;
+		const float l = (float)(codes[i] - g->zero);
 
-		xl += (double)target[i] * l;
+		xl += target[i] * by * l;
 		ll += l * l;
 	}
-	if (!(ll > 0) || !(fabs(xl / ll) >= (double)FLT_MIN && fabs(xl / ll) <= (double)FLT_MAX))
+	if (!(ll > 0) || !(fabsf(xl / ll * unit) >= FLT_MIN))
 		return false;
-	g->scale = (float)(xl / ll);
+	g->scale = xl / ll * unit;
 	return true;
 }
 
@@ -63,7 +71,7 @@ static struct grid fit(const float *x, int64_t n, const struct block_format *f, 
 {
 	float least, most, unit, beta = 10;
 	struct grid best, g;
-	double error, e;
+	float error, e;
 	int turn;
 
 	grid_range(x, n, &least, &most);
@@ -78,10 +86,10 @@ static struct grid fit(const float *x, int64_t n, const struct block_format *f, 
 			break;
 		grid_codes(g, grid_top(f), x, n, codes);
 		e = norm(x, n, codes, g, unit);
-		if (e < error) {
-			error = e;
-			best = g;
-		}
+		if (!(e < error))
+			break;
+		error = e;
+		best = g;
 	}
 	grid_codes(best, grid_top(f), x, n, codes);
 	return best;
