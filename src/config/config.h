@@ -158,7 +158,8 @@ struct config {
 		struct config_strings inputs; /* empty: as in the model */
 		struct config_strings outputs;
 	} model;
-	int device; /* 0: cpu */
+	int device;  /* 0: cpu */
+	int backend; /* 0: ONNX Runtime's cpu */
 
 	struct {
 		int approach; /* enum approach: static (tune: auto); dynamic when the framework is onnxrt_integerops */

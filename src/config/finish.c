@@ -219,6 +219,9 @@ static void finish_notes(struct config *c)
 
 	if (config_is_set(c, &c->device))
 		add_note(c, config_origin(c, &c->device), true, "device has no effect: cpu is the only one");
+	if (config_is_set(c, &c->backend))
+		add_note(c, config_origin(c, &c->backend), true,
+			 "backend has no effect: ONNX Runtime's cpu is the only one");
 	note_label_map(c);
 	note_bf16(c, &c->quantization.model_wise);
 	for (i = 0; i < ARRAY_LEN(lists); i++)

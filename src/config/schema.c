@@ -68,6 +68,18 @@ const struct word device_words[] = {
 	{ "gpu", 0, "fettle runs on the cpu: say cpu or leave it out" },
 	END,
 };
+#define OTHER_BACKEND "fettle runs on ONNX Runtime's cpu: say default or leave it out"
+static const struct word backends[] = {
+	WORD("default", 0),
+	WORD("onnxrt_cpu_ep", 0),
+	{ "onnxrt_cuda_ep", 0, OTHER_BACKEND },
+	{ "onnxrt_trt_ep", 0, OTHER_BACKEND },
+	{ "onnxrt_dnnl_ep", 0, OTHER_BACKEND },
+	{ "onnxrt_dml_ep", 0, OTHER_BACKEND },
+	{ "ipex", 0, OTHER_BACKEND },
+	{ "itex", 0, OTHER_BACKEND },
+	END,
+};
 static const struct word graph_levels[] = {
 	WORD("default", GRAPH_DEFAULT),    WORD("DISABLE_ALL", GRAPH_DISABLE_ALL),
 	WORD("ENABLE_BASIC", GRAPH_BASIC), WORD("ENABLE_EXTENDED", GRAPH_EXTENDED),
@@ -544,6 +556,42 @@ static const struct key search_keys[] = { SEARCH_KEYS(false), END };
 	{                                                                                                    \
 		name, KEY_REFUSED, .why = NO_TRAINING                                                        \
 	}
+/* The fields of INC 2.x's PostTrainingQuantConfig that a configuration of 1.x has elsewhere; as keys at the top, or in a map of that name. */
+#define FIELDS_2X                                                                                            \
+	{ "quant_level", KEY_WORD, AT(tuning.quant_level), WORDS(quant_levels), .alias = true },             \
+		{ "accuracy_criterion", KEY_MAP, .keys = criterion_keys, .alias = true },                    \
+		{ "tuning_criterion", KEY_MAP, .keys = tuning_criterion_keys, .alias = true },               \
+		{ "approach", KEY_WORD, AT(quantization.approach), WORDS(approaches), .alias = true },       \
+		{ "quant_format", KEY_WORD, AT(quantization.format), WORDS(formats), .alias = true },        \
+		{ "recipes", KEY_MAP, .made = KEYS_RECIPES, .alias = true },                                 \
+		{ "op_type_dict", KEY_CUSTOM, AT(quantization.op_type_wise), .custom = &custom_constraints,  \
+		  .alias = true },                                                                           \
+		{ "op_name_dict", KEY_CUSTOM, AT(quantization.op_wise), .custom = &custom_constraints,       \
+		  .alias = true },                                                                           \
+		{ "calibration_sampling_size", KEY_INTS, AT(calibration.sampling_size), LIMITS(1, 1 << 30),  \
+		  .alias = true },                                                                           \
+		{ "inputs", KEY_TEXTS, AT(model.inputs), .empty = true, .alias = true },                     \
+		{ "outputs", KEY_TEXTS, AT(model.outputs), .empty = true, .alias = true },                   \
+		{ "excluded_precisions", KEY_UNUSED, .why = NO_BF16, .alias = true },                        \
+		{ "domain", KEY_UNUSED, .why = "what suits the model is found by trying", .alias = true },   \
+		{ "example_inputs", KEY_UNUSED, .why = "the data says what the model is fed",                \
+		  .alias = true },                                                                           \
+		{ "reduce_range", KEY_UNUSED,                                                                \
+		  .why = "--reduce-range says it; weights have 7 bits where the CPU saturates",              \
+		  .alias = true },                                                                           \
+		{ "diagnosis", KEY_UNUSED, .why = "every run keeps its trials, 'fettle history' shows them", \
+		  .alias = true },                                                                           \
+	{                                                                                                    \
+		"ni_workload_name", KEY_UNUSED, .why = "there is no other program that shows runs",          \
+						.alias = true                                                \
+	}
+static const struct key fields_2x_keys[] = {
+	FIELDS_2X,
+	{ "device", KEY_WORD, AT(device), WORDS(device_words), .alias = true },
+	{ "backend", KEY_WORD, AT(backend), WORDS(backends), .alias = true },
+	END,
+};
+
 const struct key config_keys[] = {
 	{ "version", KEY_UNUSED, .why = "all versions are read alike" },
 	{ "model", KEY_MAP, .keys = model_keys },
@@ -551,9 +599,9 @@ const struct key config_keys[] = {
 	{ "quantization", KEY_MAP, .keys = quantization_keys, USED(PLANS) },
 	{ "evaluation", KEY_MAP, .keys = evaluation_keys },
 	{ "tuning", KEY_MAP, .keys = tuning_keys },
-	{ "quant_level", KEY_WORD, AT(tuning.quant_level), WORDS(quant_levels), .alias = true },
-	{ "accuracy_criterion", KEY_MAP, .keys = criterion_keys, .alias = true },
-	{ "tuning_criterion", KEY_MAP, .keys = tuning_criterion_keys, .alias = true },
+	{ "backend", KEY_WORD, AT(backend), WORDS(backends), .quiet = true },
+	FIELDS_2X,
+	{ "PostTrainingQuantConfig", KEY_MAP, .keys = fields_2x_keys, .alias = true },
 	{ "auto_search", KEY_MAP, .keys = search_keys, USED(CONFIG_SEARCH) },
 	SEARCH_KEYS(true),
 	OTHER_JOB("pruning"),

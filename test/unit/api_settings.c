@@ -63,6 +63,7 @@ static const struct row {
 	{ "model.inputs", "other", QUANTIZE, "", PLAIN },
 	{ "model.outputs", "other", TUNE, "", SMALL },
 	{ "device", "cpu", NOTED, "", PLAIN },
+	{ "backend", "default", NOTED, "", PLAIN },
 
 	{ "quantization.approach", "dynamic", QUANTIZE, "", PLAIN },
 	{ "quantization.cpu", "sse", QUANTIZE, "quantization.cpu=avx2", PLAIN },

@@ -12,7 +12,7 @@ static const struct {
 	  "c.yaml:3:5: unknown key 'zzz', tuning.workspace takes path, resume" },
 	{ "at the top too", "xyz: 1\n",
 	  "c.yaml:1:1: unknown key 'xyz', a configuration takes version, model, device, quantization, "
-	  "evaluation, tuning, auto_search" },
+	  "evaluation, tuning, backend, auto_search" },
 	{ "an unknown word has a nearest one", "quantization:\n  approach: statc\n",
 	  "c.yaml:2:13: cannot set quantization.approach: 'statc', did you mean 'static'?" },
 	{ "an unknown word that is like none lists all", "tuning: {objective: banana}\n",
@@ -147,13 +147,17 @@ static const struct {
 	  "c.yaml:4:9: fettle does not prune: give it the pruned model and leave the section out" },
 	{ "a framework of this runtime must be right", "model: {framework: onnxrt_qlinearop}\n",
 	  "c.yaml:1:20: cannot set model.framework: 'onnxrt_qlinearop', did you mean 'onnxrt_qlinearops'?" },
-	{ "a metric of INC that is missing", "evaluation: {accuracy: {metric: {Loss: {}}}}\n",
-	  "c.yaml:1:34: cannot set evaluation.accuracy.metric: Loss is not computed here: set eval_cmd to a "
+	{ "a metric of INC that is missing", "evaluation: {accuracy: {metric: {BLEU: {}}}}\n",
+	  "c.yaml:1:34: cannot set evaluation.accuracy.metric: BLEU is not computed here: set eval_cmd to a "
 	  "program that prints it" },
 	{ "an option of a metric", "evaluation: {accuracy: {metric: {VOCmAP: {k: 1}}}}\n",
 	  "c.yaml:1:43: cannot set evaluation.accuracy.metric: unknown option 'k', need anno_path, "
 	  "output_index_mapping or one of iou_thrs, map_points, map_key, boxes, scores, classes, "
 	  "num_detections" },
+	{ "another backend", "PostTrainingQuantConfig: {backend: onnxrt_cuda_ep}\n",
+	  "c.yaml:1:36: cannot set PostTrainingQuantConfig.backend: 'onnxrt_cuda_ep', fettle runs on ONNX "
+	  "Runtime's cpu: "
+	  "say default or leave it out" },
 	{ "a filter's key", "evaluation: {accuracy: {dataloader: {filter: {LabelBalance: {n: 1}}}}}\n",
 	  "c.yaml:1:62: cannot set evaluation.accuracy.dataloader.filter.LabelBalance: unknown key 'n', need "
 	  "only "

@@ -435,6 +435,39 @@ static void test_vocabulary(void **state)
 	config_free(c);
 }
 
+/* The fields of INC 2.x, in a map of their own and at the top. */
+static void test_2x(void **state)
+{
+	static const char fields[] =
+		"approach: dynamic, quant_format: QOperator, quant_level: 1, backend: default, device: cpu,"
+		" calibration_sampling_size: [50, 100], op_type_dict: {Conv: {weight: {dtype: [fp32]}}},"
+		" op_name_dict: {a: {activation: {dtype: [fp32]}}}, recipes: {smooth_quant: true},"
+		" domain: nlp, example_inputs: null, excluded_precisions: [bf16],"
+		" accuracy_criterion: {criterion: absolute, tolerable_loss: 0.5},"
+		" tuning_criterion: {max_trials: 7, strategy: mse}";
+	char *texts[] = { xstrfmt("{%s}", fields), xstrfmt("PostTrainingQuantConfig: {%s}", fields) };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		struct config *c = parse(texts[i], "c.yaml");
+
+		assert_int_equal(c->quantization.approach, APPROACH_DYNAMIC);
+		assert_int_equal(c->quantization.format, FORMAT_QOPERATOR);
+		assert_int_equal(c->tuning.quant_level, QUANT_LEVEL_1);
+		assert_int_equal(c->calibration.sampling_size.n, 2);
+		assert_string_equal(c->quantization.op_type_wise.v[0].name, "Conv");
+		assert_string_equal(c->quantization.op_wise.v[0].name, "a");
+		assert_int_equal(c->tuning.criterion, CRITERION_ABSOLUTE);
+		assert_int_equal(c->tuning.max_trials, 7);
+		assert_string_equal(c->tuning.strategy, "mse");
+		assert_int_equal(c->n_notes,
+				 5); /* device, backend, domain, example_inputs, excluded_precisions */
+		config_free(c);
+		free(texts[i]);
+	}
+}
+
 /* Detection: options of metrics, and the filter. */
 static void test_detection(void **state)
 {
@@ -718,12 +751,12 @@ int main(void)
 		cmocka_unit_test(test_defaults),   cmocka_unit_test(test_everything),
 		cmocka_unit_test(test_notes),      cmocka_unit_test(test_framework),
 		cmocka_unit_test(test_aliases),    cmocka_unit_test(test_metrics),
-		cmocka_unit_test(test_vocabulary), cmocka_unit_test(test_detection),
-		cmocka_unit_test(test_nothing),    cmocka_unit_test(test_iterations),
-		cmocka_unit_test(test_anchors),    cmocka_unit_test(test_set),
-		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_print),
-		cmocka_unit_test(test_fail),       cmocka_unit_test(test_file),
-		cmocka_unit_test(test_locale),
+		cmocka_unit_test(test_vocabulary), cmocka_unit_test(test_2x),
+		cmocka_unit_test(test_detection),  cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_iterations), cmocka_unit_test(test_anchors),
+		cmocka_unit_test(test_set),        cmocka_unit_test(test_round_trip),
+		cmocka_unit_test(test_print),      cmocka_unit_test(test_fail),
+		cmocka_unit_test(test_file),       cmocka_unit_test(test_locale),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
