@@ -1,13 +1,18 @@
 #include "quantize/blocks.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/map.h"
+#include "base/scratch.h"
 #include "ops/rules.h"
 
 struct block_store {
+	struct scratch tmp; /* of what was spilled */
+	FILE *spill;
 	struct arena arena;
 	struct map place; /* key -> index in v */
 	VEC(struct block_packed *) v;
@@ -22,6 +27,9 @@ void block_store_free(struct block_store *s)
 {
 	if (!s)
 		return;
+	if (s->spill)
+		fclose(s->spill);
+	scratch_release(&s->tmp);
 	map_release(&s->place);
 	VEC_RELEASE(&s->v);
 	arena_release(&s->arena);
@@ -104,32 +112,120 @@ static void pack(struct block_store *s, const char *key, const struct block_weig
 	add(s, key, p);
 }
 
+enum fettle_status block_store_put(struct block_store *s, const char *key, const char *name,
+				   const struct tensor *t, bool turned, const struct block_setting *how,
+				   const struct block_seen *seen, struct err *err)
+{
+	struct block_weight q = BLOCK_WEIGHT_INIT;
+	float *rows = NULL;
+	enum fettle_status st = FETTLE_OK;
+
+	if (!turned)
+		st = mem_try(&rows, (size_t)tensor_count(t), sizeof(*rows), "a weight, transposed", err);
+	if (rows)
+		turn(t->data, t->dims[0], t->dims[1], rows);
+	if (!st)
+		st = block_quantize(how->algorithm, turned ? t->data : rows, t->dims[turned ? 0 : 1],
+				    t->dims[turned ? 1 : 0], seen, &how->format, &q, err);
+	if (!st)
+		pack(s, key, &q);
+	else
+		fail_prefix(err, st, "cannot quantize weight '%s'", name);
+	block_weight_release(&q);
+	free(rows);
+	return st;
+}
+
 enum fettle_status block_store_make(struct block_store *s, struct model *m, const struct node *n,
 				    const struct block_setting *how, const struct block_seen *seen,
 				    struct err *err)
 {
-	const bool turned = op_weight_turned(n);
 	struct init *w = model_init(m, n->in[1]);
-	struct block_weight q = BLOCK_WEIGHT_INIT;
 	char *key = block_key(n, how);
-	float *rows = NULL;
 	enum fettle_status st = model_weight(m, w, err);
 
-	if (!st && !turned)
-		st = mem_try(&rows, (size_t)tensor_count(&w->t), sizeof(*rows), "a weight, transposed", err);
-	if (rows)
-		turn(w->t.data, w->t.dims[0], w->t.dims[1], rows);
 	if (!st)
-		st = block_quantize(how->algorithm, turned ? w->t.data : rows, w->t.dims[turned ? 0 : 1],
-				    w->t.dims[turned ? 1 : 0], seen, &how->format, &q, err);
-	if (!st)
-		pack(s, key, &q);
-	else
-		fail_prefix(err, st, "cannot quantize weight '%s'", w->name);
-	block_weight_release(&q);
-	free(rows);
+		st = block_store_put(s, key, w->name, &w->t, op_weight_turned(n), how, seen, err);
 	free(key);
 	return st;
+}
+
+/* ---- what was spilled ---- */
+
+struct spilled {
+	FILE *f;
+	long at;
+	size_t n;
+};
+
+static enum fettle_status cannot_spill(const char *verb, struct err *err)
+{
+	return fail(err, FETTLE_SYSTEM, "cannot %s quantized weights in the folder for temporary files: %s",
+		    verb, strerror(errno));
+}
+
+static enum fettle_status copy_spilled(void *self, FILE *to, struct err *err)
+{
+	enum { PIECE = 1 << 16 };
+	const struct spilled *s = self;
+	size_t left = s->n, n;
+	char piece[PIECE];
+
+	if (fseek(s->f, s->at, SEEK_SET) != 0)
+		return cannot_spill("find", err);
+	for (; left; left -= n) {
+		n = fread(piece, 1, left < PIECE ? left : PIECE, s->f);
+		if (!n)
+			return cannot_spill("read", err);
+		fwrite(piece, 1, n, to);
+	}
+	return FETTLE_OK;
+}
+
+static struct late spill_tensor(struct block_store *s, struct tensor *t)
+{
+	struct spilled *at = arena_alloc(&s->arena, sizeof(*at));
+
+	*at = (struct spilled){ s->spill, ftell(s->spill), t->data ? tensor_bytes(t) : 0 };
+	if (at->n)
+		fwrite(t->data, 1, at->n, s->spill);
+	t->data = NULL;
+	return (struct late){ copy_spilled, at };
+}
+
+static enum fettle_status open_spill(struct block_store *s, struct err *err)
+{
+	enum fettle_status st = scratch_new(&s->tmp, err);
+	char *path;
+
+	if (st)
+		return st;
+	path = scratch_path(&s->tmp, "weights");
+	s->spill = fopen(path, "w+be");
+	free(path);
+	return s->spill ? FETTLE_OK : cannot_spill("write", err);
+}
+
+enum fettle_status block_store_spill(struct block_store *s, const char *key, const struct block_packed *p,
+				     struct err *err)
+{
+	struct block_packed *own = arena_alloc(&s->arena, sizeof(*own));
+	struct late *late = arena_alloc(&s->arena, 3 * sizeof(*late));
+	enum fettle_status st = s->spill ? FETTLE_OK : open_spill(s, err);
+
+	if (st)
+		return st;
+	if (fseek(s->spill, 0, SEEK_END) != 0)
+		return cannot_spill("write", err);
+	*own = *p;
+	late[0] = spill_tensor(s, &own->codes);
+	late[1] = spill_tensor(s, &own->scales);
+	late[2] = spill_tensor(s, &own->zeros);
+	own->spilled = late;
+	if (fflush(s->spill) != 0 || ferror(s->spill))
+		return cannot_spill("write", err);
+	add(s, key, own);
+	return FETTLE_OK;
 }
 
 /* ---- files ---- */

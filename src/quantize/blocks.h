@@ -14,6 +14,8 @@ struct block_packed {
 	struct block_format format;
 	int64_t outputs, inputs;
 	struct tensor codes, scales, zeros; /* zeros without data: symmetric */
+	const struct late
+		*spilled; /* [3]: where their bytes are instead, in that order; NULL: they are in memory */
 };
 
 struct block_packed block_packed_shape(const struct block_format *f, int64_t outputs,
@@ -33,6 +35,14 @@ char *block_key(const struct node *n, const struct block_setting *s);
 enum fettle_status block_store_make(struct block_store *s, struct model *m, const struct node *n,
 				    const struct block_setting *how, const struct block_seen *seen,
 				    struct err *err);
+
+/* The same from a weight's bytes; `name` is for messages. */
+enum fettle_status block_store_put(struct block_store *s, const char *key, const char *name,
+				   const struct tensor *t, bool turned, const struct block_setting *how,
+				   const struct block_seen *seen, struct err *err);
+/* Keeps a copy in a file that goes with the store, and no more than its shapes in memory. */
+enum fettle_status block_store_spill(struct block_store *s, const char *key, const struct block_packed *p,
+				     struct err *err);
 
 /* One of them in a file, and back. */
 enum fettle_status block_store_save(const struct block_store *s, const char *key, const char *path,

@@ -125,6 +125,16 @@ static const struct block_packed *emit_late(struct job *j, struct node *n, const
 	return &l->out;
 }
 
+/* Those of a weight that is in a file by now. */
+static void emit_spilled(struct job *j, struct node *n, const struct node *old, const struct block_setting *s,
+			 const struct block_packed *w)
+{
+	n->in[1] = late_constant(j, old, s, "codes", &w->codes, w->spilled[0]);
+	n->in[2] = late_constant(j, old, s, "scales", &w->scales, w->spilled[1]);
+	if (!s->format.symmetric)
+		n->in[3] = late_constant(j, old, s, "zeros", &w->zeros, w->spilled[2]);
+}
+
 /* Those of a weight that is made by now. */
 static void emit_made(struct job *j, struct node *n, const struct node *old, const struct block_setting *s,
 		      const struct block_packed *w, float alpha)
@@ -156,6 +166,9 @@ enum fettle_status emit_blocks(struct job *j, size_t i, struct err *err)
 	const char *input;
 	enum fettle_status st = late ? FETTLE_OK : find_blocks(j, i, &w, err);
 
+	if (!st && w && w->spilled && alpha != 1)
+		st = fail(err, FETTLE_UNSUPPORTED,
+			  "cannot quantize op '%s' part by part: alpha is %g, need 1", name, (double)alpha);
 	if (st)
 		return st;
 	input = emit_input(j, old, name);
@@ -164,6 +177,8 @@ enum fettle_status emit_blocks(struct job *j, size_t i, struct err *err)
 	n->in[0] = input;
 	if (late)
 		w = emit_late(j, n, old, s);
+	else if (w->spilled)
+		emit_spilled(j, n, old, s, w);
 	else
 		emit_made(j, n, old, s, w, alpha);
 	node_set_int(j->m, n, "K", w->inputs);

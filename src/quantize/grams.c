@@ -60,8 +60,7 @@ static void add_rows(struct gram *g, const float *x, int64_t rows)
 	g->seen.rows += rows;
 }
 
-static enum fettle_status add(struct gram *g, const struct tensor *t, const struct feed_batch *b,
-			      struct err *err)
+static enum fettle_status add(struct gram *g, const struct tensor *t, size_t n, size_t valid, struct err *err)
 {
 	const int64_t k = t->rank ? t->dims[g->turned ? 0 : t->rank - 1] : 0;
 	int64_t rows, samples;
@@ -72,8 +71,8 @@ static enum fettle_status add(struct gram *g, const struct tensor *t, const stru
 	rows = tensor_count(t) / k;
 	samples = t->dims[0];
 	/* the samples of a batch come first; what pads it does not count */
-	if (!g->turned && b->n && samples % (int64_t)b->n == 0)
-		rows = rows / (int64_t)b->n * (int64_t)b->valid;
+	if (!g->turned && n && samples % (int64_t)n == 0)
+		rows = rows / (int64_t)n * (int64_t)valid;
 	add_rows(g, t->data, rows);
 	return FETTLE_OK;
 }
@@ -87,7 +86,7 @@ static enum fettle_status add_all(void *self, const struct tensor *out, const st
 
 	blas_single_begin();
 	for (i = 0; i < g->n && !st; i++)
-		st = add(&g->v[i], &out[g->v[i].output], b, err);
+		st = add(&g->v[i], &out[g->v[i].output], b->n, b->valid, err);
 	blas_single_end();
 	return st;
 }
@@ -123,36 +122,70 @@ static enum fettle_status start(struct gram *g, const struct gram_input *in, str
 	return st;
 }
 
+enum fettle_status grams_new(struct grams **out, const struct gram_input *want, size_t n, struct err *err)
+{
+	struct grams *g = xcalloc(1, sizeof(*g));
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	g->v = xcalloc(n + 1, sizeof(*g->v));
+	for (i = 0; i < n && !st; i++)
+		if (!grams_find(g, &want[i]))
+			st = start(&g->v[g->n++], &want[i], err);
+	if (st)
+		grams_free(g);
+	else
+		*out = g;
+	return st;
+}
+
+enum fettle_status grams_add(struct grams *g, const char *value, const struct tensor *t, size_t n,
+			     size_t valid, struct err *err)
+{
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	blas_single_begin();
+	for (i = 0; i < g->n && !st; i++)
+		if (strcmp(g->v[i].value, value) == 0)
+			st = add(&g->v[i], t, n, valid, err);
+	blas_single_end();
+	return st;
+}
+
+void grams_finish(struct grams *g)
+{
+	size_t i;
+
+	for (i = 0; i < g->n; i++)
+		finish(&g->v[i]);
+}
+
 enum fettle_status grams_observe(struct grams **out, const struct calibrate_on *on,
 				 const struct gram_input *want, size_t n, const struct calibrate_options *o,
 				 struct err *err)
 {
-	struct grams *g = xcalloc(1, sizeof(*g));
 	const char **values = xcalloc(n, sizeof(*values));
 	struct observed s = OBSERVED_INIT;
 	struct map place = MAP_INIT;
-	enum fettle_status st = FETTLE_OK;
+	struct grams *g = NULL;
+	enum fettle_status st = grams_new(&g, want, n, err);
 	size_t i, n_values = 0;
 
-	g->v = xcalloc(n, sizeof(*g->v));
-	for (i = 0; i < n && !st; i++) {
-		if (grams_find(g, &want[i]))
-			continue;
-		st = start(&g->v[g->n], &want[i], err);
-		g->v[g->n].output = map_get(&place, want[i].value);
-		if (g->v[g->n].output == MAP_NONE) {
-			map_set(&place, want[i].value, n_values);
-			g->v[g->n].output = n_values;
-			values[n_values++] = want[i].value;
+	for (i = 0; !st && i < g->n; i++) {
+		g->v[i].output = map_get(&place, g->v[i].value);
+		if (g->v[i].output == MAP_NONE) {
+			map_set(&place, g->v[i].value, n_values);
+			g->v[i].output = n_values;
+			values[n_values++] = g->v[i].value;
 		}
-		g->n++;
 	}
 	if (!st)
 		st = observed_open(&s, on->rt, on->m, values, n_values, o->threads, err);
 	if (!st)
 		st = observed_run(&s, on->feed, o, add_all, g, err);
-	for (i = 0; i < g->n && !st; i++)
-		finish(&g->v[i]);
+	if (!st)
+		grams_finish(g);
 	observed_close(&s);
 	map_release(&place);
 	free(values);

@@ -24,6 +24,11 @@ enum fettle_status grams_observe(struct grams **out, const struct calibrate_on *
 				 const struct gram_input *want, size_t n, const struct calibrate_options *o,
 				 struct err *err);
 void grams_free(struct grams *g);
+/* The same by hand: what each value is, batch by batch (n rows, the first `valid` of which count); others are ignored. */
+enum fettle_status grams_new(struct grams **out, const struct gram_input *want, size_t n, struct err *err);
+enum fettle_status grams_add(struct grams *g, const char *value, const struct tensor *t, size_t n,
+			     size_t valid, struct err *err);
+void grams_finish(struct grams *g); /* before grams_find() */
 /* NULL: not observed. It is part of the sweep. */
 const struct block_seen *grams_find(const struct grams *g, const struct gram_input *i);
 

@@ -2,10 +2,11 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "finetune/finetune.h"
-#include "quantize/blocks.h"
+#include "quantize/by_parts.h"
 #include "quantize/variant.h"
 #include "tune/learn.h"
 
@@ -42,14 +43,26 @@ static enum fettle_status open_calibration(struct context *cx, const struct one_
 {
 	struct session_options so = { .threads = 1, .level = OPT_NONE, .unused = true };
 	struct session *shape = NULL; /* only to ask what the inputs are */
+	const struct model *m = o->s->m;
+	struct input_spec *specs = xcalloc(m->n_inputs + 1, sizeof(*specs));
 	enum fettle_status st;
+	size_t i;
 
-	st = session_new(&shape, cx->rt, o->s->m, &so, &cx->err);
-	if (!st)
+	for (i = 0; i < m->n_inputs; i++) {
+		specs[i] = (struct input_spec){ .name = m->inputs[i].name,
+						.dtype = m->inputs[i].type.dtype,
+						.rank = m->inputs[i].type.rank };
+		memcpy(specs[i].dims, m->inputs[i].type.dims, sizeof(specs[i].dims));
+	}
+	st = o->s->outside ? FETTLE_OK : session_new(&shape, cx->rt, o->s->m, &so, &cx->err);
+	if (!st && o->s->outside) /* a session would need the weights */
+		st = source_open_specs(data, cx, o->calib, specs, m->n_inputs, &o->feed);
+	else if (!st)
 		st = source_open(data, cx, o->calib, shape, &o->feed);
 	if (!st)
 		st = fed_tell(cx, "calibration", data, NULL);
 	session_free(shape);
+	free(specs);
 	return st;
 }
 
@@ -70,6 +83,24 @@ static struct learner *open_learner(struct context *cx, const struct one_plan *o
 
 	qplan_averages(o->plan, source.averaging);
 	return learner_new(&source);
+}
+
+/* The weights of a model that is larger than memory. */
+static enum fettle_status learn_by_parts(struct context *cx, const struct one_plan *o,
+					 const struct feed *calib, struct block_store *out, double *seconds)
+{
+	const struct parts p = { .rt = cx->rt,
+				 .s = o->s,
+				 .plan = o->plan,
+				 .feed = calib,
+				 .threads = o->threads,
+				 .progress = context_progress,
+				 .self = cx };
+	double start = clock_now();
+	enum fettle_status st = blocks_by_parts(out, &p, &cx->err);
+
+	*seconds += clock_now() - start;
+	return st;
 }
 
 /* As a user's session will load it: better to find out now than in production. */
@@ -145,6 +176,7 @@ enum fettle_status quantize_one(struct context *cx, const struct one_plan *o, st
 {
 	const struct qplan *plan = o->plan;
 	struct learner *learner = NULL;
+	struct block_store *blocks = NULL;
 	struct knowledge known;
 	struct finetune_report report = { .ops = { NULL, 0, 0 } };
 	struct source data = SOURCE_INIT;
@@ -170,8 +202,14 @@ enum fettle_status quantize_one(struct context *cx, const struct one_plan *o, st
 	}
 	if (st)
 		goto out;
-	learner = open_learner(cx, o, data.feed, &out->seconds_calibrate, &report);
-	st = learn(learner, 0, plan, &known, &cx->err);
+	if (o->s->outside && parts_needed(plan)) {
+		blocks = block_store_new();
+		known = (struct knowledge){ .blocks = blocks };
+		st = learn_by_parts(cx, o, data.feed, blocks, &out->seconds_calibrate);
+	} else {
+		learner = open_learner(cx, o, data.feed, &out->seconds_calibrate, &report);
+		st = learn(learner, 0, plan, &known, &cx->err);
+	}
 	if (!st)
 		st = context_phase(cx, "quantize");
 	if (!st)
@@ -192,6 +230,7 @@ out:
 	VEC_RELEASE(&report.ops);
 	VEC_RELEASE(&report.blocks);
 	model_free(q);
+	block_store_free(blocks);
 	learner_free(learner);
 	source_release(&data);
 	return st;

@@ -109,6 +109,20 @@ static enum fettle_status check_inputs(const struct data_ref *d, const struct in
 	return st;
 }
 
+enum fettle_status source_open_specs(struct source *s, struct context *cx, const struct data_ref *d,
+				     const struct input_spec *specs, size_t n, const struct feed_options *o)
+{
+	enum fettle_status st;
+
+	assert(!s->feed);
+	st = check_inputs(d, specs, n, &cx->err);
+	if (!st && !s->data)
+		st = open_data(&s->data, cx, d, specs, n);
+	if (!st)
+		st = feed_open(&s->feed, s->data, specs, n, o, &cx->err);
+	return st;
+}
+
 enum fettle_status source_open(struct source *s, struct context *cx, const struct data_ref *d,
 			       const struct session *session, const struct feed_options *o)
 {
@@ -116,13 +130,8 @@ enum fettle_status source_open(struct source *s, struct context *cx, const struc
 	struct input_spec *specs = xcalloc(n + 1, sizeof(*specs));
 	enum fettle_status st;
 
-	assert(!s->feed);
 	session_specs(session, specs);
-	st = check_inputs(d, specs, n, &cx->err);
-	if (!st && !s->data)
-		st = open_data(&s->data, cx, d, specs, n);
-	if (!st)
-		st = feed_open(&s->feed, s->data, specs, n, o, &cx->err);
+	st = source_open_specs(s, cx, d, specs, n, o);
 	free(specs);
 	return st;
 }

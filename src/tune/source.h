@@ -39,6 +39,9 @@ struct source {
 /* A dataset that the source has already is taken as it is. */
 enum fettle_status source_open(struct source *s, struct context *cx, const struct data_ref *d,
 			       const struct session *session, const struct feed_options *o);
+/* The same, bound to inputs of which only the specs are known. */
+enum fettle_status source_open_specs(struct source *s, struct context *cx, const struct data_ref *d,
+				     const struct input_spec *specs, size_t n, const struct feed_options *o);
 void source_release(struct source *s);
 
 enum {

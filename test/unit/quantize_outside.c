@@ -4,7 +4,10 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
+#include "quantize/by_parts.h"
+#include "quantize/grams.h"
 #include "quantize/precision.h"
+#include "unit/data_files.h"
 
 static struct runtime *rt;
 static char dir[] = "/tmp/fettle-test.XXXXXX";
@@ -16,12 +19,13 @@ static const char body[] = "e = 3000x32; i = Cast(x) to=7; g = Gather(e, i); w =
 			   "u = 20x3000; k = 20; "
 			   "l = Gemm(h, u, k) transB=1; t = 20x16; y = MatMul(l, t)";
 
-static void weight_only(struct qplan *plan, const struct subject *s, bool symmetric)
+static void weight_only(struct qplan *plan, const struct subject *s, bool symmetric,
+			enum block_algorithm algorithm)
 {
 	struct qplan_defaults d = qplan_defaults(&s->cpu);
 
 	d.approach = APPROACH_WEIGHT;
-	d.blocks = (struct block_setting){ { 4, 32, symmetric }, BLOCK_RTN, 4 };
+	d.blocks = (struct block_setting){ { 4, 32, symmetric }, algorithm, 4 };
 	qplan_default(plan, &s->ops, &s->g, &d);
 }
 
@@ -44,7 +48,7 @@ static void make(struct subject *s, bool symmetric, const char *out)
 	struct model *q = NULL;
 	struct err err = ERR_INIT;
 
-	weight_only(&plan, s, symmetric);
+	weight_only(&plan, s, symmetric, BLOCK_RTN);
 	assert_ok(quantize(s->z, &(struct knowledge){ .values = NULL }, &plan, &q, &err), err);
 	assert_ok(precisions_of(&is, rt, s, &(struct precisions_wanted){ APPROACH_WEIGHT, &plan, &plan, q },
 				&err),
@@ -133,7 +137,7 @@ static void same_as_in_memory(void **state)
 		struct dirent *e;
 		size_t files = 0;
 
-		weight_only(&plan, s, false);
+		weight_only(&plan, s, false, BLOCK_RTN);
 		assert_ok(quantize(s->z, &(struct knowledge){ .values = NULL }, &plan, &q, &err), err);
 		snprintf(by_file, sizeof(by_file), "%s/not.onnx", dir);
 		assert_int_equal(model_save(q, by_file, &err), FETTLE_INVALID);
@@ -147,6 +151,158 @@ static void same_as_in_memory(void **state)
 		qplan_release(&plan);
 	}
 	subject_free(s);
+}
+
+/* Samples for one input, x. */
+static struct dataset *samples(void)
+{
+	enum { SAMPLES = 12, TOKENS = 6, WIDE = 128 };
+	float *x = xcalloc(SAMPLES * TOKENS * WIDE, sizeof(*x));
+	struct zip_out z = { .n = 0 };
+	struct dataset *d = NULL;
+	struct err err = ERR_INIT;
+	struct str b;
+	struct rng r;
+	char *path;
+	size_t i;
+
+	rng_seed(&r, 1);
+	for (i = 0; i < SAMPLES * TOKENS * WIDE; i++)
+		x[i] = (float)(rng_normal(&r) * (i % WIDE < 8 ? 5 : 1));
+	zip_put(&z, "x.npy", npy_of("<f4", false, "(12, 6, 128)", x, SAMPLES * TOKENS * WIDE * sizeof(*x)),
+		false);
+	b = zip_end(&z);
+	path = put_file(dir, "x.npz", &b);
+	assert_ok(dataset_open(&d, path, NULL, &err), err);
+	free(path);
+	free(x);
+	return d;
+}
+
+static void save_known(struct subject *s, const struct qplan *plan, const struct block_store *blocks,
+		       const char *path)
+{
+	struct model *q = NULL;
+	struct err err = ERR_INIT;
+
+	assert_ok(quantize(s->z, &(struct knowledge){ .blocks = blocks }, plan, &q, &err), err);
+	assert_ok(model_save(q, path, &err), err);
+	model_free(q);
+}
+
+/* bytes of codes that differ, as a share */
+static double different(const char *a_path, const char *b_path)
+{
+	struct model *a = NULL, *b = NULL;
+	struct err err = ERR_INIT;
+	size_t i, k, n = 0, differ = 0;
+
+	assert_ok(model_load(&a, a_path, &err), err);
+	assert_ok(model_load(&b, b_path, &err), err);
+	for (i = 0; i < a->inits.n; i++) {
+		struct init *x = a->inits.v[i], *y = model_init(b, x->name);
+
+		if (x->t.dtype != DT_U8 || x->t.rank != 3)
+			continue;
+		if (!y) { /* the name says by which algorithm */
+			char *name =
+				xstrfmt("%.*srtn_codes", (int)(strstr(x->name, "gptq") - x->name), x->name);
+
+			y = model_init(b, name);
+			free(name);
+		}
+		assert_non_null(y);
+		assert_ok(model_weight(a, x, &err), err);
+		assert_ok(model_weight(b, y, &err), err);
+		for (k = 0; k < tensor_bytes(&x->t); k++, n++)
+			differ += ((uint8_t *)x->t.data)[k] != ((uint8_t *)y->t.data)[k];
+	}
+	model_free(a);
+	model_free(b);
+	assert_int_equal(n, (128 * 160 * 3 + 160 * 128) / 2);
+	return (double)differ / (double)n;
+}
+
+/* A part for each weight, or all in one: gptq comes to what it comes to in memory, and not to what rtn does. */
+static void parts_see_what_the_whole_sees(void **state)
+{
+	static const struct input_spec x = { "x", DT_F32, 3, { -1, 6, 128 } };
+	static const size_t sizes[] = { 1, 200000, 0 };
+	char plain[64], split[64], by_memory[64], by_parts[64];
+	struct dataset *d = samples();
+	struct feed *feed = NULL;
+	struct qplan plan = QPLAN_INIT;
+	struct block_store *blocks = block_store_new();
+	struct grams *grams = NULL;
+	struct model *m = NULL;
+	struct subject *s;
+	struct err err = ERR_INIT;
+	size_t i;
+
+	(void)state;
+	snprintf(plain, sizeof(plain), "%s/plain.onnx", dir);
+	snprintf(split, sizeof(split), "%s/split.onnx", dir);
+	snprintf(by_memory, sizeof(by_memory), "%s/memory.onnx", dir);
+	snprintf(by_parts, sizeof(by_parts), "%s/parts.onnx", dir);
+	build_model(plain, 13, "x:?x6x128",
+		    "w = 128x160; a = MatMul(x, w); b = Relu(a); v = 160x128; c = MatMul(b, v); e = Add(c, "
+		    "x); u = 128x160; "
+		    "f = MatMul(e, u); t = 128x160; h = MatMul(e, t); i = Mul(f, h); y = Add(i, a)",
+		    "y");
+	assert_ok(model_load(&m, plain, &err), err);
+	assert_ok(model_save_split(m, split, 0, &err), err);
+	model_free(m);
+	assert_ok(feed_open(&feed, d, &x, 1, &(struct feed_options){ .batch = 5 }, &err), err);
+
+	s = open_model(split, false);
+	weight_only(&plan, s, false, BLOCK_GPTQ);
+	for (i = 0; i < s->ops.n; i++) {
+		const struct node *n = s->m->nodes.v[i];
+		const struct gram_input in = { n->in[0], s->ops.v[i].inputs, false };
+
+		if (plan.ops[i].mode != OP_WEIGHT)
+			continue;
+		assert_ok(grams_observe(&grams, &(struct calibrate_on){ rt, s->m, feed }, &in, 1,
+					&(struct calibrate_options){ .threads = 1 }, &err),
+			  err);
+		assert_ok(
+			block_store_make(blocks, s->m, n, &plan.ops[i].blocks, grams_find(grams, &in), &err),
+			err);
+		grams_free(grams);
+	}
+	save_known(s, &plan, blocks, by_memory);
+	block_store_free(blocks);
+	qplan_release(&plan);
+	subject_free(s);
+
+	for (i = 0; i < ARRAY_LEN(sizes); i++) {
+		s = open_model(split, true);
+		blocks = block_store_new();
+		weight_only(&plan, s, false, BLOCK_GPTQ);
+		assert_true(parts_needed(&plan));
+		assert_ok(blocks_by_parts(blocks,
+					  &(struct parts){ .rt = rt,
+							   .s = s,
+							   .plan = &plan,
+							   .feed = feed,
+							   .bytes = sizes[i],
+							   .threads = 1 },
+					  &err),
+			  err);
+		save_known(s, &plan, blocks, by_parts);
+		assert_true(different(by_memory, by_parts) <
+			    0.01); /* sums of floats differ in their last bits */
+		block_store_free(blocks);
+		qplan_release(&plan);
+		weight_only(&plan, s, false, BLOCK_RTN);
+		assert_true(!parts_needed(&plan));
+		save_known(s, &plan, NULL, by_parts);
+		assert_true(different(by_memory, by_parts) > 0.05);
+		qplan_release(&plan);
+		subject_free(s);
+	}
+	feed_free(feed);
+	dataset_free(d);
 }
 
 static int setup(void **state)
@@ -170,7 +326,8 @@ static int teardown(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(same_as_in_memory) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(same_as_in_memory),
+					    cmocka_unit_test(parts_see_what_the_whole_sees) };
 
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
