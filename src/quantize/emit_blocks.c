@@ -181,6 +181,8 @@ enum fettle_status emit_blocks(struct job *j, size_t i, struct err *err)
 		emit_spilled(j, n, old, s, w);
 	else
 		emit_made(j, n, old, s, w, alpha);
+	if (j->watch && !late)
+		j->watch->blocks(j->watch->self, &j->z->ops->v[i], w);
 	node_set_int(j->m, n, "K", w->inputs);
 	node_set_int(j->m, n, "N", w->outputs);
 	node_set_int(j->m, n, "bits", s->format.bits);

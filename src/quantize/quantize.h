@@ -6,6 +6,7 @@
 #define QUANTIZE_QUANTIZE_H
 
 #include "calibrate/means.h"
+#include "quantize/blocks.h"
 #include "quantize/knowledge.h"
 
 /* A prepared model, and its weights as quantized so far. All arguments must outlive it. */
@@ -66,6 +67,8 @@ struct quantize_watch {
 	void (*value)(void *self, const char *value, const char *observed, struct qparams q, enum dtype t);
 	/* the constant that is this input of an op */
 	void (*weight)(void *self, const struct op *op, size_t input, const struct qweight *w);
+	/* the weight of an op that is weight-only */
+	void (*blocks)(void *self, const struct op *op, const struct block_packed *w);
 };
 /* As quantize(), but tells what it does and keeps nothing. */
 enum fettle_status quantize_watched(struct quantizer *q, const struct knowledge *k, const struct qplan *plan,

@@ -89,6 +89,27 @@ static void draw_quantized_weight(void *self, const struct op *op, size_t input,
 	free(x);
 }
 
+static void draw_blocks(void *self, const struct op *op, const struct block_packed *w)
+{
+	struct drawn *d = self;
+	struct block_weight q = BLOCK_WEIGHT_INIT;
+	const size_t n = (size_t)(w->outputs * w->inputs);
+	float *x = NULL;
+
+	if (!d->st)
+		d->st = block_weight_init(&q, &w->format, w->outputs, w->inputs, d->err);
+	if (!d->st)
+		d->st = mem_try(&x, n, sizeof(*x), op->name, d->err);
+	if (!d->st) {
+		block_unpack(w->codes.data, w->zeros.data, &q);
+		memcpy(q.scales, w->scales.data, tensor_bytes(&w->scales));
+		block_dequantize(&q, x);
+		draw_weight(d, op, (size_t)op->rule->weight, x, n);
+	}
+	free(x);
+	block_weight_release(&q);
+}
+
 static void draw_quantized_value(void *self, const char *value, const char *observed, struct qparams q,
 				 enum dtype t)
 {
@@ -172,7 +193,7 @@ static enum fettle_status draw_trial(struct lab *l, const char *folder, const st
 {
 	struct qplan q = QPLAN_INIT;
 	struct drawn d = { .l = l, .e = EVENTS_INIT, .plan = &q, .err = err };
-	const struct quantize_watch watch = { &d, draw_quantized_value, draw_quantized_weight };
+	const struct quantize_watch watch = { &d, draw_quantized_value, draw_quantized_weight, draw_blocks };
 	struct knowledge k;
 	enum fettle_status st;
 

@@ -20,6 +20,7 @@ check() {
 check whole --max-trials 8
 check no-early --max-trials 4 --no-early --jobs 2 --keep-fp32 /conv6/Conv
 grep -q 'the input was compared' "$dir/out" || bad "no-early: the input is not quantized: $(cat "$dir/out")"
+check weight-only --max-trials 2 --approach weight_only --no-early
 grep -q '"met": true' "$dir/h.json" "$dir/whole.json" || bad "no run met the target: latency was not compared"
 
 # a damaged byte is noticed: the reader does check
