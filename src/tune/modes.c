@@ -15,6 +15,10 @@ enum { ROUNDS = 3 }; /* assignments that are profiled, at most: each corrects th
 #define CLEARLY 0.98
 /* Evaluations that timing all candidates may take; two are timed in any case, and all until one is faster than fp32. */
 #define RACE_SHARE 0.5
+/* The last comparison: its share of an evaluation, if that is so many seconds, of plans that differ by no more than this. */
+#define FINAL_SHARE 0.15
+#define FINAL_SECONDS 0.1
+#define FINAL_NEARLY 1.05
 
 void modes_free(struct modes *m)
 {
@@ -314,6 +318,47 @@ static enum fettle_status find_candidates(struct lab *l, const struct plan *from
 	return st;
 }
 
+/* A candidate that was timed. */
+struct timed {
+	struct trial t;
+	double seconds; /* as the candidate has them */
+};
+
+/* Both what turns and what profiles say counts: on a busy machine each is off by more than near-equal plans differ. */
+static bool is_faster(const struct timed *a, const struct timed *b)
+{
+	double ratio = a->t.score.objective / b->t.score.objective;
+
+	if (isfinite(a->seconds) && isfinite(b->seconds))
+		ratio *= ratio * a->seconds / b->seconds;
+	return ratio < 1;
+}
+
+static void timed_copy(struct timed *to, const struct timed *from)
+{
+	plan_copy(&to->t.plan, &from->t.plan);
+	to->t.score.objective = from->t.score.objective;
+	to->seconds = from->seconds;
+}
+
+/* The two that are fastest are timed once more, for longer, if they are nearly equal and an evaluation takes long enough. */
+static enum fettle_status decide(struct lab *l, struct timed *best, const struct timed *second,
+				 struct err *err)
+{
+	const struct latency_limits limits = { .seconds = fmin(FINAL_SHARE * l->pass_seconds, 1),
+					       .equal = LATENCY_EQUAL };
+	struct latency times[2];
+	enum fettle_status st;
+
+	if (!second->t.plan.n || limits.seconds < FINAL_SECONDS ||
+	    second->t.score.objective > FINAL_NEARLY * best->t.score.objective)
+		return FETTLE_OK;
+	st = lab_time(l, &second->t.plan, &best->t.plan, 0, &limits, times, err);
+	if (!st && times[1].speedup.value > 1)
+		timed_copy(best, second);
+	return st;
+}
+
 /* Profiles are not taken in turns: the candidate that is fastest when they are timed against each other. */
 static enum fettle_status race_candidates(struct lab *l, const struct candidates *c, struct plan *out,
 					  double *predicted, struct err *err)
@@ -321,28 +366,36 @@ static enum fettle_status race_candidates(struct lab *l, const struct candidates
 	const struct modes *m = l->modes;
 	const double start = clock_now(), fp32 = m->original > 0 ? m->original : m->fp32.total,
 		     faster = CLEARLY * m->fp32.total / fp32;
-	struct trial best = { .latency = NAN }, t = { .latency = NAN };
+	struct timed best = { .seconds = NAN }, second = { .seconds = NAN }, now = { .seconds = NAN };
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
 	for (i = 0; i < c->v.n && !st; i++) {
-		const struct candidate *now = &c->v.v[i];
-
-		if (i > 1 && best.score.objective < faster &&
+		if (i > 1 && best.t.score.objective < faster &&
 		    clock_now() - start > RACE_SHARE * l->pass_seconds)
 			break;
-		plan_copy(&t.plan, &now->plan);
-		st = lab_objective(l, &t, i ? &best : NULL, &t.score.objective, err);
-		if (st || (i && !(t.score.objective < best.score.objective)))
-			continue;
-		plan_copy(&best.plan, &t.plan);
-		best.score.objective = t.score.objective;
-		*predicted = isfinite(now->seconds) ? now->seconds / fp32 : NAN;
+		plan_copy(&now.t.plan, &c->v.v[i].plan);
+		now.seconds = c->v.v[i].seconds;
+		st = lab_objective(l, &now.t, i ? &best.t : NULL, &now.t.score.objective, err);
+		if (st)
+			break;
+		if (!i || is_faster(&now, &best)) {
+			if (i)
+				timed_copy(&second, &best);
+			timed_copy(&best, &now);
+		} else if (!second.t.plan.n || is_faster(&now, &second)) {
+			timed_copy(&second, &now);
+		}
 	}
 	if (!st)
-		plan_copy(out, &best.plan);
-	plan_release(&best.plan);
-	plan_release(&t.plan);
+		st = decide(l, &best, &second, err);
+	if (!st) {
+		plan_copy(out, &best.t.plan);
+		*predicted = isfinite(best.seconds) ? best.seconds / fp32 : NAN;
+	}
+	plan_release(&best.t.plan);
+	plan_release(&second.t.plan);
+	plan_release(&now.t.plan);
 	return st;
 }
 
