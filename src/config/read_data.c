@@ -41,13 +41,19 @@ static struct config_params new_params(struct reader *r, const struct yaml *map)
 /* Files that datasets read beside their root. */
 static bool is_path(const char *key)
 {
-	static const char *const paths[] = { "image_list", "label_file", "vocab_file", "label_map" };
+	static const char *const paths[] = { "image_list", "label_file", "vocab_file", "label_map",
+					     "model_name_or_path" };
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(paths); i++)
 		if (strcmp(paths[i], key) == 0)
 			return true;
 	return false;
+}
+
+static bool is_root(const char *key)
+{
+	return !strcmp(key, "root") || !strcmp(key, "data_path") || !strcmp(key, "data_dir");
 }
 
 static enum fettle_status read_dataset_params(struct reader *r, const struct yaml *y,
@@ -73,12 +79,13 @@ static enum fettle_status read_dataset_params(struct reader *r, const struct yam
 			keep_param(r, &out->params, y->key[i], &path);
 			continue;
 		}
-		if (strcmp(y->key[i]->text, "root") != 0 && strcmp(y->key[i]->text, "data_path") != 0) {
+		if (!is_root(y->key[i]->text)) {
 			keep_param(r, &out->params, y->key[i], y->v[i]);
 			continue;
 		}
 		if (out->root)
-			return fail_value(r, y->key[i], "'root' and 'data_path', need one of them");
+			return fail_value(r, y->key[i],
+					  "the path is given twice, need 'root', 'data_path' or 'data_dir'");
 		st = read_path(r, y->v[i], &out->root);
 		if (st)
 			return st;
