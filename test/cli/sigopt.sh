@@ -2,6 +2,7 @@
 . test/lib.sh
 ex=examples
 m=$ex/fashion.onnx c=$ex/fashion_calib.npz e=$ex/fashion_eval.npz
+/usr/bin/python3 -c 'import onnx' 2>/dev/null || { echo "SKIPPED: python3-onnx is not installed: tools/setup --tests"; exit 77; }
 if "$fettle" tune $m --calib $c --eval $e --strategy sigopt --max-trials 1 --workspace "$dir/none" 2>&1 | grep -q 'built without libcurl'; then
 	echo "SKIPPED: fettle was built without libcurl: tools/setup"
 	exit 77
@@ -115,7 +116,7 @@ import onnx
 m = onnx.load('$m')
 for n in m.graph.node:
     n.name += 'x' * 300
-onnx.save(m, '$dir/long.onnx')" 2>/dev/null || bad "python3-onnx is missing: tools/setup --tests"
+onnx.save(m, '$dir/long.onnx')"
 serve long
 # shellcheck disable=SC2086
 expect 1 'after 1 trial' ${run/$m/$dir/long.onnx} -c "$dir/long.yaml" --max-trials 1 --workspace "$dir/w-long"
