@@ -13,7 +13,7 @@ static bool probe(const char *path)
 	return false;
 }
 
-static enum fettle_status open_dummy(struct dataset *d, const struct dataset_options *opt, struct err *err)
+static enum fettle_status open_flat(struct dataset *d, const struct dataset_options *opt, struct err *err)
 {
 	const int64_t dims[] = { 1, SIDE, SIDE };
 	size_t i;
@@ -28,8 +28,8 @@ static enum fettle_status open_dummy(struct dataset *d, const struct dataset_opt
 	return FETTLE_OK;
 }
 
-static enum fettle_status read_dummy(const struct dataset *d, size_t field, size_t i, struct buffer *out,
-				     struct err *err)
+static enum fettle_status read_flat(const struct dataset *d, size_t field, size_t i, struct buffer *out,
+				    struct err *err)
 {
 	const int64_t dims[] = { 1, SIDE, SIDE };
 	enum fettle_status st =
@@ -43,18 +43,18 @@ static enum fettle_status read_dummy(const struct dataset *d, size_t field, size
 	return st;
 }
 
-static void close_dummy(struct dataset *d)
+static void close_flat(struct dataset *d)
 {
 	(void)d;
 }
 
 static const char *const keys[] = { "samples", NULL };
-const struct dataset_kind dataset_dummy = {
-	.name = "Dummy",
+const struct dataset_kind dataset_flat = {
+	.name = "Flat",
 	.summary = "flat images",
 	.keys = keys,
 	.probe = probe,
-	.open = open_dummy,
-	.read = read_dummy,
-	.close = close_dummy,
+	.open = open_flat,
+	.read = read_flat,
+	.close = close_flat,
 };
