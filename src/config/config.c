@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "config/capability.h"
 #include "config/read.h"
 
 struct config *config_new(void)
@@ -116,6 +117,8 @@ static enum fettle_status parse_text(struct config **out, const char *text, size
 	st = yaml_parse(&root, &c->state->arena, text, n, name, err);
 	if (st)
 		goto out;
+	if (root && from->capability)
+		root = capability_tree(&c->state->arena, root);
 	if (root && !yaml_is_null(root) && root->type != YAML_MAP) {
 		st = fail(err, FETTLE_INVALID, "%s:%d:%d: %s, a configuration is a map of keys", name,
 			  root->line, root->column, describe(&r, root));

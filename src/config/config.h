@@ -280,6 +280,7 @@ struct config_source {
 	const char *text;              /* what is in it; NULL: it is read */
 	const char *folder;            /* where relative paths in config_set() start; NULL: the current one */
 	struct config_strings metrics; /* may be named beside those of the list */
+	bool capability;               /* INC's capability files (onnxrt.yaml) are read too */
 };
 enum fettle_status config_open(struct config **out, const struct config_source *from, struct err *err);
 /* `name` stands for the file in messages, and its folder is where relative paths start. */

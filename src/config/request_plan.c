@@ -160,7 +160,7 @@ static enum fettle_status apply_capability(const char *path, const struct subjec
 	enum fettle_status st;
 	size_t n, i, k;
 
-	st = config_load(&r.c, path, err);
+	st = config_open(&r.c, &(struct config_source){ .path = path, .capability = true }, err);
 	if (st)
 		return st;
 	n = request_constraints(&r, &a, &v);

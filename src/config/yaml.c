@@ -124,9 +124,6 @@ static enum fettle_status take_key(struct builder *b, struct level *l, struct ya
 	if (key->type != YAML_SCALAR)
 		return fail_at(b, key->line, key->column, "a key must be a word, not a %s",
 			       key->type == YAML_MAP ? "map" : "list");
-	if (!key->quoted && !strcmp(key->text, "<<"))
-		return fail_at(b, key->line, key->column,
-			       "merge key '<<' is not supported, write the keys out");
 	seen = map_get(&l->seen, key->text);
 	if (seen != MAP_NONE)
 		return fail_at(b, key->line, key->column, "duplicate key '%.80s', first at line %d",
@@ -183,12 +180,47 @@ static enum fettle_status open_level(struct builder *b, enum yaml_type type, str
 	return FETTLE_OK;
 }
 
+/* `<<: *map` or `<<: [*map, *map]`: the keys of the others, where the map has none of that name. */
+static enum fettle_status merge(struct builder *b, struct level *l)
+{
+	struct yaml *y = l->node, *from;
+	size_t at = y->type == YAML_MAP ? map_get(&l->seen, "<<") : MAP_NONE, n, i, k;
+
+	if (at == MAP_NONE || y->key[at]->quoted)
+		return FETTLE_OK;
+	from = y->v[at];
+	y->n--;
+	memmove(y->v + at, y->v + at + 1, (y->n - at) * sizeof(*y->v));
+	memmove(y->key + at, y->key + at + 1, (y->n - at) * sizeof(*y->key));
+	y->size -= from->size;
+	n = from->type == YAML_LIST ? from->n : 1;
+	for (i = 0; i < n; i++) {
+		const struct yaml *map = from->type == YAML_LIST ? from->v[i] : from;
+
+		if (map->type != YAML_MAP)
+			return fail_at(b, from->line, from->column,
+				       "merge key '<<' needs a map, or a list of maps");
+		for (k = 0; k < map->n; k++) {
+			if (map_get(&l->seen, map->key[k]->text) != MAP_NONE)
+				continue;
+			map_set(&l->seen, map->key[k]->text, y->n);
+			l->key = map->key[k];
+			add_child(b, l, map->v[k]);
+			if (y->size > YAML_NODES_MAX)
+				return fail_at(b, y->line, y->column, "too large: more than %d nodes",
+					       YAML_NODES_MAX);
+		}
+	}
+	return FETTLE_OK;
+}
+
 static enum fettle_status close_level(struct builder *b)
 {
 	struct level *l = &b->stack[--b->depth];
+	enum fettle_status st = merge(b, l);
 
 	map_release(&l->seen);
-	return place(b, l->node, l->anchor);
+	return st ? st : place(b, l->node, l->anchor);
 }
 
 static enum fettle_status take_scalar(struct builder *b, const struct fy_event *e)

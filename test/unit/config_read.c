@@ -435,6 +435,26 @@ static void test_vocabulary(void **state)
 	config_free(c);
 }
 
+/* `<<`: the keys of another map, where there are none of that name. */
+static void test_merge(void **state)
+{
+	struct config *c = parse("quantization:\n"
+				 "  op_wise:\n"
+				 "    a: &a {weight: {dtype: fp32}, activation: {dtype: int8}}\n"
+				 "    b: {<<: *a, activation: {dtype: uint8}}\n"
+				 "    c: {activation: {dtype: uint8}, <<: [{weight: {dtype: int8}}, *a]}\n",
+				 "c.yaml");
+	const struct config_constraints *ops = &c->quantization.op_wise;
+
+	(void)state;
+	assert_int_equal(ops->n, 3);
+	assert_int_equal(ops->v[1].weight.dtype.mask, ops->v[0].weight.dtype.mask);
+	assert_int_not_equal(ops->v[1].activation.dtype.mask, ops->v[0].activation.dtype.mask);
+	assert_int_equal(ops->v[2].activation.dtype.mask, ops->v[1].activation.dtype.mask);
+	assert_int_equal(ops->v[2].weight.dtype.mask, ops->v[0].activation.dtype.mask);
+	config_free(c);
+}
+
 /* The fields of INC 2.x, in a map of their own and at the top. */
 static void test_2x(void **state)
 {
@@ -752,11 +772,12 @@ int main(void)
 		cmocka_unit_test(test_notes),      cmocka_unit_test(test_framework),
 		cmocka_unit_test(test_aliases),    cmocka_unit_test(test_metrics),
 		cmocka_unit_test(test_vocabulary), cmocka_unit_test(test_2x),
-		cmocka_unit_test(test_detection),  cmocka_unit_test(test_nothing),
-		cmocka_unit_test(test_iterations), cmocka_unit_test(test_anchors),
-		cmocka_unit_test(test_set),        cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_print),      cmocka_unit_test(test_fail),
-		cmocka_unit_test(test_file),       cmocka_unit_test(test_locale),
+		cmocka_unit_test(test_merge),      cmocka_unit_test(test_detection),
+		cmocka_unit_test(test_nothing),    cmocka_unit_test(test_iterations),
+		cmocka_unit_test(test_anchors),    cmocka_unit_test(test_set),
+		cmocka_unit_test(test_round_trip), cmocka_unit_test(test_print),
+		cmocka_unit_test(test_fail),       cmocka_unit_test(test_file),
+		cmocka_unit_test(test_locale),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
