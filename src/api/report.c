@@ -3,6 +3,7 @@
 
 #include "api/internal.h"
 #include "base/file.h"
+#include "config/analyse.h"
 #include "report/report.h"
 
 static const char *const formats[] = { "html", "markdown", "csv", "json" };
@@ -48,9 +49,15 @@ enum fettle_status fettle_report(struct fettle *f, const struct fettle_report_op
 	if (!st)
 		st = check_options(given, &format, &f->cx.err);
 	for (i = 0; !st && i < given->n_workspaces; i++) {
+		const struct analysis_wanted wanted = { given->workspaces[i], !given->no_sensitivity };
+
 		st = report_run(given->workspaces[i], &run, &f->cx.err);
-		if (!st)
-			json_array_append_new(runs, run);
+		if (st)
+			break;
+		json_array_append_new(runs, run);
+		/* tables of trials show nothing of it */
+		if (!given->no_analysis && (format == 0 || format == 3))
+			st = request_analysis(&f->cx, &wanted, run);
 	}
 	if (!st) {
 		data = report_data(json_incref(runs));

@@ -47,6 +47,10 @@ static int run(int argc, char **argv)
 		{ "csv", NULL, "a row per trial, as CSV", .flag = &csv },
 		{ "markdown", NULL, "the result and the trials as Markdown", .flag = &markdown },
 		{ "json", NULL, "all that the page shows, as JSON", .flag = &json },
+		{ "no-sensitivity", NULL, "leave out how sensitive each op is, which takes longest",
+		  .flag = &o.no_sensitivity },
+		{ "no-analysis", NULL, "only what the workspace has: neither model nor data is opened",
+		  .flag = &o.no_analysis },
 		{ "quiet", NULL, "no progress", .flag = &quiet },
 	};
 	const char *rest[64];

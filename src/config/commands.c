@@ -209,7 +209,8 @@ enum fettle_status request_sensitivity(struct run *u, struct context *cx, const 
 		scores_judge(&u->scores, cx, "the fp32 model", baseline->value);
 	if (!st)
 		st = context_phase(cx, "rate ops");
-	return st ? st : sensitivity(&u->lab, context_progress, cx, rows, n, &cx->err);
+	return st ? st
+		  : sensitivity(&u->lab, &(struct sensitivity_wanted){ .metric = true }, rows, n, &cx->err);
 }
 
 enum fettle_status request_recover(struct context *cx, const struct call_options *o, size_t trial)

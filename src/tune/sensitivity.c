@@ -5,8 +5,8 @@
 
 #include "tune/compare.h"
 
-/* all in fp32 but one op */
-static void single_plan(const struct lab *l, size_t op, struct qplan *out)
+/* all in fp32 but one op; or the other way round */
+static void single_plan(const struct lab *l, size_t op, bool others, struct qplan *out)
 {
 	const struct space *space = &l->t->space;
 	struct plan p = PLAN_INIT;
@@ -15,7 +15,7 @@ static void single_plan(const struct lab *l, size_t op, struct qplan *out)
 	plan_init(&p, space);
 	tuning_qplan(l->t, &p, out);
 	for (i = 0; i < space->n_ops; i++)
-		if (i != op)
+		if ((i != op) != others)
 			out->ops[l->t->node[i]].mode = OP_FP32;
 	plan_release(&p);
 }
@@ -126,7 +126,35 @@ static enum fettle_status metric_with(struct lab *l, const struct qplan *q, doub
 	return st;
 }
 
-static enum fettle_status one_op(struct lab *l, size_t op, struct op_sensitivity *out, struct err *err)
+/* all are quantized but this one (SIZE_MAX: none) */
+static enum fettle_status measure_others(struct lab *l, size_t op, const char *value, struct reference *ref,
+					 double *sqnr, struct err *err)
+{
+	struct qplan q = QPLAN_INIT;
+	double own, model = 0;
+	enum fettle_status st;
+
+	single_plan(l, op, true, &q);
+	st = measure(l, value, &q, ref, &own, &model, err);
+	*sqnr = decibels(model);
+	qplan_release(&q);
+	return st;
+}
+
+enum fettle_status sensitivity_of_all(struct lab *l, double *sqnr, struct err *err)
+{
+	const char *value = l->s->m->outputs[0].name;
+	struct reference ref = REFERENCE_INIT;
+	enum fettle_status st = fp32_outputs(l, value, &ref, err);
+
+	if (!st)
+		st = measure_others(l, SIZE_MAX, value, &ref, sqnr, err);
+	reference_release(&ref);
+	return st;
+}
+
+static enum fettle_status one_op(struct lab *l, size_t op, const struct sensitivity_wanted *w,
+				 struct op_sensitivity *out, struct err *err)
 {
 	size_t node = l->t->node[op];
 	const struct op_rule *rule = l->s->ops.v[node].rule;
@@ -136,12 +164,14 @@ static enum fettle_status one_op(struct lab *l, size_t op, struct op_sensitivity
 	struct reference ref = REFERENCE_INIT;
 	enum fettle_status st;
 
-	*out = (struct op_sensitivity){ .op = op, .metric = NAN };
-	single_plan(l, op, &q);
+	*out = (struct op_sensitivity){ .op = op, .metric = NAN, .without_sqnr = NAN };
+	single_plan(l, op, false, &q);
 	st = fp32_outputs(l, value, &ref, err);
 	if (!st)
 		st = measure(l, value, &q, &ref, &own, &model, err);
-	if (!st && l->metric)
+	if (!st && w->without)
+		st = measure_others(l, op, value, &ref, &out->without_sqnr, err);
+	if (!st && w->metric && l->metric)
 		st = metric_with(l, &q, &out->metric, err);
 	if (!st && rule->weight >= 0 && rule->kind == OP_COMPUTE && q.ops[node].mode == OP_STATIC) {
 		/* with the other side in 16 bits, only one side's error is left */
@@ -178,7 +208,7 @@ static int worst_first(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-enum fettle_status sensitivity(struct lab *l, progress_fn progress, void *self, struct op_sensitivity **out,
+enum fettle_status sensitivity(struct lab *l, const struct sensitivity_wanted *w, struct op_sensitivity **out,
 			       size_t *n, struct err *err)
 {
 	const struct space *space = &l->t->space;
@@ -192,10 +222,10 @@ enum fettle_status sensitivity(struct lab *l, progress_fn progress, void *self, 
 	for (i = 0; i < space->n_ops && !st; i++) {
 		if (!plan_is_quantized(&p, space, i))
 			continue;
-		st = one_op(l, i, &rows[*n], err);
+		st = one_op(l, i, w, &rows[*n], err);
 		if (!st)
 			++*n;
-		if (!st && progress && !progress(self, i + 1, space->n_ops))
+		if (!st && l->progress && !l->progress(l->progress_self, i + 1, space->n_ops))
 			st = fail(err, FETTLE_STOP, "stopped");
 	}
 	plan_release(&p);

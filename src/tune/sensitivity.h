@@ -10,11 +10,19 @@ struct op_sensitivity {
 	double model_sqnr;     /* of the model's output, when only this op is quantized */
 	double weight_share;   /* of the error, the rest is the activations' */
 	double clipping_share; /* of the activations' error, the rest is rounding */
-	double metric;         /* when only this op is quantized; NaN without evaluation data */
+	double metric;         /* when only this op is quantized; NaN where it was not asked for */
+	double without_sqnr; /* of the model's output, when all others are quantized; NaN where it was not asked for */
+};
+/* What to measure beside the errors of each op alone. */
+struct sensitivity_wanted {
+	bool metric; /* an evaluation per op */
+	bool without;
 };
 
 /* One row for each op of the space that the default plan quantizes, worst first. free() the array. */
-enum fettle_status sensitivity(struct lab *l, progress_fn progress, void *self, struct op_sensitivity **out,
+enum fettle_status sensitivity(struct lab *l, const struct sensitivity_wanted *w, struct op_sensitivity **out,
 			       size_t *n, struct err *err);
+/* The SQNR of the model's output with all of them quantized. */
+enum fettle_status sensitivity_of_all(struct lab *l, double *sqnr, struct err *err);
 
 #endif

@@ -6,7 +6,7 @@ Opens the page in both themes and at a phone's width and, in each, runs what SCR
     click SELECTOR       must exist; a click as the browser makes it
     key NAME             such as Tab, Enter, Escape
     type SELECTOR TEXT   into a field
-    true EXPRESSION      JavaScript that must be true
+    true EXPRESSION      JavaScript that must become true
 Fails on the first of these that does not hold, on any message to the console and on any exception. With FOLDER, leaves a
 screenshot of each there.
 """
@@ -87,12 +87,12 @@ class Browser:
             raise SystemExit(f"{expression}: {json.dumps(r['exceptionDetails'])[:600]}")
         return r["result"].get("value")
 
-    def wait(self, expression):
-        for _ in range(100):
-            if self.value(expression):
+    def wait(self, expression, where=""):
+        for _ in range(100):  # pages draw when they have time
+            if self.value(f"!!({expression})"):
                 return
             time.sleep(0.1)
-        raise SystemExit(f"never true: {expression}")
+        raise SystemExit(f"{where}never true: {expression}")
 
     def click(self, selector):
         at = self.value(
@@ -146,8 +146,7 @@ def visit(b, page, theme, width, script, folder):
             if folder:
                 b.shot(os.path.join(folder, f"{rest}-{theme}-{width}.png"), False)
         elif what == "true":
-            if not b.value(f"!!({rest})"):
-                raise SystemExit(f"{where}: not true: {rest}")
+            b.wait(rest, where + ": ")
         else:
             raise SystemExit(f"unknown: {line}")
     if b.said:

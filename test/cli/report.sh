@@ -3,7 +3,7 @@
 ex=examples
 m=$ex/fashion.onnx c=$ex/fashion_calib.npz e=$ex/fashion_eval.npz
 py=/usr/bin/python3
-$py -c 'import json, csv' 2>/dev/null || { echo "SKIPPED: python3 is not installed: tools/setup --tests"; exit 77; }
+$py -c 'import onnx' 2>/dev/null || { echo "SKIPPED: python3-onnx is not installed: tools/setup --tests"; exit 77; }
 
 "$fettle" tune $m --calib $c --eval $e --eval-samples 300 --threads 1 --strategy basic --tolerance 0 --max-trials 6 \
 	--workspace "$dir/a b" --json --quiet >"$dir/tuned.json" 2>"$dir/err"
@@ -19,6 +19,9 @@ cmp -s "$ws/result.json" "$dir/tuned.json" && ok || bad "result.json differs fro
 expect 0 'wrote .*r.html' report "$ws" -o "$dir/r.html"
 "$fettle" report "$ws" --csv --quiet >"$dir/r.csv"
 "$fettle" report "$ws" --markdown --quiet >"$dir/r.md"
+"$fettle" inspect $m --json >"$dir/inspect.json" 2>/dev/null
+"$fettle" sensitivity $m --calib $c --threads 1 --json --quiet >"$dir/sensitivity.json"
+"${BUILD:-build}/test/optimise" "$ws/best_model.onnx" "$dir/optimised.onnx"
 $py -B test/cli/report.py "$dir" >"$dir/out" 2>&1 && ok || bad "contents: $(tail -n 3 "$dir/out")"
 
 # the command it names is the command that was given
@@ -31,8 +34,13 @@ grep -q -- "--threads 1" "$dir/command" && grep -q -- "--tolerance 0 --max-trial
 # a run that was killed has no result: the report works without
 cp -r "$ws" "$dir/cut" && rm "$dir/cut/result.json"
 expect 0 'wrote' report "$dir/cut" -o "$dir/cut.html"
-# several are compared
-expect 0 'wrote' report "$ws" "$dir/cut" -o "$dir/two.html"
+# several are compared; what cannot be computed is named
+cp $m "$dir/m.onnx"
+"$fettle" tune "$dir/m.onnx" --calib $c --eval-cmd 'echo 1' --max-trials 1 --threads 1 --workspace "$dir/moved" --quiet >/dev/null 2>&1
+rm "$dir/m.onnx"
+expect 0 'wrote' report "$dir/moved" -o "$dir/moved.html"
+grep -q '"missing":{[^}]*m.onnx: No such file' "$dir/moved.html" && ok || bad "not said why there is no graph"
+expect 0 'wrote' report "$ws" "$dir/cut" -o "$dir/two.html" --no-sensitivity
 grep -q "$dir/cut" "$dir/two.html" && ok || bad "the second run is not in the comparison"
 
 # what is wrong is said, and no file is left

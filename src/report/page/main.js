@@ -1,4 +1,5 @@
 /* Puts the sections together, for one run or for several that are compared. */
+const SHORT = { comparison: "Compared", verdict: "Verdict", sensitivity: "Sensitivity", tradeoff: "Trade-off", timeline: "Timeline", graph: "Graph", profile: "Time by op", trials: "Trials", reproduce: "Reproduce" };
 const RUN_COLORS = ["--int8", "--fp32", "--dynamic", "--int16", "--weight"];
 
 function comparison(runs) {
@@ -16,7 +17,7 @@ function sectionsOf(run, alone) {
 }
 function show(sections) {
 	document.getElementById("main").replaceChildren(...sections);
-	document.getElementById("nav").replaceChildren(el("ul", {}, sections.filter((s) => s.id).map((s) => el("li", {}, el("a", { href: "#" + s.id }, s.querySelector("h2").textContent)))));
+	document.getElementById("nav").replaceChildren(el("ul", {}, sections.filter((s) => s.id).map((s) => el("li", {}, el("a", { href: "#" + s.id }, SHORT[s.id])))));
 }
 function start() {
 	const runs = data.runs, many = runs.length > 1;

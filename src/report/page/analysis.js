@@ -1,3 +1,0 @@
-function sensitivitySection() { return null; }
-function graphSection() { return null; }
-function profileSection() { return null; }
