@@ -809,6 +809,52 @@ struct fettle_report_options {
 FETTLE_API enum fettle_status fettle_report(struct fettle *f, const struct fettle_report_options *o,
 					    char **text);
 
+/*
+ * Two models op by op, such as fp32 and int8 ones, or two plans' models: what differs in precision, scales and size, as their
+ * graphs say it. With data, where their values part.
+ */
+struct fettle_diff_options {
+	size_t size;
+	const char *a, *b; /* ONNX files */
+	const char *data;  /* DATA; NULL: values are not compared */
+	size_t samples;    /* to compare on, the first so many; 0: 32 */
+	int threads;
+};
+#define FETTLE_DIFF_OPTIONS_INIT FETTLE_INIT_(fettle_diff_options)
+/* An op as one of the models has it. */
+struct fettle_op_form {
+	size_t size;
+	const char *type;      /* NULL: it does not have it */
+	const char *precision; /* int8, dynamic, weight_only, int16, fp32 */
+	double scale;          /* of what it reads; NaN: that is floats */
+	int64_t zero_point;
+	const char *input, *weight; /* "uint8", "int8 per_channel"; NULL: floats, or none */
+	size_t bytes;               /* of its constants */
+};
+struct fettle_op_diff {
+	size_t size;
+	const char *name;
+	const struct fettle_op_form *a, *b;
+	bool differs;   /* in precision, scale, types or bytes */
+	double sqnr_db; /* of what b makes against what a makes; NaN: not compared */
+	/* its channels are scaled, as by recipes such as cle: the error is that after each was scaled to fit best */
+	bool rescaled;
+};
+struct fettle_diff {
+	size_t size;
+	size_t n;
+	const struct fettle_op_diff *const *ops; /* in the order of b; those that only a has come last */
+	size_t n_differ;
+	size_t size_a, size_b; /* bytes on disk */
+	size_t samples;        /* compared; 0: none */
+	double output_sqnr_db; /* the least of the models' outputs */
+	/* the first op whose error is 10 dB larger than that of any before it, and at least 10 dB below 40 dB; NULL: none */
+	const char *parts_at;
+};
+FETTLE_API enum fettle_status fettle_diff(struct fettle *f, const struct fettle_diff_options *o,
+					  struct fettle_diff **out);
+FETTLE_API void fettle_diff_free(struct fettle_diff *d);
+
 /* What the last call fed to the model: which array to which input. False past the end. */
 struct fettle_fed {
 	size_t size;
@@ -1067,7 +1113,7 @@ FETTLE_API enum fettle_status fettle_load_plugin(struct fettle *f, const char *p
 
 /*
  * A command by its name, for other languages: "tune", "search", "resume", "quantize", "eval", "bench", "inspect",
- * "sensitivity", "history", "recover", "report", "strategies", "recipes", "cpus". `json_in` is an object with the names of the
+ * "sensitivity", "history", "recover", "report", "diff", "strategies", "recipes", "cpus". `json_in` is an object with the names of the
  * command's options in this header: {"model": "m.onnx", "tolerance": 0.01, "recipes": ["cle"], "settings":
  * {"tuning.objective": "modelsize"}}; NULL: none. Functions and pointers are addresses in this process, as whole numbers:
  * {"calib_data": 94063782401472}. "history" takes workspace and pareto. An unknown name
@@ -1082,6 +1128,7 @@ FETTLE_API char *fettle_score_json(const struct fettle *f, const struct fettle_s
 FETTLE_API char *fettle_timings_json(const struct fettle_bench_options *o, const struct fettle_timing *t);
 FETTLE_API char *fettle_inspection_json(const struct fettle *f, const struct fettle_inspection *i);
 FETTLE_API char *fettle_sensitivity_json(const struct fettle *f, const struct fettle_sensitivity *s);
+FETTLE_API char *fettle_diff_json(const struct fettle *f, const struct fettle_diff *d);
 FETTLE_API char *fettle_run_json(const struct fettle_run *r, bool pareto); /* only the trials with .pareto */
 FETTLE_API char *fettle_runs_json(const struct fettle_run *const *v, size_t n);
 

@@ -53,6 +53,11 @@ char *fettle_sensitivity_json(const struct fettle *f, const struct fettle_sensit
 	return report_text(json_of_sensitivity(&f->cx, s));
 }
 
+char *fettle_diff_json(const struct fettle *f, const struct fettle_diff *d)
+{
+	return report_text(json_of_diff(&f->cx, d));
+}
+
 char *fettle_run_json(const struct fettle_run *r, bool pareto)
 {
 	return report_text(json_of_run(r, pareto));
@@ -196,6 +201,17 @@ static enum fettle_status call_report(struct fettle *f, const void *options, jso
 	return st;
 }
 
+static enum fettle_status call_diff(struct fettle *f, const void *o, json_t **out)
+{
+	struct fettle_diff *d = NULL;
+	enum fettle_status st = fettle_diff(f, o, &d);
+
+	if (!st)
+		*out = json_of_diff(&f->cx, d);
+	fettle_diff_free(d);
+	return st;
+}
+
 /* A run that cannot be read fails the call: its name is in the message. */
 static enum fettle_status list_runs(struct fettle *f, json_t **out)
 {
@@ -275,6 +291,7 @@ static const struct json_call {
 	{ "history", &options_history, call_history },
 	{ "recover", &options_recover, call_recover },
 	{ "report", &options_report, call_report },
+	{ "diff", &options_diff, call_diff },
 	{ "strategies", &no_options, call_strategies },
 	{ "recipes", &no_options, call_recipes },
 	{ "cpus", &no_options, call_cpus },

@@ -228,6 +228,14 @@ static const struct option_field report_fields[] = {
 OPTIONS(report, FETTLE_REPORT_OPTIONS_INIT);
 #undef CALL
 
+#define CALL fettle_diff_options
+static const struct option_field diff_fields[] = {
+	READ_BY_CALL(TEXT, a), READ_BY_CALL(TEXT, b), TO(TEXT, data, eval), TO(COUNT, samples, eval_samples),
+	SAME(INT, threads),
+};
+OPTIONS(diff, FETTLE_DIFF_OPTIONS_INIT);
+#undef CALL
+
 #define CALL fettle_inspect_options
 static const struct option_field inspect_fields[] = {
 	MODEL, SAME(TEXT, approach), SAME(TEXT, keep_fp32), SAME(TEXT, quantize), SAME(TEXT, cpu), SETTINGS,

@@ -213,6 +213,27 @@ enum fettle_status request_sensitivity(struct run *u, struct context *cx, const 
 		  : sensitivity(&u->lab, &(struct sensitivity_wanted){ .metric = true }, rows, n, &cx->err);
 }
 
+enum fettle_status request_diff(struct context *cx, const struct call_options *o, const char *a,
+				const char *b, struct diff *out)
+{
+	enum { SAMPLES = 32 };
+	struct feed_options feed = { .batch = CALIB_BATCH,
+				     .limit = o->eval_samples ? o->eval_samples : SAMPLES };
+	struct data_ref data;
+	struct request r;
+	enum fettle_status st = request_begin(&r, cx, o, CONFIG_EVAL);
+
+	if (!st)
+		st = diff_open(out, a, b, &cx->err);
+	if (!st && request_has_data(&r, &r.c->evaluation.dataloader)) {
+		st = request_data(&r, &r.c->evaluation.dataloader, "evaluation", &data);
+		if (!st)
+			st = diff_values(out, cx, &data, &feed, r.threads);
+	}
+	request_release(&r);
+	return st;
+}
+
 enum fettle_status request_recover(struct context *cx, const struct call_options *o, size_t trial)
 {
 	struct request r;

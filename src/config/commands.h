@@ -3,6 +3,7 @@
 #define CONFIG_COMMANDS_H
 
 #include "config/run.h"
+#include "tune/diff.h"
 #include "tune/inspect.h"
 #include "tune/sensitivity.h"
 
@@ -19,6 +20,9 @@ enum fettle_status request_inspect(struct context *cx, const struct call_options
 /* run_release() the run, also after a failure; free() the rows */
 enum fettle_status request_sensitivity(struct run *u, struct context *cx, const struct call_options *o,
 				       struct accuracy *baseline, struct op_sensitivity **rows, size_t *n);
+/* diff_release() it, also after a failure */
+enum fettle_status request_diff(struct context *cx, const struct call_options *o, const char *a,
+				const char *b, struct diff *out);
 enum fettle_status request_recover(struct context *cx, const struct call_options *o, size_t trial);
 /* The whole configuration as YAML; free() it. */
 enum fettle_status request_config(struct context *cx, const struct call_options *o, char **text);

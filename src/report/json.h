@@ -24,6 +24,7 @@ json_t *json_of_score(const struct context *cx, const struct fettle_score *s);
 json_t *json_of_timings(const char *const *models, size_t n, const struct fettle_timing *t);
 json_t *json_of_inspection(const struct context *cx, const struct fettle_inspection *x);
 json_t *json_of_sensitivity(const struct context *cx, const struct fettle_sensitivity *s);
+json_t *json_of_diff(const struct context *cx, const struct fettle_diff *d);
 json_t *json_of_recipes(void);
 json_t *json_of_cpus(void);
 json_t *json_of_strategies(void);
