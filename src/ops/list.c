@@ -152,8 +152,12 @@ static bool has_block_weight(const struct model *m, const struct op_rule *r, con
 		(int)n->n_in > r->weight && r->weight >= 0 ? model_init(m, n->in[r->weight]) : NULL;
 	const struct value *x = n->n_in ? model_value(m, n->in[0]) : NULL;
 
-	return r->modes & MODE_WEIGHT && is_float_init(w) && w->t.rank == 2 && !model_init(m, n->in[0]) &&
-	       !(x && x->type.rank == 1) && w->t.dims[op_weight_turned(n) ? 1 : 0] >= NBITS_INPUTS_MIN;
+	if (!(r->modes & MODE_WEIGHT) || !is_float_init(w) || w->t.rank != 2)
+		return false;
+	if (r->kind == OP_TABLE) /* rows are whole blocks */
+		return runtime_table_bits(m) && w->t.dims[1] % NBITS_INPUTS_MIN == 0;
+	return !model_init(m, n->in[0]) && !(x && x->type.rank == 1) &&
+	       w->t.dims[op_weight_turned(n) ? 1 : 0] >= NBITS_INPUTS_MIN;
 }
 
 /* a Relu or Clip after an op that can be quantized needs no kernel of its own */
@@ -204,9 +208,11 @@ static void examine(struct op *op, const struct model *m, const struct node *n)
 	if (blocks) {
 		const struct init *weight = model_init(m, n->in[op->rule->weight]);
 
-		op->inputs = weight->t.dims[op_weight_turned(n) ? 1 : 0];
-		op->outputs = weight->t.dims[op_weight_turned(n) ? 0 : 1];
-		op->weight_bits = runtime_weight_bits(m);
+		const bool table = op->rule->kind == OP_TABLE, turned = table || op_weight_turned(n);
+
+		op->inputs = weight->t.dims[turned ? 1 : 0];
+		op->outputs = weight->t.dims[turned ? 0 : 1];
+		op->weight_bits = table ? runtime_table_bits(m) : runtime_weight_bits(m);
 	}
 	if (op->why && blocks) {
 		op->modes = MODE_WEIGHT;

@@ -208,7 +208,7 @@ const struct op_rule op_rules[] = {
 
 	{ .type = "Gather",
 	  .kind = OP_TABLE,
-	  .modes = MODE_STATIC,
+	  .modes = MODE_STATIC | MODE_WEIGHT,
 	  .activations = 0,
 	  .weight = 0,
 	  .bias = -1,
@@ -234,6 +234,11 @@ const struct op_rule *op_rule_find(const struct node *n)
 unsigned runtime_weight_bits(const struct model *m)
 {
 	return m->runtime && m->runtime < OLD_NBITS ? 1u << 4 : 1u << 2 | 1u << 4 | 1u << 8;
+}
+
+unsigned runtime_table_bits(const struct model *m)
+{
+	return m->runtime && m->runtime < OLD_NBITS ? 0 : 1u << 4 | 1u << 8;
 }
 
 bool runtime_lacks(const struct model *m, const struct op_rule *r)

@@ -73,6 +73,8 @@ enum { OLD_CONV = 30 };
  */
 enum { OLD_NBITS = 30, NBITS_INPUTS_MIN = 16 };
 unsigned runtime_weight_bits(const struct model *m);
+/* The same for GatherBlockQuantized on bytes, which 1.21 does not have. */
+unsigned runtime_table_bits(const struct model *m);
 
 extern const struct op_rule op_rules[];
 extern const size_t n_op_rules;

@@ -48,9 +48,19 @@ bool block_needs_data(const struct block_setting *s)
 	return block_methods[s->algorithm]->needs != 0;
 }
 
+size_t block_input(const struct node *n)
+{
+	return node_is(n, "Gather") ? 0 : 1;
+}
+
+bool block_turned(const struct node *n)
+{
+	return node_is(n, "Gather") || op_weight_turned(n);
+}
+
 char *block_key(const struct node *n, const struct block_setting *s)
 {
-	return xstrfmt("%s\t%s\t%s_%d_%lld_%s", n->in[1], op_weight_turned(n) ? "turned" : "",
+	return xstrfmt("%s\t%s\t%s_%d_%lld_%s", n->in[block_input(n)], block_turned(n) ? "turned" : "",
 		       block_methods[s->algorithm]->name, s->format.bits, (long long)s->format.block,
 		       s->format.symmetric ? "sym" : "asym");
 }
@@ -140,12 +150,12 @@ enum fettle_status block_store_make(struct block_store *s, struct model *m, cons
 				    const struct block_setting *how, const struct block_seen *seen,
 				    struct err *err)
 {
-	struct init *w = model_init(m, n->in[1]);
+	struct init *w = model_init(m, n->in[block_input(n)]);
 	char *key = block_key(n, how);
 	enum fettle_status st = model_weight(m, w, err);
 
 	if (!st)
-		st = block_store_put(s, key, w->name, &w->t, op_weight_turned(n), how, seen, err);
+		st = block_store_put(s, key, w->name, &w->t, block_turned(n), how, seen, err);
 	free(key);
 	return st;
 }

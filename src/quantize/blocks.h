@@ -27,6 +27,9 @@ void block_store_free(struct block_store *s);
 const struct block_packed *block_store_find(const struct block_store *s,
 					    const char *key); /* NULL: not there */
 
+/* Which input of a node is its weight; and does that lie as [outputs, inputs]? So does a table. */
+size_t block_input(const struct node *n);
+bool block_turned(const struct node *n);
 /* Does the algorithm need to see what the op reads? */
 bool block_needs_data(const struct block_setting *s);
 /* What it is kept by: the weight's name, how it lies, the setting. The level, which changes no number, is not part of it. free() it. */

@@ -1,4 +1,4 @@
-/* Ops whose weights alone are quantized: MatMulNBits, which unpacks them as it multiplies. */
+/* Ops whose weights alone are quantized: MatMulNBits and GatherBlockQuantized, which unpack them as they read them. */
 #include "quantize/internal.h"
 
 #include <stdlib.h>
@@ -13,8 +13,8 @@ static const char *constant(struct job *j, const struct node *old, const struct 
 	const struct block_format *f = &s->format;
 
 	return emit_const(j,
-			  arena_strfmt(&j->m->arena, "%s%s_q%d_g%lld_%s_%s_%s", old->in[1],
-				       op_weight_turned(old) ? "_t" : "", f->bits, (long long)f->block,
+			  arena_strfmt(&j->m->arena, "%s%s_q%d_g%lld_%s_%s_%s", old->in[block_input(old)],
+				       block_turned(old) ? "_t" : "", f->bits, (long long)f->block,
 				       f->symmetric ? "sym" : "asym", block_methods[s->algorithm]->name,
 				       part),
 			  t);
@@ -154,7 +154,111 @@ static void emit_made(struct job *j, struct node *n, const struct node *old, con
 		n->in[3] = constant(j, old, s, "zeros", &w->zeros);
 }
 
-enum fettle_status emit_blocks(struct job *j, size_t i, struct err *err)
+static bool same_format(const struct block_format *a, const struct block_format *b)
+{
+	return a->bits == b->bits && a->block == b->block && a->symmetric == b->symmetric;
+}
+
+/* is the weight of this op the table, or the same the other way round, as the runtime leaves it where both were one? */
+static bool is_tied(const struct job *j, const struct node *table, const struct node *n)
+{
+	struct init *a = model_init(j->z->base, table->in[0]), *b = model_init(j->z->base, n->in[1]);
+	const bool turned = op_weight_turned(n);
+	const float *x, *y;
+	int64_t r, c;
+
+	if (a == b)
+		return turned;
+	if (turned || a->t.dims[0] != b->t.dims[1] || a->t.dims[1] != b->t.dims[0] ||
+	    model_weight(j->z->base, a, NULL) || model_weight(j->z->base, b, NULL))
+		return false;
+	x = a->t.data;
+	y = b->t.data;
+	for (r = 0; r < a->t.dims[0]; r++)
+		for (c = 0; c < a->t.dims[1]; c++)
+			if (memcmp(&x[r * a->t.dims[1] + c], &y[c * a->t.dims[0] + r], sizeof(*x)) != 0)
+				return false;
+	return true;
+}
+
+/* The op whose weight is the table itself, in the same format; the table's own node if there is none. */
+static size_t tied_op(const struct job *j, size_t table)
+{
+	const struct node *old = j->g->m->nodes.v[table];
+	size_t i;
+
+	for (i = 0; i < j->plan->n; i++)
+		if (i != table && job_mode(j, i) == OP_WEIGHT && j->z->ops->v[i].rule->kind == OP_COMPUTE &&
+		    same_format(&j->plan->ops[i].blocks.format, &j->plan->ops[table].blocks.format) &&
+		    is_tied(j, old, j->g->m->nodes.v[i]))
+			return i;
+	return table;
+}
+
+/* 2^(bits - 1) everywhere, said aloud: what a table without zero points means differs */
+static struct tensor middle_zeros(struct job *j, const struct block_packed *w)
+{
+	static const uint8_t bytes[] = { [2] = 0xaa, [4] = 0x88, [8] = 0x80 };
+	struct tensor out = w->zeros;
+
+	out.data = arena_alloc(&j->m->arena, tensor_bytes(&out));
+	memset(out.data, bytes[w->format.bits], tensor_bytes(&out));
+	return out;
+}
+
+/* The codes as rows. Where a MatMulNBits has them too, they are one constant, of which the runtime makes rows when it loads the model. */
+static const char *emit_rows(struct job *j, size_t owner, size_t table, const struct block_packed *w)
+{
+	const struct node *old = j->g->m->nodes.v[owner];
+	const char *name = j->z->ops->v[table].name;
+	const int64_t size = w->codes.dims[1] * w->codes.dims[2];
+	struct tensor rows = w->codes, shape = { .dtype = DT_S64, .rank = 1, .dims = { 2 } };
+	int64_t *dims = arena_alloc(&j->m->arena, 2 * sizeof(*dims));
+	struct node *n;
+
+	rows.rank = 2;
+	rows.dims[1] = size;
+	if (owner == table)
+		return constant(j, old, &j->plan->ops[owner].blocks, "rows", &rows);
+	dims[0] = w->outputs;
+	dims[1] = size;
+	shape.data = dims;
+	n = push(j, "Reshape", "", name, 2);
+	n->in[0] = constant(j, old, &j->plan->ops[owner].blocks, "codes", &w->codes);
+	n->in[1] = emit_const(j, arena_strfmt(&j->m->arena, "%s_shape", name), &shape);
+	return n->out[0];
+}
+
+static enum fettle_status emit_block_table(struct job *j, size_t i, struct err *err)
+{
+	const struct node *old = j->g->m->nodes.v[i];
+	const size_t owner = tied_op(j, i);
+	const struct block_setting *s = &j->plan->ops[owner].blocks;
+	const struct block_packed *w = NULL;
+	const char *rows;
+	struct tensor zeros;
+	struct node *n;
+	enum fettle_status st = find_blocks(j, owner, &w, err);
+
+	if (st)
+		return st;
+	rows = emit_rows(j, owner, i, w);
+	n = push(j, "GatherBlockQuantized", DOMAIN_MS, j->z->ops->v[i].name, 4);
+	n->name = j->z->ops->v[i].name;
+	n->in[0] = rows;
+	n->in[1] = old->in[1];
+	n->in[2] = constant(j, j->g->m->nodes.v[owner], s, "scales", &w->scales);
+	zeros = w->zeros.data ? w->zeros : middle_zeros(j, w);
+	n->in[3] = constant(j, j->g->m->nodes.v[owner], s, "zeros", &zeros);
+	node_set_int(j->m, n, "gather_axis", 0);
+	node_set_int(j->m, n, "quantize_axis", 1);
+	node_set_int(j->m, n, "block_size", s->format.block);
+	node_set_int(j->m, n, "bits", s->format.bits);
+	n->out[0] = old->out[0];
+	return FETTLE_OK;
+}
+
+static enum fettle_status emit_product(struct job *j, size_t i, struct err *err)
 {
 	const struct node *old = j->g->m->nodes.v[i];
 	const struct block_setting *s = &j->plan->ops[i].blocks;
@@ -193,4 +297,9 @@ enum fettle_status emit_blocks(struct job *j, size_t i, struct err *err)
 		last = emit_bias(j, old, name, n->out[0]);
 	last->out[0] = old->out[0];
 	return FETTLE_OK;
+}
+
+enum fettle_status emit_blocks(struct job *j, size_t i, struct err *err)
+{
+	return j->z->ops->v[i].rule->kind == OP_TABLE ? emit_block_table(j, i, err) : emit_product(j, i, err);
 }

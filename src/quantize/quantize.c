@@ -69,16 +69,17 @@ static enum fettle_status check_plan(const struct quantizer *z, const struct qpl
 			return fail(err, FETTLE_INVALID, "cannot apply plan: op '%s' cannot be %s: %s",
 				    op->name, words[c->mode],
 				    op->why ? op->why : "the runtime has no such kernel");
-		if (c->mode == OP_WEIGHT && !(op->weight_bits & 1u << c->blocks.format.bits))
-			return fail(err, FETTLE_INVALID,
-				    "cannot apply plan: op '%s' in %d bits, which this version of the "
-				    "runtime does not "
-				    "have",
-				    op->name, c->blocks.format.bits);
 		if (c->mode == OP_WEIGHT)
 			st = block_setting_check(&c->blocks, err);
 		if (st)
 			return fail_prefix(err, st, "cannot apply plan: op '%s'", op->name);
+		if (c->mode == OP_WEIGHT && !block_setting_fits(&c->blocks, op))
+			return fail(err, FETTLE_INVALID,
+				    "cannot apply plan: op '%s' in %d bits and blocks of %lld by %s, which "
+				    "this version of "
+				    "the runtime, or a table of rows of %lld, does not have",
+				    op->name, c->blocks.format.bits, (long long)c->blocks.format.block,
+				    block_methods[c->blocks.algorithm]->name, (long long)op->inputs);
 	}
 	return FETTLE_OK;
 }

@@ -163,8 +163,8 @@ bool mask_allows_block(const struct op_mask *m, const struct op *op, const struc
 {
 	const struct side_mask *w = &m->weight;
 
-	return mask_allows_blocks(m, op) && op->weight_bits & 1u << s->format.bits &&
-	       has(w->bits, 1u << s->format.bits) && has(w->group, (unsigned)s->format.block) &&
+	return mask_allows_blocks(m, op) && block_setting_fits(s, op) && has(w->bits, 1u << s->format.bits) &&
+	       has(w->group, (unsigned)s->format.block) &&
 	       has(w->scheme, 1u << (s->format.symmetric ? SCHEME_SYM : SCHEME_ASYM)) &&
 	       has(w->method, 1u << s->algorithm) && has(w->level, 1u << s->level);
 }

@@ -33,6 +33,14 @@ enum fettle_status block_setting_check(const struct block_setting *s, struct err
 	return block_format_check(&s->format, err);
 }
 
+bool block_setting_fits(const struct block_setting *s, const struct op *op)
+{
+	if (!(op->modes & MODE_WEIGHT) || !(op->weight_bits & 1u << s->format.bits))
+		return false;
+	return op->rule->kind != OP_TABLE ||
+	       (op->inputs % s->format.block == 0 && !block_methods[s->algorithm]->needs);
+}
+
 void qsetting_use(struct qsetting *s, enum range_algorithm a)
 {
 	if (s->algorithm != a)
@@ -149,7 +157,7 @@ void qplan_default(struct qplan *p, const struct op_list *ops, const struct grap
 			continue;
 		}
 		if (d->approach == APPROACH_WEIGHT)
-			c->mode = op->modes & MODE_WEIGHT ? OP_WEIGHT : OP_FP32;
+			c->mode = op->modes & MODE_WEIGHT && op->rule->kind != OP_TABLE ? OP_WEIGHT : OP_FP32;
 		else if (op->rule->kind == OP_TABLE)
 			c->mode = OP_STATIC; /* needs no calibration */
 		else if (d->approach == APPROACH_DYNAMIC || (d->approach != APPROACH_STATIC && !can_static))

@@ -30,6 +30,8 @@ struct block_setting {
 bool block_setting_equal(const struct block_setting *a, const struct block_setting *b);
 /* FETTLE_INVALID if there is no such format or level, or if the runtime would unpack the weight at each call. */
 enum fettle_status block_setting_check(const struct block_setting *s, struct err *err);
+/* Can this op's weight have it? A table's rows are whole blocks, and nothing is seen of what it reads. */
+bool block_setting_fits(const struct block_setting *s, const struct op *op);
 
 struct op_choice {
 	enum op_mode mode;

@@ -410,6 +410,13 @@ static void name_samples(struct tuning *t)
 		space_fix_samples(&t->space, t->samples[0]);
 }
 
+/* in fp32 by default, but with the right bits it is small and loses little */
+static bool is_block_table(const struct op *op, const struct tuning_options *o)
+{
+	return op->rule->kind == OP_TABLE && op->modes & MODE_WEIGHT &&
+	       o->defaults.approach == APPROACH_WEIGHT;
+}
+
 struct tuning *tuning_new(const struct op_list *ops, const struct graph_index *g,
 			  const struct tuning_options *o)
 {
@@ -433,7 +440,7 @@ struct tuning *tuning_new(const struct op_list *ops, const struct graph_index *g
 		mask_fit(&o->masks[i], &ops->v[i], &o->defaults, &t->base.ops[i]);
 		/* what the default plan leaves alone gains nothing: it is tuned only for those who name it */
 		if (ops->v[i].rule && ops->v[i].offered && ops->v[i].rule->kind != OP_MOVE &&
-		    (t->base.ops[i].mode != OP_FP32 || o->masks[i].named))
+		    (t->base.ops[i].mode != OP_FP32 || o->masks[i].named || is_block_table(&ops->v[i], o)))
 			add_op(t, i, o);
 		else if (!ops->v[i].rule || ops->v[i].rule->kind != OP_MOVE)
 			t->base.ops[i].mode = OP_FP32;

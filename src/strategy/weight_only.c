@@ -12,8 +12,8 @@
 #include "strategy/stages.h"
 
 /* the algorithms that lose least, in this order: those that need data come first */
-static const enum block_algorithm preferred[] = { BLOCK_GRAM, BLOCK_GPTQ, BLOCK_K_QUANT, BLOCK_HQQ,
-						  BLOCK_RTN_CLIP };
+static const enum block_algorithm preferred[] = { BLOCK_GRAM, BLOCK_GPTQ,     BLOCK_K_QUANT,
+						  BLOCK_HQQ,  BLOCK_RTN_CLIP, BLOCK_RTN };
 
 /* what mixed bits are made of, smallest first */
 static const struct block_format formats[] = {
@@ -28,28 +28,26 @@ static bool is_block(const struct param_option *o, const struct block_format *f)
 	return o->mode == OPTION_WEIGHT && (int)o->bits == f->bits && (int64_t)o->block == f->block;
 }
 
-/* The op's option of that format: by that algorithm, else by its first; NO_OPTION: none, or none by that one if `only`. */
+/* The op's option of that format: by that algorithm, else by the best it has; NO_OPTION: none, or none by that one if `only`. */
 static unsigned find_option(const struct param *p, const struct block_format *f, enum block_algorithm a,
 			    bool only)
 {
-	unsigned found = NO_OPTION, k;
+	unsigned k;
+	size_t i;
 
-	for (k = 0; k < p->n_options; k++) {
-		const struct param_option *o = &p->options[k];
-
-		if (!is_block(o, f))
-			continue;
-		if (o->algorithm == (unsigned)a)
+	for (k = 0; k < p->n_options; k++)
+		if (is_block(&p->options[k], f) && p->options[k].algorithm == (unsigned)a)
 			return k;
-		if (found == NO_OPTION && !only)
-			found = k;
-	}
-	return found;
+	for (i = 0; i < ARRAY_LEN(preferred) && !only; i++)
+		for (k = 0; k < p->n_options; k++)
+			if (is_block(&p->options[k], f) && p->options[k].algorithm == (unsigned)preferred[i])
+				return k;
+	return NO_OPTION;
 }
 
-/* All ops that have it in one format. False: none has. */
+/* All ops that have it in one format; tables only with `tables`. False: none has that algorithm. */
 static bool all_in(struct plan *out, const struct space *space, const struct block_format *f,
-		   enum block_algorithm a, bool only)
+		   enum block_algorithm a, bool tables)
 {
 	bool any = false;
 	size_t i;
@@ -57,8 +55,11 @@ static bool all_in(struct plan *out, const struct space *space, const struct blo
 	plan_release(out);
 	plan_init(out, space);
 	for (i = 0; i < space->n_ops; i++) {
-		unsigned k = find_option(&space->v[i], f, a, only);
+		unsigned k;
 
+		if (!space->v[i].compute && !tables)
+			continue;
+		k = find_option(&space->v[i], f, a, true);
 		if (k == NO_OPTION)
 			k = find_option(&space->v[i], f, a, false); /* of one that has no such algorithm */
 		else
@@ -102,7 +103,7 @@ static enum fettle_status try_list(struct search *s)
 	size_t i, n = 0;
 
 	for (i = 0; i < ARRAY_LEN(list) && !st; i++) {
-		if (!all_in(&p, space, &list[i].format, list[i].algorithm, true))
+		if (!all_in(&p, space, &list[i].format, list[i].algorithm, false))
 			continue; /* the user has fixed another, or there is no data */
 		if (list[i].last)
 			keep_last(&p, space);

@@ -25,12 +25,19 @@ static struct gram_input input_of(const struct facts *f, size_t node)
 	return (struct gram_input){ n->in[0], f->v->s->ops.v[node].inputs, op_input_turned(n) };
 }
 
+static bool is_seen_op(const struct facts *f, size_t node)
+{
+	const struct op *op = &f->v->s->ops.v[node];
+
+	return op->modes & MODE_WEIGHT && op->rule->kind != OP_TABLE;
+}
+
 /* do they read the same weight the same way round? Then it is one weight, and all that they read counts. */
 static bool same_weight(const struct facts *f, size_t a, size_t b)
 {
 	const struct node *x = f->v->s->m->nodes.v[a], *y = f->v->s->m->nodes.v[b];
 
-	return f->v->s->ops.v[b].modes & MODE_WEIGHT && strcmp(x->in[1], y->in[1]) == 0 &&
+	return is_seen_op(f, b) && strcmp(x->in[1], y->in[1]) == 0 &&
 	       op_weight_turned(x) == op_weight_turned(y);
 }
 
@@ -49,9 +56,12 @@ static void want_node(struct sweep *s, const struct facts *f, size_t node)
 	size_t i;
 
 	for (i = 0; i < f->v->s->ops.n; i++) {
-		const struct gram_input in = input_of(f, i);
+		struct gram_input in;
 
-		if (!same_weight(f, node, i) || has_input(s, &in))
+		if (!same_weight(f, node, i))
+			continue;
+		in = input_of(f, i);
+		if (has_input(s, &in))
 			continue;
 		VEC_PUSH(&s->inputs, in);
 		s->bytes += gram_bytes(&in);
@@ -69,7 +79,7 @@ static void sweep_of(const struct facts *f, size_t node, struct sweep *out)
 	for (i = 0; i < f->v->s->ops.n; i++) {
 		struct sweep before = { .bytes = out->bytes };
 
-		if (!(f->v->s->ops.v[i].modes & MODE_WEIGHT))
+		if (!is_seen_op(f, i))
 			continue;
 		before.inputs.n = out->inputs.n;
 		want_node(out, f, i);

@@ -202,6 +202,69 @@ static void every_form_is_what_its_bits_mean(void **state)
 					}
 }
 
+/* Embedding tables: rows are what their bits mean, and one constant serves a head that is tied to them. */
+static void tables_are_what_their_bits_mean(void **state)
+{
+	static const struct {
+		const char *why, *body;
+		size_t codes, reshapes;
+	} tables[] = {
+		{ "a table", "w = 40x64; e = Gather(w, i); v = 64x8; y = MatMul(e, v)", 1, 0 },
+		{ "tied to a Gemm",
+		  "w = 40x64; e = Gather(w, i); k = [-1,64]; r = Reshape(e, k); y = Gemm(r, w) transB=1", 1,
+		  1 },
+		{ "tied to a MatMul",
+		  "w = 40x64; e = Gather(w, i); t = Transpose(w) perm=1,0; y = MatMul(e, t)", 1, 1 },
+	};
+	static const int bits[] = { 4, 8 };
+	static const int64_t blocks[] = { 16, 32, 64 };
+	struct err err = ERR_INIT;
+	size_t t, b, f, sym, i;
+	char path[64];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/d.onnx", dir);
+	for (t = 0; t < ARRAY_LEN(tables); t++)
+		for (b = 0; b < 2; b++)
+			for (f = 0; f < 3; f++)
+				for (sym = 0; sym < 2; sym++) {
+					const struct block_setting how = { { bits[b], blocks[f], sym },
+									   BLOCK_RTN,
+									   4 };
+					struct subject *s = NULL;
+					struct model *q = NULL;
+					struct qplan plan = QPLAN_INIT;
+					size_t codes = 0;
+					double db;
+
+					build_model(path, 13, "i:#?x5", tables[t].body, "y");
+					assert_ok(subject_open(&s, rt, path, &err), err);
+					weight_only(&plan, s, &how);
+					for (i = 0; i < s->ops.n; i++)
+						if (node_is(s->m->nodes.v[i], "Gather"))
+							plan.ops[i].mode = OP_WEIGHT;
+					assert_ok(quantize(s->z, &(struct knowledge){ .values = NULL }, &plan,
+							   &q, &err),
+						  err);
+					db = compare(rt, s->m, q);
+					for (i = 0; i < q->inits.n; i++)
+						codes += q->inits.v[i]->t.dtype == DT_U8 &&
+							 tensor_count(&q->inits.v[i]->t) ==
+								 40 * 64 * bits[b] / 8;
+					if (db < (bits[b] == 8 ? 28 : 10) || codes != tables[t].codes ||
+					    count_ops(q, "GatherBlockQuantized") != 1 ||
+					    count_ops(q, "Reshape") < tables[t].reshapes)
+						fail_msg("%s, %d bits, blocks of %d, %s: %.1f dB, %zu "
+							 "constants; ops:%s",
+							 tables[t].why, bits[b], (int)blocks[f],
+							 sym ? "symmetric" : "asymmetric", db, codes,
+							 describe(q));
+					model_free(q);
+					qplan_release(&plan);
+					subject_free(s);
+				}
+}
+
 static void what_unpacks_at_each_call_is_refused(void **state)
 {
 	static const struct {
@@ -312,6 +375,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_form_is_what_its_bits_mean),
+		cmocka_unit_test(tables_are_what_their_bits_mean),
 		cmocka_unit_test(what_unpacks_at_each_call_is_refused),
 		cmocka_unit_test(all_modes_live_in_one_model),
 	};
