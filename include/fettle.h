@@ -516,6 +516,8 @@ struct fettle_tune_options {
 	size_t instances;
 	/* weight_only: what the search keeps to, "4" or "[4, 8]"; NULL: it is open. As in struct fettle_quantize_options. */
 	const char *bits, *group_size, *scheme, *accuracy_level, *algorithm;
+	/* The most accurate model of at most this size, a share of the fp32 model's ("0.3") or bytes ("300MB"); NULL: any. */
+	const char *size_budget;
 };
 #define FETTLE_TUNE_OPTIONS_INIT FETTLE_INIT_TOLERANCE_(fettle_tune_options)
 struct fettle_measure {

@@ -88,6 +88,7 @@ static const struct option_field tune_fields[] = {
 	DEPLOYED,
 	BLOCKS,
 	SETTING(TEXT, algorithm, "quantization.weight_only.algorithm"),
+	SETTING(TEXT, size_budget, "tuning.size_budget"),
 };
 OPTIONS(tune, FETTLE_TUNE_OPTIONS_INIT);
 #undef CALL

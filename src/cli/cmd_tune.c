@@ -221,6 +221,9 @@ static int run(int argc, char **argv)
 		  "floats "
 		  "elsewhere; all: any of these (auto)",
 		  .text = &o.approach },
+		{ "size-budget", "SHARE|SIZE",
+		  "find the most accurate model of at most this size: 0.3 of fp32's, 300MB",
+		  .text = &o.size_budget },
 		{ "bits", "2|4|8", "weight_only: of a weight, several as [4, 8] (each op its own)",
 		  .text = &o.bits },
 		{ "group-size", "16|32|64|128|256",

@@ -225,13 +225,14 @@ struct config {
 		struct config_numbers weights;            /* empty: equal */
 		struct config_ints higher_is_better_each; /* 0 or 1; empty: true for accuracy only */
 
-		double timeout;        /* seconds; 0: stop at the first success */
-		int max_trials;        /* 100; 0: no limit */
-		bool performance_only; /* false */
-		int64_t random_seed;   /* 9527 */
-		bool tensorboard;      /* false */
-		const char *workspace; /* NULL: to be chosen */
-		const char *resume;    /* NULL; the workspace or history to continue */
+		const char *size_budget; /* of the model: a share of fp32's, or bytes; NULL: none */
+		double timeout;          /* seconds; 0: stop at the first success */
+		int max_trials;          /* 100; 0: no limit */
+		bool performance_only;   /* false */
+		int64_t random_seed;     /* 9527 */
+		bool tensorboard;        /* false */
+		const char *workspace;   /* NULL: to be chosen */
+		const char *resume;      /* NULL; the workspace or history to continue */
 	} tuning;
 
 	/* 'fettle search', under the names of AMD's document */

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/mem.h"
+
 enum { JOBS_MAX = 256 };
 
 enum fettle_status parse_size(const char *text, size_t *out, struct err *err)
@@ -26,6 +28,28 @@ enum fettle_status parse_size(const char *text, size_t *out, struct err *err)
 			    "cannot set cache to '%s': need a number of bytes, e.g. 0, 500M or 2G", text);
 	*out = (size_t)n << shift;
 	return FETTLE_OK;
+}
+
+enum fettle_status parse_budget(const char *text, size_t whole, size_t *out, struct err *err)
+{
+	const size_t n = strlen(text);
+	char *end, *bytes;
+	double share = strtod(text, &end);
+	enum fettle_status st;
+
+	if (end != text && !*end && share > 0 && share <= 1) {
+		*out = (size_t)(share * (double)whole);
+		return FETTLE_OK;
+	}
+	bytes = xstrfmt("%.*s", (int)(n > 2 && toupper((unsigned char)text[n - 1]) == 'B' ? n - 1 : n), text);
+	st = parse_size(bytes, out, NULL);
+	free(bytes);
+	return st || !*out ? fail(err, FETTLE_INVALID,
+				  "cannot set size_budget to '%s': need a share of the fp32 model's size, "
+				  "such as 0.3, "
+				  "or bytes, such as 300MB",
+				  text)
+			   : FETTLE_OK;
 }
 
 static enum fettle_status parse_jobs(const char *text, size_t *out, struct err *err)

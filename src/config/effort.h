@@ -10,5 +10,7 @@ void effort_restrict(struct run *u);
 #define CACHE_DEFAULT ((size_t)1 << 30)
 /* "2G" */
 enum fettle_status parse_size(const char *text, size_t *out, struct err *err);
+/* A share of `whole`, "0.3", or bytes, "300MB". */
+enum fettle_status parse_budget(const char *text, size_t whole, size_t *out, struct err *err);
 
 #endif

@@ -1,6 +1,8 @@
 /* From a request to a finished job. */
 #include "config/job.h"
 
+#include "config/effort.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,6 +58,11 @@ static enum fettle_status set_objective(struct job_request *u)
 	if (u->run.r.is_search && !config_is_set(c, &c->tuning.objective) && !c->tuning.objectives.n) {
 		w[LAB_ACCURACY] = 1; /* settings differ in what they lose, not in what they gain */
 		return FETTLE_OK;
+	}
+	if (c->tuning.size_budget) {
+		w[LAB_ACCURACY] = 1; /* the most accurate that is small enough */
+		return parse_budget(c->tuning.size_budget, model_file_size(u->run.r.o.model),
+				    &u->run.lab.o.size_budget, &u->run.cx->err);
 	}
 	for (i = 0; i < c->tuning.objectives.n; i++) {
 		enum lab_objective which = index[c->tuning.objectives.v[i]];
@@ -362,7 +369,8 @@ static void describe_job(struct job_request *u)
 	o->search.higher_is_better = u->run.higher_is_better;
 	o->search.relative = c->tuning.criterion == CRITERION_RELATIVE;
 	o->search.tolerance = c->tuning.tolerable_loss;
-	o->search.accuracy_weight = c->tuning.objectives.n ? u->run.lab.o.weights[LAB_ACCURACY] : 0;
+	o->search.accuracy_weight =
+		c->tuning.objectives.n || c->tuning.size_budget ? u->run.lab.o.weights[LAB_ACCURACY] : 0;
 	o->search.max_trials = (size_t)c->tuning.max_trials;
 	o->search.timeout = u->run.r.is_search ? 0 : c->tuning.timeout;
 }

@@ -447,6 +447,7 @@ static const struct key tuning_keys[] = {
 	{ "accuracy_criterion", KEY_MAP, .keys = criterion_keys, USED(SEARCHES) },
 	{ "objective", KEY_WORD, AT(tuning.objective), WORDS(objectives), USED(SEARCHES) },
 	{ "multi_objectives", KEY_MAP, .keys = objectives_keys, USED(SEARCHES) },
+	{ "size_budget", KEY_TEXT, AT(tuning.size_budget), .quiet = true, USED(CONFIG_TUNE) },
 	{ "exit_policy", KEY_MAP, .keys = exit_keys },
 	{ "tuning_criterion", KEY_MAP, .keys = tuning_criterion_keys, .alias = true },
 	{ "random_seed", KEY_INT64, AT(tuning.random_seed), LIMITS(0, 9007199254740992.),

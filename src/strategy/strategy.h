@@ -115,6 +115,8 @@ char *search_noted(struct search *s, const char *name);
  * a trial, and not for long.
  */
 bool search_frugal(const struct search *s);
+/* The user limits the model's size: so many bytes are about what the weights of all ops may take up. 0: there is no limit. */
+double search_size_room(const struct search *s);
 /* Is a costly recipe, applied to this plan, expected to be worth the time it takes? */
 bool search_costly_worth(const struct search *s, const struct plan *p);
 

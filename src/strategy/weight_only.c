@@ -322,6 +322,39 @@ static enum fettle_status find_fewest(struct search *s, struct mix *m)
 	return st;
 }
 
+static double mixed_bytes(const struct mix *m, const struct space *space, size_t n)
+{
+	struct plan p = PLAN_INIT;
+	double sum = 0;
+	size_t i;
+
+	mixed_plan(m, space, n, &p);
+	for (i = 0; i < space->n_ops; i++)
+		sum += space->v[i].options[p.choice[i]].bytes;
+	plan_release(&p);
+	return sum;
+}
+
+/* As many steps as there is room for. What a model's file takes up beside weights is not known exactly. */
+static enum fettle_status fill_room(struct search *s, const struct mix *m)
+{
+	enum { TRIES = 4 };
+	struct score score = { .failed = true };
+	struct plan p = PLAN_INIT;
+	double room = search_size_room(s);
+	enum fettle_status st = FETTLE_OK;
+	size_t n = m->n, k;
+
+	for (k = 0; k < TRIES && !st && score.failed; k++, room *= 0.985) {
+		while (n && mixed_bytes(m, search_space(s), n) > room)
+			n--;
+		mixed_plan(m, search_space(s), n, &p);
+		st = search_try(s, &p, &score);
+	}
+	plan_release(&p);
+	return st;
+}
+
 static enum fettle_status mix_bits(struct search *s)
 {
 	struct mix m = { .n = 0 };
@@ -330,7 +363,7 @@ static enum fettle_status mix_bits(struct search *s)
 	search_stage(s, "mixed bits");
 	st = make_mix(s, &m);
 	if (!st)
-		st = find_fewest(s, &m);
+		st = search_size_room(s) > 0 ? fill_room(s, &m) : find_fewest(s, &m);
 	mix_release(&m);
 	return st;
 }

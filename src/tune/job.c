@@ -282,6 +282,20 @@ static double objective_equal(const double *weights)
 	return sum > 0 ? (LATENCY_EQUAL * weights[LAB_LATENCY] + 0.03 * weights[LAB_FOOTPRINT]) / sum : 0;
 }
 
+/* what the budget leaves to the weights of ops that have a choice */
+static double size_room(const struct lab *l)
+{
+	double others = (double)l->baseline_size;
+	size_t i;
+
+	for (i = 0; i < l->t->space.n_ops; i++) {
+		const struct param *p = &l->t->space.v[i];
+
+		others -= p->fallback != NO_OPTION ? p->options[p->fallback].bytes : 0;
+	}
+	return fmax((double)l->o.size_budget - fmax(others, 0), 1);
+}
+
 enum fettle_status job_search(struct job *j, struct err *err)
 {
 	struct lab *l = j->o.lab;
@@ -297,6 +311,10 @@ enum fettle_status job_search(struct job *j, struct err *err)
 	c.objective_equal = objective_equal(l->o.weights);
 	for (c.fp32_objective = i = 0; i < LAB_OBJECTIVES; i++)
 		c.fp32_objective += i == LAB_ACCURACY ? c.accuracy_weight : l->o.weights[i];
+	if (l->o.size_budget) {
+		c.fp32_objective = 0; /* it is not small enough */
+		c.size_room = size_room(l);
+	}
 	c.no_early = l->o.no_early;
 	c.width = l->o.jobs;
 	c.frugal = !(c.timeout > 0);

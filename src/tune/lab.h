@@ -47,6 +47,7 @@ struct lab_options {
 	size_t cache;         /* bytes to keep activations in */
 	int rounding_threads; /* of the recipe finetune; 0: 1 */
 	uint64_t seed;
+	size_t size_budget; /* bytes of the model file; 0: no limit */
 };
 
 /* What was not spent, in seconds of one thread. */

@@ -259,6 +259,11 @@ void search_want(struct search *s, enum want what)
 	s->want = what;
 }
 
+double search_size_room(const struct search *s)
+{
+	return s->c.size_room;
+}
+
 bool search_frugal(const struct search *s)
 {
 	return s->c.frugal;

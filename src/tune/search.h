@@ -105,6 +105,7 @@ struct search_config {
 	bool relative;          /* loss in shares of |baseline|; otherwise as a difference */
 	double tolerance;       /* the loss that is allowed */
 	double accuracy_weight; /* of what was lost, as a share of the baseline, beside the objective; 0: none */
+	double size_room;       /* see search_size_room() */
 	double fp32_objective; /* a plan with a higher one is no gain over the fp32 model; 0: unknown */
 	double objective_equal; /* objectives within this share of the least count as equal: then more int8 wins */
 	size_t max_trials;      /* 0: no limit */

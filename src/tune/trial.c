@@ -230,6 +230,9 @@ static enum fettle_status run_on(struct lab *l, struct worker *d, struct trial *
 	st = worker_model(l, d, &t->plan, WEIGHTS_AS_PLANNED, &t->quantize_s, &why);
 	if (!st)
 		st = lab_size(d->model, &t->size_bytes, &why);
+	if (!st && l->o.size_budget && t->size_bytes > l->o.size_budget)
+		st = fail(&why, FETTLE_INVALID, "%zu bytes, over the size budget of %zu", t->size_bytes,
+			  l->o.size_budget);
 	start = clock_now();
 	if (!st && has_evaluator(l))
 		st = evaluate_saved(l, d, &a.value, &why);

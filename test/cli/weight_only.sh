@@ -75,6 +75,12 @@ cmp -s "$dir/best.onnx" "$dir/by_plan.onnx" && ok || bad "the plan gives another
 expect 0 'Target met' $tune --max-trials 6 --workspace "$dir/ws" --resume -o "$dir/resumed.onnx"
 cmp -s "$dir/best.onnx" "$dir/resumed.onnx" && ok || bad "resume gives another model"
 
+# the most accurate of a size
+# shellcheck disable=SC2086
+"$fettle" ${tune%--objective*} --approach weight_only --size-budget 0.2 --max-trials 7 --workspace "$dir/ws3" -o "$dir/small.onnx" >"$dir/out" 2>&1
+is "$(bytes small) <= 0.2 * $(stat -c %s $model) && $(bytes small) > 0.17 * $(stat -c %s $model)" "a size budget"
+refuses "size_budget to 'much'" $tune --size-budget much --workspace "$dir/ws4" -o "$dir/no.onnx"
+
 # what the user fixes stays fixed; without data only what needs none is tried
 expect 0 'Target met' tune $model --eval ../shared/models/lm_eval.npz --eval-samples 8 --metric perplexity --approach weight_only --bits 4 --algorithm hqq --group-size 32 --tolerance 0.05 --max-trials 1 --workspace "$dir/ws2" -o "$dir/fixed.onnx"
 q hqq --algorithm hqq

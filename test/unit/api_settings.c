@@ -137,6 +137,7 @@ static const struct row {
 	{ "quantization.op_type_wise", "{Conv: {weight: {dtype: fp32}}}", QUANTIZE, "", PLAIN },
 	{ "quantization.op_wise", "{/conv2/Conv: {weight: {dtype: fp32}}}", QUANTIZE, "", PLAIN },
 
+	{ "tuning.size_budget", "1K", TUNE, "", SMALL },
 	{ "evaluation.accuracy.metric", "mse", EVAL, "", SMALL },
 	{ "evaluation.accuracy.iteration", "2", EVAL, "", SMALL },
 	{ "evaluation.accuracy.postprocess.transform.LabelShift", "-1", EVAL, "", SMALL },
