@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "tune/compare.h"
+#include "tune/own_errors.h"
 
 /* all in fp32 but one op; or the other way round */
 static void single_plan(const struct lab *l, size_t op, bool others, struct qplan *out)
@@ -153,49 +154,75 @@ enum fettle_status sensitivity_of_all(struct lab *l, double *sqnr, struct err *e
 	return st;
 }
 
-static enum fettle_status one_op(struct lab *l, size_t op, const struct sensitivity_wanted *w,
-				 struct op_sensitivity *out, struct err *err)
+/* Squared errors as shares, as struct own_errors has them. */
+struct errors_of_op {
+	double own, model, weights, activations;
+};
+
+static bool has_sides(const struct op_rule *rule, const struct op_choice *c)
+{
+	return rule->weight >= 0 && rule->kind == OP_COMPUTE && c->mode == OP_STATIC;
+}
+
+/* by itself, where its errors cannot be found together with those of the others */
+static enum fettle_status measure_alone(struct lab *l, size_t op, struct errors_of_op *e, struct err *err)
 {
 	size_t node = l->t->node[op];
-	const struct op_rule *rule = l->s->ops.v[node].rule;
 	struct qplan q = QPLAN_INIT;
-	double own = 0, model = 0, ignored, weights = 0, activations = 0;
+	double ignored;
 	const char *value = l->s->g.names[quantized_output(&l->s->g, l->s->m->nodes.v[node]->out[0])];
 	struct reference ref = REFERENCE_INIT;
 	enum fettle_status st;
 
-	*out = (struct op_sensitivity){ .op = op, .metric = NAN, .without_sqnr = NAN };
 	single_plan(l, op, false, &q);
 	st = fp32_outputs(l, value, &ref, err);
 	if (!st)
-		st = measure(l, value, &q, &ref, &own, &model, err);
-	if (!st && w->without)
-		st = measure_others(l, op, value, &ref, &out->without_sqnr, err);
-	if (!st && w->metric && l->metric)
-		st = metric_with(l, &q, &out->metric, err);
-	if (!st && rule->weight >= 0 && rule->kind == OP_COMPUTE && q.ops[node].mode == OP_STATIC) {
+		st = measure(l, value, &q, &ref, &e->own, &e->model, err);
+	if (!st && has_sides(l->s->ops.v[node].rule, &q.ops[node])) {
 		/* with the other side in 16 bits, only one side's error is left */
 		struct op_choice c = q.ops[node];
 
 		q.ops[node].act.dtype = DT_U16;
 		q.ops[node].act.scheme = SCHEME_ASYM;
-		st = measure(l, value, &q, &ref, &weights, &ignored, err);
+		st = measure(l, value, &q, &ref, &e->weights, &ignored, err);
 		q.ops[node] = c;
 		q.ops[node].weight.dtype = DT_S16;
 		q.ops[node].weight.scheme = SCHEME_SYM;
 		q.ops[node].weight.narrow = false;
 		if (!st)
-			st = measure(l, value, &q, &ref, &activations, &ignored, err);
-		q.ops[node] = c;
+			st = measure(l, value, &q, &ref, &e->activations, &ignored, err);
 	}
+	reference_release(&ref);
+	qplan_release(&q);
+	return st;
+}
+
+static enum fettle_status one_op(struct lab *l, size_t op, const struct sensitivity_wanted *w,
+				 const struct errors_of_op *known, struct op_sensitivity *out,
+				 struct err *err)
+{
+	size_t node = l->t->node[op];
+	const struct op_rule *rule = l->s->ops.v[node].rule;
+	struct errors_of_op e = { 0 };
+	struct qplan q = QPLAN_INIT;
+	enum fettle_status st = FETTLE_OK;
+
+	*out = (struct op_sensitivity){ .op = op, .metric = NAN, .without_sqnr = NAN };
+	single_plan(l, op, false, &q);
+	if (known)
+		e = *known;
+	else
+		st = measure_alone(l, op, &e, err);
+	if (!st && w->metric && l->metric)
+		st = metric_with(l, &q, &out->metric, err);
 	if (!st) {
-		out->sqnr = decibels(own);
-		out->model_sqnr = decibels(model);
-		out->weight_share = weights + activations > 0 ? weights / (weights + activations) : 0;
+		out->sqnr = decibels(e.own);
+		out->model_sqnr = decibels(e.model);
+		if (has_sides(rule, &q.ops[node]) && e.weights + e.activations > 0)
+			out->weight_share = e.weights / (e.weights + e.activations);
 		if (q.ops[node].mode == OP_STATIC && rule->kind != OP_TABLE)
 			out->clipping_share = clipping_share(l, node, &q.ops[node]);
 	}
-	reference_release(&ref);
 	qplan_release(&q);
 	return st;
 }
@@ -208,27 +235,60 @@ static int worst_first(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+/* The errors of all ops at once; *have: they are known. */
+static enum fettle_status find_errors(struct lab *l, const size_t *op, size_t n, struct own_errors *e,
+				      bool *have, struct err *err)
+{
+	struct plan p = PLAN_INIT;
+	struct qplan q = QPLAN_INIT;
+	enum fettle_status st;
+
+	plan_init(&p, &l->t->space);
+	tuning_qplan(l->t, &p, &q);
+	st = own_errors_find(e, l, &q, op, n, err);
+	*have = !st;
+	qplan_release(&q);
+	plan_release(&p);
+	return st == FETTLE_UNSUPPORTED || st == FETTLE_BACKEND ? FETTLE_OK : st;
+}
+
 enum fettle_status sensitivity(struct lab *l, const struct sensitivity_wanted *w, struct op_sensitivity **out,
 			       size_t *n, struct err *err)
 {
 	const struct space *space = &l->t->space;
-	struct op_sensitivity *rows = xcalloc(space->n_ops, sizeof(*rows));
+	struct op_sensitivity *rows = xcalloc(space->n_ops + 1, sizeof(*rows));
+	size_t *op = xcalloc(space->n_ops + 1, sizeof(*op)), i;
+	const char *value = l->s->m->outputs[0].name;
+	struct reference ref = REFERENCE_INIT;
+	struct own_errors e = { .n = 0 };
 	struct plan p = PLAN_INIT;
 	enum fettle_status st = FETTLE_OK;
-	size_t i;
+	bool have = false;
 
 	*n = 0;
 	plan_init(&p, space);
-	for (i = 0; i < space->n_ops && !st; i++) {
-		if (!plan_is_quantized(&p, space, i))
-			continue;
-		st = one_op(l, i, w, &rows[*n], err);
-		if (!st)
-			++*n;
-		if (!st && l->progress && !l->progress(l->progress_self, i + 1, space->n_ops))
+	for (i = 0; i < space->n_ops; i++)
+		if (plan_is_quantized(&p, space, i))
+			op[(*n)++] = i;
+	plan_release(&p);
+	if (*n)
+		st = find_errors(l, op, *n, &e, &have, err);
+	if (!st && w->without)
+		st = fp32_outputs(l, value, &ref, err);
+	for (i = 0; i < *n && !st; i++) {
+		struct errors_of_op known;
+
+		if (have)
+			known = (struct errors_of_op){ e.own[i], e.model[i], e.weights[i], e.activations[i] };
+		st = one_op(l, op[i], w, have ? &known : NULL, &rows[i], err);
+		if (!st && w->without)
+			st = measure_others(l, op[i], value, &ref, &rows[i].without_sqnr, err);
+		if (!st && l->progress && !l->progress(l->progress_self, i + 1, *n))
 			st = fail(err, FETTLE_STOP, "stopped");
 	}
-	plan_release(&p);
+	own_errors_release(&e);
+	reference_release(&ref);
+	free(op);
 	if (st) {
 		free(rows);
 		return st;
