@@ -222,6 +222,27 @@ static enum fettle_status filter_by_objects(struct dataset *d, size_t objects, s
 	return st;
 }
 
+/* A key that another program needs is no mistake, but it is not passed over in silence. */
+static void note_idle(struct dataset *d, const struct dataset_options *opt)
+{
+	struct str note = STR_INIT;
+	const char *const *key;
+	size_t i;
+
+	for (i = 0; i < opt->n_params; i++)
+		for (key = d->kind->idle; key && *key; key++)
+			if (strcmp(*key, opt->params[i].key) == 0)
+				str_addf(&note, "%s%s", note.n ? ", " : "", *key);
+	if (note.n) {
+		char *before = d->note;
+
+		d->note = xstrfmt("%s%s%s: no effect of %s", before ? before : "", before ? "; " : "",
+				  d->kind->name, note.s);
+		free(before);
+	}
+	str_release(&note);
+}
+
 /* takes over `state` */
 static enum fettle_status open_as(struct dataset **out, const struct dataset_kind *kind, const char *path,
 				  void *state, const struct dataset_options *opt, struct err *err)
@@ -236,6 +257,7 @@ static enum fettle_status open_as(struct dataset **out, const struct dataset_kin
 	st = kind->open(d, opt, err);
 	if (st)
 		goto out;
+	note_idle(d, opt);
 	st = filter_by_objects(d, opt->objects, err);
 	if (!st)
 		st = add_transforms(d, opt, err);

@@ -339,10 +339,13 @@ static const char *const glue_keys[] = {
 	NULL
 };
 
+static const char *const glue_idle[] = { "evaluate", NULL };
+
 const struct dataset_kind dataset_glue = {
 	.name = "GLUE",
 	.summary = "the sentences of a GLUE task as BERT's tokens",
 	.keys = glue_keys,
+	.idle = glue_idle,
 	.open = glue_open,
 	.read = glue_read,
 	.close = glue_close,

@@ -219,12 +219,14 @@ static void pictures_close(struct dataset *d)
 }
 
 static const char *const keys[] = { "train", "download", NULL };
+static const char *const idle_keys[] = { "download", NULL };
 
 #define PICTURES(id, word, how, says)                                                                        \
 	const struct dataset_kind dataset_##id = {                                                           \
 		.name = (word),                                                                              \
 		.summary = (says),                                                                           \
 		.keys = keys,                                                                                \
+		.idle = idle_keys,                                                                           \
 		.open = how##_open,                                                                          \
 		.read = how##_read,                                                                          \
 		.close = pictures_close,                                                                     \

@@ -390,6 +390,7 @@ static void recorded_close(struct dataset *d)
 
 static const char *const keys[] = { "num_cores", "label_map", NULL };
 static const char *const subset_keys[] = { "num_cores", "subset", NULL };
+static const char *const idle_keys[] = { "num_cores", "label_file", "model_name", NULL };
 static const char *const bert_keys[] = { "label_file", "num_cores", "model_name", NULL };
 
 static enum fettle_status subset_open(struct dataset *d, const struct dataset_options *opt, struct err *err)
@@ -416,6 +417,7 @@ OPEN(any, "*rec*")
 		.name = (word),                                                                              \
 		.summary = (says),                                                                           \
 		.keys = (takes),                                                                             \
+		.idle = idle_keys,                                                                           \
 		.finds_path = true,                                                                          \
 		.open = how##_open,                                                                          \
 		.read = recorded_read,                                                                       \

@@ -29,6 +29,8 @@ reads numbers "TFRecordDataset: {root: numbers.tfrecord}"
 reads grey "MNIST: {root: mnist, download: true}"
 reads cifar "CIFAR10: {root: cifar}"
 reads cifar "CIFAR100: {root: cifar}"
+conf "ImageRecord: {root: imagenet, num_cores: 28}"
+expect 0 'note: ImageRecord: no effect of num_cores' eval "$dir/rgb.onnx" -c "$dir/c.yaml"
 breaks rgb "ImageRecord: {root: damaged}" "damaged/validation-00001-of-00003: record at byte $where: the checksum of its data is wrong"
 breaks rgb "ImageRecord: {root: short}" 'validation-00002-of-00003: record at byte [0-9]+: the file ends within its data'
 breaks rgb "Imagenet: {root: imagenet, subset: train}" 'imagenet/train-\*: No such file'
