@@ -805,6 +805,9 @@ struct fettle_report_options {
 	bool no_analysis;    /* only what the workspace has: no graph, profiles, histograms or sensitivity */
 	bool no_sensitivity; /* leave that out, for it takes longest */
 	int threads;
+	size_t refresh; /* seconds after which the page loads itself again; 0: it does not */
+	/* of a run whose data came from the program: the same again, to analyse its model with */
+	const struct fettle_data *calib_data, *eval_data;
 };
 #define FETTLE_REPORT_OPTIONS_INIT FETTLE_INIT_(fettle_report_options)
 /* `text` may be NULL; else free() *text. */

@@ -11,7 +11,22 @@ or what gives batches of these, such as a torch DataLoader. Arrays are read in p
 metrics, strategies) may raise: the call ends and the exception is yours; so does Ctrl-C, and the run can be resumed.
 """
 
-from ._calls import bench, evaluate, history, inspect, quantize, recipes, recover, resume, search, sensitivity, strategies, tune
+from ._calls import (
+    bench,
+    diff,
+    evaluate,
+    history,
+    inspect,
+    quantize,
+    recipes,
+    recover,
+    report,
+    resume,
+    search,
+    sensitivity,
+    strategies,
+    tune,
+)
 from ._lib import Error, InvalidError, RuntimeFailure, Stopped, SystemFailure, UnsupportedError, lib as _lib_, text as _text
 from ._members import Param, PlanScore, Search, metric, strategy
 from ._results import Measure, Model, Quantized, Score, Timing, Trial, Tuned
@@ -37,6 +52,7 @@ __all__ = [
     "Tuned",
     "UnsupportedError",
     "bench",
+    "diff",
     "evaluate",
     "history",
     "inspect",
@@ -44,6 +60,7 @@ __all__ = [
     "quantize",
     "recipes",
     "recover",
+    "report",
     "resume",
     "search",
     "sensitivity",

@@ -48,6 +48,10 @@ class _Call:
         p = self.h.keep(ctypes.c_char_p(data))
         self.set(model_bytes=ctypes.cast(p, ctypes.c_void_p).value, model_size=len(data))
 
+    def named_for(self, path: str) -> None:
+        """Data is for this model, which is no option of the call."""
+        self._model = path
+
     def input_names(self) -> list[str]:
         with Handle() as h:
             c = _Call(h)
@@ -369,6 +373,48 @@ def recover(
         c.output(output)
         c.set(workspace=os.fspath(workspace), trial=trial)
         return Model(c.run("recover", progress), c.in_memory())
+
+
+def report(
+    workspaces: Union[Path_, Sequence[Path_]],
+    output: Optional[Path_] = None,
+    *,
+    format: str = "html",
+    calib: Optional[Data] = None,
+    eval: Optional[Data] = None,
+    analysis: bool = True,
+    sensitivity: bool = True,
+    progress: Progress = None,
+) -> str:
+    """
+    A run as a page to look at, or several compared. Returns the path, or the text where there is no output.
+
+    format: html, markdown, csv (a row per trial), json (what the page shows).
+    calib, eval: what the run was given as arrays; files it knows.
+    analysis: open the model, and the data, for the graph, profiles and histograms. sensitivity: and rate each op, which takes
+        longest.
+    """
+    paths = [workspaces] if isinstance(workspaces, (str, os.PathLike)) else list(workspaces)
+    with _call() as c:
+        if calib is not None or eval is not None:  # whose arrays may need the names of its inputs
+            c.named_for(history(paths[0])["model"])
+        c.data("", "calib_data", calib)
+        c.data("", "eval_data", eval)
+        c.set(workspaces=[os.fspath(p) for p in paths], output=_path(output), format=format)
+        c.set(no_analysis=not analysis or None, no_sensitivity=not sensitivity or None)
+        made = c.run("report", progress)
+        return str(made["text"] if output is None else made["output"])
+
+
+def diff(a: Path_, b: Path_, *, data: Optional[Path_] = None, progress: Progress = None, **options: Any) -> dict[str, Any]:
+    """
+    Two models in files op by op: what differs in precision, scales and size, and on data where their values part. Options are
+    those of struct fettle_diff_options: samples, threads.
+    """
+    with _call() as c:
+        c.set(a=os.fspath(a), b=os.fspath(b), data=_path(data), **options)
+        compared: dict[str, Any] = c.run("diff", progress)
+        return compared
 
 
 def history(workspace: Optional[Path_] = None, *, pareto: bool = False) -> Any:

@@ -202,6 +202,16 @@ class Tuned(Model):
                 self._trials = [Trial._of(t) for t in h.call("history", {"workspace": self.workspace})["trials"]]
         return self._trials
 
+    def report(self, output: Union[str, "os.PathLike[str]"], *, sensitivity: bool = True) -> str:
+        """
+        Writes the run as a page to look at, one HTML file, and returns its path. Where calibration data was given as arrays,
+        fettle.report(r.workspace, output, calib=...) shows more.
+        """
+        path = os.fspath(output)
+        with Handle() as h:
+            h.call("report", {"workspaces": [self.workspace], "output": path, "no_sensitivity": not sensitivity})
+        return path
+
     def _rows(self) -> list[tuple[str, str, str]]:
         b, q = self.baseline, self.best
         return [

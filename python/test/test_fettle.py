@@ -46,6 +46,25 @@ def test_tune(tuned, tmp_path):
     assert "target met" in str(tuned) and "<table>" in tuned._repr_html_()
 
 
+def test_report(tuned, tmp_path):
+    page = Path(tuned.report(tmp_path / "r.html", sensitivity=False)).read_text()
+    assert page.startswith("<!doctype html>") and tuned.workspace in page
+    run = json.loads(fettle.report(tuned.workspace, format="json", calib=CALIB[:100], eval=(X, Y)))["runs"][0]
+    assert run["result"] == tuned.json and len(run["trials"]) == len(tuned.trials)
+    assert {o["name"] for o in run["sensitivity"]["ops"]} <= {o["name"] for o in run["graph"]["ops"]}
+    # without the arrays, what needs them is named
+    run = json.loads(fettle.report([tuned.workspace], format="json"))["runs"][0]
+    assert "graph" in run and "sensitivity" not in run and "program" in run["missing"]["sensitivity"]
+    assert fettle.report(tuned.workspace, format="csv").count("\r\n") == len(tuned.trials) + 1
+
+
+def test_diff(tuned, tmp_path):
+    path = tuned.save(tmp_path / "m.onnx")
+    d = fettle.diff(MODEL, path, data=EXAMPLES / "fashion_eval.npz", samples=16)
+    assert d["samples"] == 16 and d["differ"] > 0 and d["size_b_bytes"] == os.path.getsize(path)
+    assert fettle.diff(path, path)["differ"] == 0
+
+
 def test_same_as_the_command(tmp_path):
     """Arrays in memory give the model that the command makes from the same file."""
     out = tmp_path / "c.onnx"

@@ -225,6 +225,7 @@ static const struct option_field report_fields[] = {
 	READ_BY_CALL(TEXTS, workspaces),   SAME(TEXT, output),
 	READ_BY_CALL(TEXT, format),        READ_BY_CALL(YES, no_analysis),
 	READ_BY_CALL(YES, no_sensitivity), SAME(INT, threads),
+	READ_BY_CALL(COUNT, refresh),      ARRAYS,
 };
 OPTIONS(report, FETTLE_REPORT_OPTIONS_INIT);
 #undef CALL

@@ -49,7 +49,7 @@ enum fettle_status fettle_report(struct fettle *f, const struct fettle_report_op
 	if (!st)
 		st = check_options(given, &format, &f->cx.err);
 	for (i = 0; !st && i < given->n_workspaces; i++) {
-		const struct analysis_wanted wanted = { given->workspaces[i], !given->no_sensitivity };
+		const struct analysis_wanted wanted = { given->workspaces[i], &o.o, !given->no_sensitivity };
 
 		st = report_run(given->workspaces[i], &run, &f->cx.err);
 		if (st)
@@ -61,6 +61,8 @@ enum fettle_status fettle_report(struct fettle *f, const struct fettle_report_op
 	}
 	if (!st) {
 		data = report_data(json_incref(runs));
+		if (given->refresh)
+			json_object_set_new(data, "refresh", json_integer((json_int_t)given->refresh));
 		made = as_text(data, format, &n);
 	}
 	if (!st && given->output)

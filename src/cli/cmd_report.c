@@ -36,14 +36,63 @@ static void open_page(const char *path)
 			      path);
 }
 
+/* have all runs ended, and how many trials have they? */
+static enum fettle_status look(struct fettle *f, const struct fettle_report_options *o, bool *ended,
+			       size_t *trials)
+{
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	*ended = true;
+	*trials = 0;
+	for (i = 0; i < o->n_workspaces && !st; i++) {
+		struct fettle_run *r = NULL;
+
+		st = fettle_history(f, o->workspaces[i], &r);
+		if (st)
+			break;
+		*ended &= r->stop != FETTLE_STOP_NONE;
+		*trials += r->n_trials;
+		fettle_run_free(r);
+	}
+	return st;
+}
+
+/* Writes the page again whenever a trial has ended, without what takes long, until the runs have ended. Ctrl-C ends the process. */
+static enum fettle_status follow(struct fettle *f, const struct fettle_report_options *o, bool quiet)
+{
+	struct fettle_report_options quick = *o;
+	size_t trials, written = SIZE_MAX;
+	bool ended = false;
+	enum fettle_status st;
+
+	quick.no_analysis = true;
+	quick.refresh = 3;
+	while (!(st = look(f, o, &ended, &trials)) && !ended) {
+		if (trials != written) {
+			st = fettle_report(f, &quick, NULL);
+			if (st)
+				break;
+			if (!quiet)
+				fprintf(stderr, "wrote %s: %zu trial%s, and the run goes on\n", o->output,
+					trials, trials == 1 ? "" : "s");
+			written = trials;
+		}
+		usleep(500000);
+	}
+	return st;
+}
+
 static int run(int argc, char **argv)
 {
 	struct fettle_report_options o = FETTLE_REPORT_OPTIONS_INIT;
-	bool csv = false, markdown = false, json = false, quiet = false, show = false;
+	bool csv = false, markdown = false, json = false, quiet = false, show = false, following = false;
 	const struct cli_option options[] = {
 		{ "output", "FILE", "where to write it (report.html; CSV, Markdown and JSON to stdout)",
 		  .text = &o.output, .letter = 'o' },
 		{ "open", NULL, "and open it in the browser", .flag = &show },
+		{ "follow", NULL, "write it again whenever a trial ends, until the run has ended",
+		  .flag = &following },
 		{ "csv", NULL, "a row per trial, as CSV", .flag = &csv },
 		{ "markdown", NULL, "the result and the trials as Markdown", .flag = &markdown },
 		{ "json", NULL, "all that the page shows, as JSON", .flag = &json },
@@ -72,15 +121,21 @@ static int run(int argc, char **argv)
 	if (show && (csv || markdown || json))
 		return usage_error(&cmd_report,
 				   "--open shows the page: not with --csv, --markdown or --json");
+	if (following && (csv || markdown || json))
+		return usage_error(&cmd_report,
+				   "--follow writes the page: not with --csv, --markdown or --json");
 	o.format = csv ? "csv" : markdown ? "markdown" : json ? "json" : "html";
 	if (!o.output && !csv && !markdown && !json)
 		o.output = "report.html";
 	o.workspaces = rest;
 	o.n_workspaces = (size_t)n;
 	f = fettle_new();
-	progress_begin(&p, f, quiet);
-	st = fettle_report(f, &o, o.output ? NULL : &text);
-	progress_end(&p);
+	st = following ? follow(f, &o, quiet) : FETTLE_OK;
+	if (!st) {
+		progress_begin(&p, f, quiet);
+		st = fettle_report(f, &o, o.output ? NULL : &text);
+		progress_end(&p);
+	}
 	if (st)
 		code = library_error(f, st);
 	else if (text)

@@ -13,6 +13,7 @@
 struct analysed {
 	struct context *cx;
 	const char *workspace;
+	const struct call_options *o;
 	json_t *run;
 	struct history *h;
 	struct run_request request;
@@ -42,10 +43,14 @@ static enum fettle_status missing(struct analysed *x, const char *part, enum fet
 /* as when it is resumed, but that nothing is written */
 static enum fettle_status open_data(struct analysed *x)
 {
-	const struct call_options o = { .workspace = x->workspace };
+	const struct call_options o = { .workspace = x->workspace,
+					.calib_source = x->o->calib_source,
+					.eval_source = x->o->eval_source };
 	size_t trials;
 	enum fettle_status st = resume_load(&x->request, &o, &trials, &x->cx->err);
 
+	if (!st && x->o->threads)
+		x->request.o.threads = x->o->threads;
 	if (!st)
 		st = job_request_begin(&x->u, x->cx, &x->request.o, strcmp(x->request.job, "search") == 0);
 	if (!st) {
@@ -163,7 +168,7 @@ static enum fettle_status analyse(struct analysed *x, size_t best, bool rate)
 
 enum fettle_status request_analysis(struct context *cx, const struct analysis_wanted *w, json_t *run)
 {
-	struct analysed x = { .cx = cx, .workspace = w->workspace, .run = run };
+	struct analysed x = { .cx = cx, .workspace = w->workspace, .o = w->o, .run = run };
 	const size_t best = (size_t)json_integer_value(json_object_get(run, "best"));
 	enum fettle_status st = history_open(&x.h, w->workspace, true, &cx->err);
 

@@ -12,6 +12,7 @@
  */
 struct analysis_wanted {
 	const char *workspace;
+	const struct call_options *o; /* threads, and data that the run had from a program */
 	bool sensitivity;
 };
 enum fettle_status request_analysis(struct context *cx, const struct analysis_wanted *w, json_t *run);

@@ -36,12 +36,25 @@ cp -r "$ws" "$dir/cut" && rm "$dir/cut/result.json"
 expect 0 'wrote' report "$dir/cut" -o "$dir/cut.html"
 # several are compared; what cannot be computed is named
 cp $m "$dir/m.onnx"
-"$fettle" tune "$dir/m.onnx" --calib $c --eval-cmd 'echo 1' --max-trials 1 --threads 1 --workspace "$dir/moved" --quiet >/dev/null 2>&1
+"$fettle" tune "$dir/m.onnx" --calib $c --eval-cmd 'echo 1 # {model}' --max-trials 1 --threads 1 --workspace "$dir/moved" --quiet >/dev/null 2>&1
 rm "$dir/m.onnx"
 expect 0 'wrote' report "$dir/moved" -o "$dir/moved.html"
 grep -q '"missing":{[^}]*m.onnx: No such file' "$dir/moved.html" && ok || bad "not said why there is no graph"
 expect 0 'wrote' report "$ws" "$dir/cut" -o "$dir/two.html" --no-sensitivity
 grep -q "$dir/cut" "$dir/two.html" && ok || bad "the second run is not in the comparison"
+
+# a run in progress is followed: a page while it runs, which loads itself again, and the whole page at its end
+"$fettle" tune $m --calib $c --eval-cmd 'sleep 0.4; echo 0.5 # {model}' --tolerance 0 --threads 1 --strategy basic --max-trials 8 --workspace "$dir/live" --quiet >/dev/null 2>&1 &
+tuning=$!
+while [ ! -e "$dir/live/history.db" ] && kill -0 $tuning 2>/dev/null; do sleep 0.05; done
+"$fettle" report "$dir/live" -o "$dir/live.html" --follow --no-sensitivity >"$dir/follow.out" 2>&1 &
+following=$!
+while ! grep -q '"refresh":3' "$dir/live.html" 2>/dev/null && kill -0 $following 2>/dev/null; do sleep 0.05; done
+grep -q '"refresh":3' "$dir/live.html" && ok || bad "followed: no page meanwhile: $(head -c 300 "$dir/follow.out")"
+wait $tuning
+[ -e "$dir/live/result.json" ] || kill $following # it would wait for ever
+wait $following && ok || bad "followed: $(cat "$dir/follow.out")"
+! grep -q '"refresh"' "$dir/live.html" && grep -q '"graph"' "$dir/live.html" && ok || bad "followed: not the whole page at the end"
 
 # what is wrong is said, and no file is left
 refuses 'no workspace given' report

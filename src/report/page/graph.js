@@ -28,7 +28,13 @@ function layout(graph) {
 		[...filled].reverse().forEach((row) => { const at = row.map((i) => mean(after[i], i)), wish = new Map(row.map((i, k) => [i, at[k]])); apart(row, (i) => wish.get(i)); });
 	}
 	const top = Math.min(...layer);
-	return graph.ops.map((op, i) => ({ op, i, x: x[i] * NODE.across, y: (layer[i] - top) * NODE.down }));
+	return columns(graph.ops.map((op, i) => ({ op, i, x: x[i] * NODE.across, y: (layer[i] - top) * NODE.down })));
+}
+/* A long chain would be a thin line when shown whole: it continues at the top of a next column. */
+function columns(nodes) {
+	const wide = Math.max(...nodes.map((p) => p.x)) - Math.min(...nodes.map((p) => p.x)) + 1.4 * NODE.across, tall = Math.max(...nodes.map((p) => p.y)) + NODE.down;
+	const n = Math.max(1, Math.floor(Math.sqrt((1.6 * tall) / wide))), height = Math.ceil(tall / n / NODE.down) * NODE.down;
+	return n < 2 ? nodes : nodes.map((p) => ({ ...p, column: Math.floor(p.y / height), x: p.x + Math.floor(p.y / height) * wide, y: p.y % height }));
 }
 function graphSection(run) {
 	const title = "The graph by precision", graph = run.graph;
@@ -51,6 +57,11 @@ function graphSection(run) {
 		pen.beginPath();
 		for (const [a, b] of graph.edges) {
 			const p = nodes[a], q = nodes[b];
+			if (p.column !== q.column) {
+				pen.moveTo(p.x, p.y + NODE.height / 2);
+				pen.lineTo(q.x, q.y - NODE.height / 2);
+				continue;
+			}
 			if (Math.max(p.y, q.y) < above || Math.min(p.y, q.y) > below || Math.max(p.x, q.x) < left || Math.min(p.x, q.x) > right) continue;
 			const y1 = p.y + NODE.height / 2, y2 = q.y - NODE.height / 2, bend = Math.min(40, (y2 - y1) / 2);
 			pen.moveTo(p.x, y1);
@@ -72,7 +83,7 @@ function graphSection(run) {
 			if (p.i === found) { pen.strokeStyle = text; pen.lineWidth = 3 / Math.min(1, view.scale); pen.stroke(); }
 			if (view.scale > 0.42) { pen.fillStyle = surface; pen.fillText(p.op.type.length > 18 ? p.op.type.slice(0, 17) + "…" : p.op.type, p.x, p.y + 1); }
 			if (paid.has(p.i)) {
-				const r = Math.max(5, 3.5 / view.scale), y = p.y + NODE.height / 2;
+				const r = Math.max(5, Math.min(2 / view.scale, 12)), y = p.y + NODE.height / 2;
 				pen.fillStyle = mark;
 				pen.beginPath();
 				pen.moveTo(p.x, y - r); pen.lineTo(p.x + r, y); pen.lineTo(p.x, y + r); pen.lineTo(p.x - r, y);
@@ -125,7 +136,7 @@ function graphSection(run) {
 		size = { width: canvas.clientWidth, height: canvas.clientHeight };
 		canvas.width = size.width * ratio;
 		canvas.height = size.height * ratio;
-		if (first && size.width) fit(tall < 3 * size.height);
+		if (first && size.width) fit(true);
 		redraw();
 	}).observe(canvas);
 	const find = (words) => { found = words ? nodes.findIndex((p) => `${p.op.name} ${p.op.type}`.toLowerCase().includes(words.toLowerCase())) : -1; if (found >= 0) centre(nodes[found]); else redraw(); };

@@ -34,4 +34,6 @@ function start() {
 document.addEventListener("DOMContentLoaded", () => {
 	start();
 	document.documentElement.setAttribute("data-ready", "yes");
+	/* of a run in progress: again, unless somebody is reading a detail */
+	if (data.refresh) setInterval(() => { if (!document.getElementById("detail").open) location.reload(); }, 1000 * data.refresh);
 });
