@@ -136,9 +136,12 @@ static enum fettle_status quantize_too(const char *list, const struct subject *s
 
 		const unsigned modes = op->modes & MODE_INT;
 
-		if (selected[i] && d->approach == APPROACH_WEIGHT && op->modes & MODE_WEIGHT)
+		if (selected[i] && d->approach == APPROACH_WEIGHT && op->modes & MODE_WEIGHT) {
 			p->ops[i].mode = OP_WEIGHT;
-		else if (selected[i] && !modes)
+			/* nothing is seen of what a table reads */
+			if (op->rule->kind == OP_TABLE && block_methods[p->ops[i].blocks.algorithm]->needs)
+				p->ops[i].blocks.algorithm = BLOCK_K_QUANT;
+		} else if (selected[i] && !modes)
 			st = fail(err, FETTLE_INVALID, "cannot quantize op '%s': %s", op->name, op->why);
 		else if (selected[i] && p->ops[i].mode == OP_FP32) {
 			p->ops[i].mode = modes == MODE_STATIC              ? OP_STATIC

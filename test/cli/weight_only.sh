@@ -75,6 +75,10 @@ cmp -s "$dir/best.onnx" "$dir/by_plan.onnx" && ok || bad "the plan gives another
 expect 0 'Target met' $tune --max-trials 6 --workspace "$dir/ws" --resume -o "$dir/resumed.onnx"
 cmp -s "$dir/best.onnx" "$dir/resumed.onnx" && ok || bad "resume gives another model"
 
+# a table has no data to go by, whatever the algorithm of the rest
+q table --algorithm gptq --calib $calib --samples 8 --quantize Gather
+is "$(bytes table) < 0.7 * $(bytes gptq)" "a table's size"
+
 # the most accurate of a size
 # shellcheck disable=SC2086
 "$fettle" ${tune%--objective*} --approach weight_only --size-budget 0.2 --max-trials 7 --workspace "$dir/ws3" -o "$dir/small.onnx" >"$dir/out" 2>&1
