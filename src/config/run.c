@@ -111,9 +111,9 @@ static enum fettle_status open_metric(struct run *u)
 	if (!u->eval.feed)
 		return FETTLE_OK;
 	st = scores_open(&u->scores, u->cx, &asked, u->shape, &u->eval, &u->looked);
+	u->lab.metric = u->scores.metric; /* also after a failure: run_release() frees it */
 	if (st)
 		return st;
-	u->lab.metric = u->scores.metric;
 	/* the metric knows which way is up, unless the user says otherwise */
 	if (!given)
 		u->higher_is_better = metric_higher_is_better(u->lab.metric);

@@ -381,9 +381,11 @@ enum fettle_status scores_open(struct scores *out, struct context *cx, const str
 		st = st ? st : registered_metric_open(&cx->members, metric, &out->metric, &cx->err);
 	}
 	st = st ? st : scores_label(out, data->feed, &cx->err);
-	if (!st && !l->has_labels && metric_next_tokens(out->metric))
+	if (!st && !l->has_labels && metric_next_tokens(out->metric)) {
+		free(why_metric);
 		why_metric = xstrfmt("the data has no labels, so they are the next tokens of input '%s'",
 				     feed_input(data->feed, feed_tokens(data->feed))->name);
+	}
 	if (!st) {
 		choose_outputs(&c, out->metric, &why_outputs);
 		tell_scoring(&c, out->metric, why_metric, why_outputs);
