@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
@@ -15,6 +16,11 @@ from .._data import Data
 from .._results import Model, Path_, Quantized, Tuned
 from .config import PostTrainingQuantConfig, options
 from .metric import Metric
+
+
+def _onnx() -> Any:
+    """The onnx package, which is needed only where a script asks for a ModelProto."""
+    return importlib.import_module("onnx")
 
 
 class QuantizedModel:
@@ -31,9 +37,7 @@ class QuantizedModel:
     @property
     def model(self) -> Any:
         """The onnx.ModelProto."""
-        import onnx  # type: ignore[import]
-
-        return onnx.load_from_string(self.result.model_bytes)
+        return _onnx().load_from_string(self.result.model_bytes)
 
 
 def _as_evaluator(eval_func: Callable[[Any], Any]) -> Callable[[str], float]:
@@ -41,7 +45,7 @@ def _as_evaluator(eval_func: Callable[[Any], Any]) -> Callable[[str], float]:
 
     def evaluate(path: str) -> float:
         try:
-            import onnx
+            onnx = _onnx()
         except ImportError:
             return float(eval_func(path))
         return float(eval_func(onnx.load(path)))
