@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "quantize/channels.h"
+#include "runtime/session.h"
 #include "space/plan_json.h"
 #include "space/select.h"
 #include "space/settings_tuning.h"
@@ -369,6 +370,25 @@ static enum fettle_status read_plan(const char *path, const struct subject *s, s
 	return st;
 }
 
+/* An older runtime has weight-only kernels for 4 bits alone: a plan of other bits would quantize nothing. */
+static enum fettle_status check_bits(const struct subject *s, const struct qplan *p, struct err *err)
+{
+	bool can = false, does = false;
+	size_t i;
+
+	for (i = 0; i < s->ops.n; i++) {
+		can |= (s->ops.v[i].modes & MODE_WEIGHT) != 0;
+		does |= p->ops[i].mode == OP_WEIGHT;
+	}
+	if (!can || does || runtime_weight_bits(s->m) != 1u << 4)
+		return FETTLE_OK;
+	return fail(
+		err, FETTLE_UNSUPPORTED,
+		"cannot quantize weights: ONNX Runtime %s has kernels for 4 bits only, and no op is left in "
+		"those; say --bits 4",
+		runtime_version());
+}
+
 enum fettle_status request_plan(struct request *r, const struct subject *s, struct qplan *out,
 				struct err *err)
 {
@@ -390,6 +410,8 @@ enum fettle_status request_plan(struct request *r, const struct subject *s, stru
 	st = apply_config(r, s, &d, out, err);
 	if (!st && r->o.quantize)
 		st = quantize_too(r->o.quantize, s, &d, out, err);
+	if (!st && d.approach == APPROACH_WEIGHT)
+		st = check_bits(s, out, err);
 	if (st)
 		qplan_release(out);
 	return st;
