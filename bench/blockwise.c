@@ -5,12 +5,11 @@
  * Usage: blockwise [--errors] MODEL CALIB EVAL [BITS [BLOCK [sym|asym [ALGORITHM...]]]]; with --errors no perplexity
  *        blockwise --speed [K [N [ROWS]]]: MB of fp32 weights per second of CPU time, on correlated inputs of ROWS rows
  */
+#include "bench.h"
+
 #include <cblas.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/file.h"
 #include "base/rng.h"
@@ -18,6 +17,7 @@
 #include "tune/source.h"
 
 static struct context cx;
+#define must(st) bench_must(st, &cx.err)
 static bool only_errors;
 static char **algorithms; /* only these, up to a NULL; NULL: all */
 
@@ -29,22 +29,6 @@ static bool wanted(const char *algorithm)
 		if (strcmp(*p, algorithm) == 0)
 			return true;
 	return !algorithms;
-}
-
-static void must(enum fettle_status st)
-{
-	if (st) {
-		fprintf(stderr, "bench: %s\n", cx.err.msg);
-		exit(3);
-	}
-}
-
-static double cpu_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* What the rows that a value had amount to. */

@@ -2,33 +2,16 @@
  * What ranking all ops costs, in evaluations of the fp32 model, and how its order agrees with that of models in which one op
  * at a time is quantized, run on all calibration samples. Usage: ranking MODEL CALIB EVAL [fast]; with `fast` the cost only.
  */
+#include "bench.h"
+
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "tune/source.h"
 #include "tune/compare.h"
 
 static struct context cx;
-
-static void must(enum fettle_status st)
-{
-	if (st) {
-		fprintf(stderr, "bench: %s\n", cx.err.msg);
-		exit(3);
-	}
-}
-
-/* of one thread: what others do on the machine does not count */
-static double cpu_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+#define must(st) bench_must(st, &cx.err)
 
 static void open_source(struct source *s, const char *path, struct session *session)
 {

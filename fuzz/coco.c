@@ -1,9 +1,5 @@
 /* Property: any bytes are annotations of COCO's form, a label map, or an error of one line. */
-#include "fuzz.h"
-
-#include <stdio.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include "dataset.h"
 
 #include "data/objects.h"
 
@@ -16,22 +12,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	struct batch b = BATCH_INIT;
 	struct err err = ERR_INIT;
 	enum fettle_status st;
-	char path[64];
-	int fd = memfd_create("fuzz", 0);
-	size_t i;
+	char path[FUZZ_PATH];
+	int fd = fuzz_file(data, n, path);
 
-	if (fd < 0 || write(fd, data, n) != (ssize_t)n)
-		abort();
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	params[0].value = path + 1; /* from the root */
 	st = dataset_open(&d, "/", &opt,
 			  &err); /* its images are whatever files there are: "proc/self/exe" is one */
 	check_message(st, &err);
 	b.want = 2; /* the labels */
-	for (i = 0; !st && i < d->n && i < 16; i++) {
-		st = dataset_read(d, &i, 1, &b, &err);
-		check_message(st, &err);
-	}
+	if (!st)
+		fuzz_read(d, &b);
 	st = label_map_read(&names, path, &err);
 	check_message(st, &err);
 	label_map_release(&names);

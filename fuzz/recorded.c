@@ -1,9 +1,5 @@
 /* Property: any bytes, as a file of records or framed as one TFRecord, are either a dataset whose samples can be read, or an error of one line. */
-#include "fuzz.h"
-
-#include <stdio.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include "dataset.h"
 
 #define assert_true(c) ((c) ? (void)0 : abort())
 #define assert_null(p) assert_true(!(p))
@@ -21,23 +17,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	struct err err = ERR_INIT;
 	struct str file = STR_INIT;
 	enum fettle_status st;
-	char path[64];
-	int fd = memfd_create("fuzz", 0);
-	size_t i;
+	char path[FUZZ_PATH];
+	int fd;
 
 	if (n > 4 && data[0] == 0x0a && data[1] != 0x23) /* an Example: its checksums must not stop it */
 		put_tfrecord(&file, data, n);
 	else
 		str_add(&file, data, n);
-	if (fd < 0 || write(fd, file.s ? file.s : "", file.n) != (ssize_t)file.n)
-		abort();
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	fd = fuzz_file(file.s, file.n, path);
 	st = dataset_open(&d, path, &opt, &err);
 	check_message(st, &err);
-	for (i = 0; !st && i < d->n && i < 16; i++) {
-		st = dataset_read(d, &i, 1, &b, &err);
-		check_message(st, &err);
-	}
+	if (!st)
+		fuzz_read(d, &b);
 	batch_release(&b);
 	dataset_free(d);
 	str_release(&file);

@@ -103,6 +103,18 @@ class _Call:
         self.data("eval", "eval_data", eval, eval_samples)
         self.set(metric=_name(metric))
 
+    def run_of(
+        self,
+        evaluate: Optional[Evaluate],
+        output: Optional[Path_],
+        tolerance: Optional[float],
+        workspace: Optional[Path_],
+    ) -> None:
+        """What calls that make a run have in common."""
+        self.evaluate(evaluate)
+        self.output(output)
+        self.set(tolerance=None if tolerance is None else float(tolerance), workspace=_path(workspace))
+
     def output(self, output: Optional[Path_]) -> None:
         """Into a file; otherwise into memory."""
         if output is None:
@@ -143,10 +155,6 @@ def _name(member: Union[None, str, MetricMember, StrategyMember]) -> Optional[st
 
 def _path(p: Optional[Path_]) -> Optional[str]:
     return None if p is None else os.fspath(p)
-
-
-def _real(v: Optional[float]) -> Optional[float]:
-    return None if v is None else float(v)
 
 
 def _recipes(recipes: Union[None, Sequence[str], Mapping[str, Any]]) -> Optional[list[str]]:
@@ -192,9 +200,8 @@ def tune(
     """
     with _call() as c:
         c.on(model, calib, eval, metric, samples, options.get("eval_samples"))
-        c.evaluate(evaluate)
-        c.output(output)
-        c.set(tolerance=_real(tolerance), strategy=_name(strategy), recipes=_recipes(recipes), workspace=_path(workspace))
+        c.set(strategy=_name(strategy), recipes=_recipes(recipes))
+        c.run_of(evaluate, output, tolerance, workspace)
         c.given(samples, config, settings, options)
         return Tuned(c.run("tune", progress), c.in_memory())
 
@@ -221,9 +228,7 @@ def search(
     """
     with _call() as c:
         c.on(model, calib, eval, metric, samples, options.get("eval_samples"))
-        c.evaluate(evaluate)
-        c.output(output)
-        c.set(tolerance=_real(tolerance), workspace=_path(workspace))
+        c.run_of(evaluate, output, tolerance, workspace)
         c.given(samples, config, settings, options)
         return Tuned(c.run("search", progress), c.in_memory())
 
@@ -245,9 +250,8 @@ def resume(
     with _call() as c:
         c.data("", "calib_data", calib)
         c.data("", "eval_data", eval)
-        c.evaluate(evaluate)
-        c.output(output)
-        c.set(workspace=os.fspath(workspace), **options)
+        c.run_of(evaluate, output, None, workspace)
+        c.set(**options)
         return Tuned(c.run("resume", progress), c.in_memory())
 
 

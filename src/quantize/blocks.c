@@ -98,6 +98,23 @@ struct block_packed block_packed_shape(const struct block_format *f, int64_t n, 
 	};
 }
 
+enum fettle_status block_packed_floats(const struct block_packed *w, const char *what, float **out,
+				       struct err *err)
+{
+	struct block_weight q = BLOCK_WEIGHT_INIT;
+	enum fettle_status st = block_weight_init(&q, &w->format, w->outputs, w->inputs, err);
+
+	if (!st)
+		st = mem_try(out, (size_t)(w->outputs * w->inputs), sizeof(**out), what, err);
+	if (!st) {
+		block_unpack(w->codes.data, w->zeros.data, &q);
+		memcpy(q.scales, w->scales.data, tensor_bytes(&w->scales));
+		block_dequantize(&q, *out);
+	}
+	block_weight_release(&q);
+	return st;
+}
+
 /* with room for their data */
 static struct block_packed *new_packed(struct arena *a, const struct block_format *f, int64_t n, int64_t k)
 {

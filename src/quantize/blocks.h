@@ -20,6 +20,9 @@ struct block_packed {
 
 struct block_packed block_packed_shape(const struct block_format *f, int64_t outputs,
 				       int64_t inputs); /* no data yet */
+/* What its codes mean, [outputs, inputs]; free() *out. `what` is for the message where memory does not suffice. */
+enum fettle_status block_packed_floats(const struct block_packed *w, const char *what, float **out,
+				       struct err *err);
 
 struct block_store;
 struct block_store *block_store_new(void);

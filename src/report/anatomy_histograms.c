@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "tensorboard/histogram.h"
 
@@ -84,20 +83,14 @@ static void draw_weight(void *self, const struct op *op, size_t input, const str
 static void draw_blocks(void *self, const struct op *op, const struct block_packed *w)
 {
 	struct drawn *d = self;
-	struct block_weight q = BLOCK_WEIGHT_INIT;
 	const size_t n = (size_t)(w->outputs * w->inputs);
 	struct histogram h;
 	float *x = NULL;
 	char type[32];
 
 	if (!d->st)
-		d->st = block_weight_init(&q, &w->format, w->outputs, w->inputs, &d->a->cx->err);
-	if (!d->st)
-		d->st = mem_try(&x, n, sizeof(*x), op->name, &d->a->cx->err);
+		d->st = block_packed_floats(w, op->name, &x, &d->a->cx->err);
 	if (!d->st && n) {
-		block_unpack(w->codes.data, w->zeros.data, &q);
-		memcpy(q.scales, w->scales.data, tensor_bytes(&w->scales));
-		block_dequantize(&q, x);
 		histogram_of_floats(&h, x, n);
 		snprintf(type, sizeof(type), "%d bits", w->format.bits);
 		json_object_set_new(d->weights, op->name,
@@ -105,7 +98,6 @@ static void draw_blocks(void *self, const struct op *op, const struct block_pack
 					      "per_channel", true));
 	}
 	free(x);
-	block_weight_release(&q);
 }
 
 /* the weights as they are in the fp32 model, of ops whose weight is quantized */

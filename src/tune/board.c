@@ -92,22 +92,13 @@ static void draw_quantized_weight(void *self, const struct op *op, size_t input,
 static void draw_blocks(void *self, const struct op *op, const struct block_packed *w)
 {
 	struct drawn *d = self;
-	struct block_weight q = BLOCK_WEIGHT_INIT;
-	const size_t n = (size_t)(w->outputs * w->inputs);
 	float *x = NULL;
 
 	if (!d->st)
-		d->st = block_weight_init(&q, &w->format, w->outputs, w->inputs, d->err);
+		d->st = block_packed_floats(w, op->name, &x, d->err);
 	if (!d->st)
-		d->st = mem_try(&x, n, sizeof(*x), op->name, d->err);
-	if (!d->st) {
-		block_unpack(w->codes.data, w->zeros.data, &q);
-		memcpy(q.scales, w->scales.data, tensor_bytes(&w->scales));
-		block_dequantize(&q, x);
-		draw_weight(d, op, (size_t)op->rule->weight, x, n);
-	}
+		draw_weight(d, op, (size_t)op->rule->weight, x, (size_t)(w->outputs * w->inputs));
 	free(x);
-	block_weight_release(&q);
 }
 
 static void draw_quantized_value(void *self, const char *value, const char *observed, struct qparams q,

@@ -1,8 +1,6 @@
-#include "unit/unit.h"
+#include "unit/transforms.h"
 
 #include "base/mem.h"
-#include "base/rng.h"
-#include "data/transform.h"
 #include "unit/data_files.h"
 
 enum interpolation { INTERPOLATE_BILINEAR, INTERPOLATE_NEAREST, INTERPOLATE_BICUBIC };
@@ -16,37 +14,7 @@ static struct transform make(const char *name)
 	return t;
 }
 
-static void set(struct transform *t, const char *key, const double *v, size_t n)
-{
-	struct err err = ERR_INIT;
-
-	assert_ok(transform_set(t, key, v, n, NULL, &err), err);
-}
-#define SET(t, key, ...)                                                                                     \
-	set(t, key, (const double[]){ __VA_ARGS__ }, sizeof((double[]){ __VA_ARGS__ }) / sizeof(double))
-
-static struct tensor random_image(struct rng *r, enum dtype dtype, int64_t h, int64_t w, int64_t c)
-{
-	struct tensor t = { .dtype = dtype, .rank = 3, .dims = { h, w, c } };
-	struct err err = ERR_INIT;
-	size_t i;
-
-	assert_ok(tensor_alloc(&t, "image", &err), err);
-	for (i = 0; i < (size_t)(h * w * c); i++)
-		tensor_set(&t, i, (double)rng_below(r, 256));
-	return t;
-}
-
 /* The definition, pixel by pixel, in double. */
-static double pixel(const struct tensor *t, int64_t y, int64_t x, int64_t c)
-{
-	int64_t h = t->dims[0], w = t->dims[1];
-
-	y = y < 0 ? 0 : y >= h ? h - 1 : y;
-	x = x < 0 ? 0 : x >= w ? w - 1 : x;
-	return tensor_get(t, (size_t)((y * w + x) * t->dims[2] + c));
-}
-
 static double weight(enum interpolation how, double d)
 {
 	const double a = -0.75;
@@ -146,7 +114,7 @@ static void shapes_are_known_beforehand(void **state)
 		struct err err = ERR_INIT;
 
 		if (rows[i].n)
-			set(&t, "size", rows[i].size, rows[i].n);
+			set(&t, "size", rows[i].size, rows[i].n, NULL);
 		memcpy(shape.dims, rows[i].in, sizeof(rows[i].in));
 		assert_ok(transform_shape(&t, &shape, &err), err);
 		for (k = 0; k < 3; k++)

@@ -1,9 +1,7 @@
 /* The transforms that INC has beside the basic ones, against their definitions pixel by pixel. */
-#include "unit/unit.h"
+#include "unit/transforms.h"
 
 #include "base/mem.h"
-#include "base/rng.h"
-#include "data/transform.h"
 #include "unit/data_files.h"
 
 static struct transform make(const char *name, enum transform_dialect dialect)
@@ -16,27 +14,7 @@ static struct transform make(const char *name, enum transform_dialect dialect)
 	return t;
 }
 
-static void set(struct transform *t, const char *key, const double *v, size_t n, const char *text)
-{
-	struct err err = ERR_INIT;
-
-	assert_ok(transform_set(t, key, v, n, text, &err), err);
-}
-#define SET(t, key, ...)                                                                                     \
-	set(t, key, (const double[]){ __VA_ARGS__ }, sizeof((double[]){ __VA_ARGS__ }) / sizeof(double), NULL)
 #define WORD(t, key, text) set(t, key, NULL, 0, text)
-
-static struct tensor random_image(struct rng *r, enum dtype dtype, int64_t h, int64_t w, int64_t c)
-{
-	struct tensor t = { .dtype = dtype, .rank = 3, .dims = { h, w, c } };
-	struct err err = ERR_INIT;
-	size_t i;
-
-	assert_ok(tensor_alloc(&t, "image", &err), err);
-	for (i = 0; i < (size_t)(h * w * c); i++)
-		tensor_set(&t, i, (double)rng_below(r, 256));
-	return t;
-}
 
 static void apply(const struct transform *t, const struct tensor *src, struct buffer *dst)
 {
@@ -44,15 +22,6 @@ static void apply(const struct transform *t, const struct tensor *src, struct bu
 
 	assert_ok(transform_check(t, &err), err);
 	assert_ok(transform_apply(t, src, dst, &err), err);
-}
-
-static double at(const struct tensor *t, int64_t y, int64_t x, int64_t c)
-{
-	int64_t h = t->dims[0], w = t->dims[1];
-
-	y = y < 0 ? 0 : y >= h ? h - 1 : y;
-	x = x < 0 ? 0 : x >= w ? w - 1 : x;
-	return tensor_get(t, (size_t)((y * w + x) * t->dims[2] + c));
 }
 
 /* Bilinear interpolation of the part [top, top + h) x [left, left + w), resized to oh x ow. */
@@ -71,7 +40,7 @@ static double bilinear(const struct tensor *t, struct part p, int64_t oy, int64_
 			ny = i < 0 ? 0 : i >= p.h ? p.h - 1 : i;
 			nx = k < 0 ? 0 : k >= p.w ? p.w - 1 : k;
 			sum += (1 - fabs(y - (double)i)) * (1 - fabs(x - (double)k)) *
-			       at(t, p.top + ny, p.left + nx, c);
+			       pixel(t, p.top + ny, p.left + nx, c);
 		}
 	return sum;
 }
@@ -122,8 +91,8 @@ static void area_weighs_by_overlap(void **state)
 						for (m = 0; m < rows[i].w; m++)
 							want += overlap(k, y, rows[i].h, rows[i].out_h) *
 								overlap(m, x, rows[i].w, rows[i].out_w) *
-								at(&image, k, m, c);
-					assert_true(fabs(at(&out.t, y, x, c) - want) <
+								pixel(&image, k, m, c);
+					assert_true(fabs(pixel(&out.t, y, x, c) - want) <
 						    (image.dtype == DT_U8 ? 0.501 : 1e-3));
 				}
 		free(image.data);
@@ -225,7 +194,7 @@ static void bilinear_imagenet(void **state)
 					double want = bilinear(&image, middle, y, x, 16, 12, c) / 255;
 
 					want = ((want - 0.5) * 2 - 0.1 * (double)(c + 1)) * 3;
-					assert_true(fabs(at(&out.t, y, x, c) - want) < 1e-4);
+					assert_true(fabs(pixel(&out.t, y, x, c) - want) < 1e-4);
 				}
 		free(image.data);
 	}
@@ -254,7 +223,7 @@ static void parts_are_cut_out(void **state)
 	for (y = 0; y < 10; y++)
 		for (x = 0; x < 20; x++)
 			for (c = 0; c < 3; c++)
-				assert_true(at(&out.t, y, x, c) == at(&image, 3 + y, 5 + x, c));
+				assert_true(pixel(&out.t, y, x, c) == pixel(&image, 3 + y, 5 + x, c));
 	SET(&resized, "y", 3);
 	SET(&resized, "x", 5);
 	SET(&resized, "height", 10);
@@ -263,7 +232,7 @@ static void parts_are_cut_out(void **state)
 	apply(&resized, &image, &out);
 	for (y = 0; y < 8; y++)
 		for (x = 0; x < 30; x++)
-			assert_true(fabs(at(&out.t, y, x, 1) - bilinear(&image, part, y, x, 8, 30, 1)) <
+			assert_true(fabs(pixel(&out.t, y, x, 1) - bilinear(&image, part, y, x, 8, 30, 1)) <
 				    0.501);
 	SET(&padded, "size", 24);
 	SET(&padded, "crop_padding", 8);
@@ -272,7 +241,7 @@ static void parts_are_cut_out(void **state)
 	assert_int_equal(out.t.dims[1], 23);
 	for (y = 0; y < 23; y++)
 		for (x = 0; x < 23; x++)
-			assert_true(at(&out.t, y, x, 2) == at(&image, 4 + y, 11 + x, 2));
+			assert_true(pixel(&out.t, y, x, 2) == pixel(&image, 4 + y, 11 + x, 2));
 	buffer_release(&out);
 	free(image.data);
 }
@@ -297,21 +266,22 @@ static void channels_are_moved_and_made(void **state)
 		for (y = 0; y < 5; y++)
 			for (x = 0; x < 7; x++)
 				assert_true(((float *)out.t.data)[(c * 5 + y) * 7 + x] ==
-					    (float)(at(&image, y, x, c) / 255));
+					    (float)(pixel(&image, y, x, c) / 255));
 	apply(&to_tensor, &rgba, &out); /* floats are not scaled */
 	assert_int_equal(out.t.dims[0], 4);
-	assert_true(((float *)out.t.data)[35 + 8] == (float)at(&rgba, 1, 1, 1));
+	assert_true(((float *)out.t.data)[35 + 8] == (float)pixel(&rgba, 1, 1, 1));
 	apply(&align, &grey, &out);
 	assert_int_equal(out.t.dims[2], 3);
-	assert_true(at(&out.t, 2, 3, 2) == at(&grey, 2, 3, 0));
+	assert_true(pixel(&out.t, 2, 3, 2) == pixel(&grey, 2, 3, 0));
 	apply(&align, &rgba, &out);
 	assert_int_equal(out.t.dims[2], 3);
-	assert_true(at(&out.t, 2, 3, 2) == at(&rgba, 2, 3, 2));
+	assert_true(pixel(&out.t, 2, 3, 2) == pixel(&rgba, 2, 3, 2));
 	SET(&align, "dim", 1);
 	apply(&align, &image, &out);
 	assert_int_equal(out.t.dims[2], 1);
-	assert_true(fabs(at(&out.t, 4, 6, 0) - (0.299 * at(&image, 4, 6, 0) + 0.587 * at(&image, 4, 6, 1) +
-						0.114 * at(&image, 4, 6, 2))) < 0.501);
+	assert_true(fabs(pixel(&out.t, 4, 6, 0) -
+			 (0.299 * pixel(&image, 4, 6, 0) + 0.587 * pixel(&image, 4, 6, 1) +
+			  0.114 * pixel(&image, 4, 6, 2))) < 0.501);
 	apply(&same, &image, &out);
 	assert_memory_equal(out.t.data, image.data, 5 * 7 * 3);
 	buffer_release(&out);
@@ -331,7 +301,7 @@ static int64_t find_window(const struct tensor *image, const struct tensor *wind
 
 			for (y = 0; y < window->dims[0] && same; y++)
 				for (x = 0; x < window->dims[1] && same; x++)
-					same = at(window, y, x, 0) == at(image, top + y, left + x, 0);
+					same = pixel(window, y, x, 0) == pixel(image, top + y, left + x, 0);
 			if (same)
 				return top * image->dims[1] + left;
 		}
@@ -363,10 +333,10 @@ static void random_ones_follow_the_seed(void **state)
 		moved += first != -2 && where != first;
 		first = where;
 		apply(&flip, &image, &out);
-		flipped += at(&out.t, 3, 0, 0) != at(&image, 3, 0, 0);
+		flipped += pixel(&out.t, 3, 0, 0) != pixel(&image, 3, 0, 0);
 		for (x = 0; x < 40; x++)
-			assert_true(at(&out.t, 3, x, 0) == at(&image, 3, x, 0) ||
-				    at(&out.t, 3, x, 0) == at(&image, 3, 39 - x, 0));
+			assert_true(pixel(&out.t, 3, x, 0) == pixel(&image, 3, x, 0) ||
+				    pixel(&out.t, 3, x, 0) == pixel(&image, 3, 39 - x, 0));
 		apply(&resized, &image, &out);
 		apply(&resized, &image, &again);
 		assert_int_equal(out.t.dims[0], 12);
