@@ -13,7 +13,7 @@ static int run(int argc, char **argv);
 const struct command cmd_init = {
 	.name = "init",
 	.args = "MODEL",
-	.summary = "write a commented configuration for the model",
+	.summary = "writes a commented configuration for the model",
 	.run = run,
 };
 
