@@ -1,4 +1,4 @@
-# make install PREFIX=…: command, libraries, header, man page, completions, pkg-config file, CMake package, and the runtime
+# make install PREFIX=…: command, libraries, header, manual, completions, pkg-config file, CMake package, and the runtime
 # unless it is the system's. Nothing that is installed names the prefix, so it can be moved.
 set(docdir ${CMAKE_INSTALL_DATADIR}/doc/fettle)
 set_target_properties(fettle PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
@@ -8,7 +8,9 @@ install(TARGETS fettle_shared EXPORT fettle LIBRARY DESTINATION ${CMAKE_INSTALL_
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${static_library} DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES include/fettle.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES doc/fettle.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+if(man_dir)
+  install(DIRECTORY ${man_dir}/man1 ${man_dir}/man5 DESTINATION ${CMAKE_INSTALL_MANDIR})
+endif()
 install(FILES LICENSE DESTINATION ${docdir})
 install(FILES tools/completion.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME fettle)
 install(FILES tools/completion.zsh DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions RENAME _fettle)

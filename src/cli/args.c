@@ -9,71 +9,6 @@
 
 #include "base/str.h"
 
-enum { HELP_LEFT = 26, HELP_WIDTH = 80 };
-
-/* Lines that begin with a space are rows of a list; the others make up one paragraph. */
-static void print_details(const char *text)
-{
-	char paragraph[2048] = "";
-	size_t n, used = 0;
-
-	for (; *text; text += n + (text[n] == '\n')) {
-		n = strcspn(text, "\n");
-		if (*text == ' ') {
-			char row[256];
-
-			print_indented(stdout, 0, HELP_WIDTH, paragraph);
-			*paragraph = '\0';
-			used = 0;
-			snprintf(row, sizeof(row), "%.*s", (int)n, text);
-			print_indented(stdout, 13, HELP_WIDTH - 13, row);
-		} else {
-			used += (size_t)snprintf(paragraph + used, sizeof(paragraph) - used, "%s%.*s",
-						 used ? " " : "", (int)n, text);
-		}
-	}
-	print_indented(stdout, 0, HELP_WIDTH, paragraph);
-}
-
-static void print_help(const struct command *c, const struct cli_option *o, size_t n, const char *details)
-{
-	size_t i;
-
-	printf("usage: fettle %s %s\n\n", c->name, c->args);
-	print_indented(stdout, 0, HELP_WIDTH, c->summary);
-	putchar('\n');
-	for (i = 0; i < n; i++) {
-		char left[64];
-
-		if (o[i].letter)
-			snprintf(left, sizeof(left), "-%c, --%s%s%s", o[i].letter, o[i].name,
-				 o[i].value ? " " : "", o[i].value ? o[i].value : "");
-		else
-			snprintf(left, sizeof(left), "    --%s%s%s", o[i].name, o[i].value ? " " : "",
-				 o[i].value ? o[i].value : "");
-		printf("  %-*s ", HELP_LEFT, left);
-		if (strlen(left) >= HELP_LEFT)
-			printf("\n%*s", HELP_LEFT + 3, "");
-		print_indented(stdout, HELP_LEFT + 3, HELP_WIDTH - HELP_LEFT - 3, o[i].help);
-	}
-	printf("  -h, --help                 this text\n");
-	if (details) {
-		putchar('\n');
-		print_details(details);
-	}
-}
-
-/* For the shells' completion: an option a line, with what its value is and its help, separated by tabs. */
-static void print_completions(const struct cli_option *o, size_t n)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		printf("--%s\t%s\t%.*s\n", o[i].name, o[i].value ? o[i].value : "",
-		       (int)strcspn(o[i].help, "\n"), o[i].help);
-	printf("--help\t\tthis text\n");
-}
-
 int usage_error(const struct command *c, const char *fmt, ...)
 {
 	char message[1024];
@@ -148,11 +83,11 @@ static int set_value(const struct command *c, const struct cli_option *o, const 
 	return 0;
 }
 
-enum { MAX_OPTIONS = 64, VAL_HELP = 'h', VAL_COMPLETE = 256, VAL_FIRST };
+enum { MAX_OPTIONS = 64, VAL_HELP = 'h', VAL_COMPLETE = 256, VAL_MANUAL, VAL_FIRST };
 
 /* getopt's tables, from ours. Letters and long names of an option return the same value. */
 struct getopt_tables {
-	struct option longs[MAX_OPTIONS + 3];
+	struct option longs[MAX_OPTIONS + 4];
 	char letters[2 * MAX_OPTIONS + 4];
 };
 
@@ -175,7 +110,8 @@ static void fill_tables(struct getopt_tables *t, const struct cli_option *o, siz
 	*letter = '\0';
 	t->longs[n] = (struct option){ "help", no_argument, NULL, VAL_HELP };
 	t->longs[n + 1] = (struct option){ "complete", no_argument, NULL, VAL_COMPLETE };
-	t->longs[n + 2] = (struct option){ 0 };
+	t->longs[n + 2] = (struct option){ "manual", no_argument, NULL, VAL_MANUAL };
+	t->longs[n + 3] = (struct option){ 0 };
 }
 
 static const struct cli_option *option_of(const struct cli_option *o, size_t n, int value)
@@ -210,6 +146,10 @@ int args_read(const struct command *c, const struct cli_option *options, size_t 
 		}
 		if (value == VAL_COMPLETE) {
 			print_completions(options, n);
+			return -2;
+		}
+		if (value == VAL_MANUAL) {
+			print_manual(c, options, n, details);
 			return -2;
 		}
 		o = option_of(options, n, value == '?' || value == ':' ? optopt : value);

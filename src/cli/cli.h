@@ -43,6 +43,11 @@ int args_read(const struct command *c, const struct cli_option *options, size_t 
 	      int argc, char **argv, const char **rest);
 /* Turns the result of args_read() < 0 into an exit code. */
 int args_exit(int result);
+/* help.c: what --help prints; for the shells' completion (--complete), an option a line, with what its value is and its help,
+ * separated by tabs; for the manual (--manual), Markdown. */
+void print_help(const struct command *c, const struct cli_option *o, size_t n, const char *details);
+void print_completions(const struct cli_option *o, size_t n);
+void print_manual(const struct command *c, const struct cli_option *o, size_t n, const char *details);
 /* Complains in the one form: "fettle COMMAND: MESSAGE" and where help is. */
 int usage_error(const struct command *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* After a library call failed: prints its message, gives the exit code. */

@@ -154,7 +154,7 @@ static int run_history(int argc, char **argv)
 	bool json = false, pareto = false;
 	const struct cli_option options[] = {
 		{ "pareto", NULL,
-		  "only the trials that no other beats in accuracy and all\nobjectives at once",
+		  "only the trials that no other beats in accuracy and all objectives at once",
 		  .flag = &pareto },
 		{ "json", NULL, "print it as JSON, with every plan", .flag = &json },
 	};

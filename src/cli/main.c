@@ -27,7 +27,7 @@ static void help(FILE *f)
 			fprintf(f, "  %-12s ", commands[i]->name);
 			print_indented(f, 15, 65, commands[i]->summary);
 		}
-	fputs("\n'fettle help COMMAND' lists a command's options; 'man fettle' has all the rest.\n"
+	fputs("\n'fettle help COMMAND' lists a command's options; 'man fettle-COMMAND' says more.\n"
 	      "Exit codes: 0 done, 1 finished but the target was not met, 2 bad usage or input,\n"
 	      "3 the system failed.\n",
 	      f);

@@ -34,7 +34,7 @@ mv "$dir/first" "$p"
 mkdir -m 777 "$dir/work"
 cp examples/fashion_plain.onnx examples/fashion_calib.npz "$dir/work/"
 chmod 644 "$dir/work"/*
-for f in bin/fettle lib/libfettle.so.0 lib/libfettle.a include/fettle.h share/man/man1/fettle.1 share/doc/fettle/LICENSE \
+for f in bin/fettle lib/libfettle.so.0 lib/libfettle.a include/fettle.h share/man/man1/fettle.1 share/man/man1/fettle-tune.1 share/man/man5/fettle-config.5 share/doc/fettle/LICENSE \
 	share/bash-completion/completions/fettle share/zsh/site-functions/_fettle \
 	share/fish/vendor_completions.d/fettle.fish; do
 	[ -s "$p/$f" ] && ok || bad "$f is not installed"
