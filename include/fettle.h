@@ -626,6 +626,32 @@ FETTLE_API enum fettle_status fettle_tune_config(struct fettle *f, const struct 
 						 char **text);
 
 /*
+ * What fettle_tune() would do with these options, without doing it: nothing is written. It fails where fettle_tune() would
+ * fail before its first trial. fettle_fed() and fettle_scoring() then say what would be fed and scored.
+ */
+struct fettle_preview {
+	size_t size;
+	const char *strategy;
+	char metric[128];
+	bool higher_is_better;
+	const char *criterion; /* relative, absolute */
+	double tolerance;
+	size_t calib_samples, eval_samples;
+	size_t n_ops;       /* that have a choice */
+	double log10_plans; /* size of the tuning space, as a power of ten */
+	size_t max_trials;  /* 0: no limit */
+	double timeout;     /* seconds; 0: none */
+	/* Seconds, from a few batches of the fp32 model. NaN with an evaluator of the user's, whose time is not known. */
+	double fp32_pass_s; /* one evaluation */
+	double shortest_s;  /* the whole run, if the first plan meets the target */
+	double longest_s;   /* if every trial is evaluated to its end; INFINITY: there is no limit */
+};
+#define FETTLE_PREVIEW_INIT FETTLE_INIT_(fettle_preview)
+FETTLE_API enum fettle_status fettle_tune_preview(struct fettle *f, const struct fettle_tune_options *o,
+						  struct fettle_preview *out);
+FETTLE_API char *fettle_preview_json(const struct fettle *f, const struct fettle_preview *p); /* free() it */
+
+/*
  * Searches the settings that the configuration's search_space lists (calibration methods, types, recipes, fine-tuning)
  * for those that lose least, and writes the model of the best. Without evaluation data, outputs are compared with the
  * fp32 model's on the calibration data. Never empty-handed, resumed and recovered as fettle_tune() is.
@@ -870,6 +896,8 @@ struct fettle_fed {
 	size_t samples;
 	const char *
 		made; /* the data has no such array: what the input gets instead ("running positions"); else NULL */
+	const char *shape;      /* of a batch as it is fed: "[8,3,224,224]" */
+	const char *transforms; /* that samples pass, in order: "Resize, CenterCrop"; NULL: none */
 };
 #define FETTLE_FED_INIT FETTLE_INIT_(fettle_fed)
 FETTLE_API bool fettle_fed(const struct fettle *f, size_t i, struct fettle_fed *out);

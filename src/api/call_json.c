@@ -30,6 +30,14 @@ char *fettle_score_json(const struct fettle *f, const struct fettle_score *s)
 	return report_text(json_of_score(&f->cx, &full));
 }
 
+char *fettle_preview_json(const struct fettle *f, const struct fettle_preview *p)
+{
+	struct fettle_preview full = FETTLE_PREVIEW_INIT;
+
+	sized_take(&full, p, sizeof(full));
+	return report_text(json_of_preview(&f->cx, &full));
+}
+
 char *fettle_timings_json(const struct fettle_bench_options *o, const struct fettle_timing *t)
 {
 	struct fettle_timing *full = xcalloc(o->n_models, sizeof(*full));

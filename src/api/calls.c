@@ -1,5 +1,7 @@
 /* The calls of fettle.h: each reads its own options, has its work done by the options of all, and fills what the caller's
  * version of the result has. */
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,6 +145,53 @@ enum fettle_status fettle_tune_config(struct fettle *f, const struct fettle_tune
 enum fettle_status fettle_search_config(struct fettle *f, const struct fettle_search_options *in, char **text)
 {
 	return print_config(f, &options_search, in, text);
+}
+
+static struct fettle_preview preview_of(const struct job_request *u, const struct preview *p)
+{
+	const struct search_config *s = &u->job.search;
+	const struct run *b = &u->run;
+	struct fettle_preview out = { .strategy = u->job.strategy->name,
+				      .higher_is_better = b->higher_is_better,
+				      .criterion = s->relative ? "relative" : "absolute",
+				      .tolerance = s->tolerance,
+				      .calib_samples = p->samples,
+				      .eval_samples = b->eval.feed ? feed_samples(b->eval.feed) : 0,
+				      .n_ops = b->lab.t->space.n_ops,
+				      .log10_plans = space_size_log10(&b->lab.t->space, false),
+				      .max_trials = s->max_trials,
+				      .timeout = s->timeout,
+				      .fp32_pass_s = p->pass };
+	const double once = p->prepare + p->session + p->pass + p->calibrate, trial = p->make + p->pass;
+
+	snprintf(out.metric, sizeof(out.metric), "%s", b->metric);
+	out.shortest_s = once + trial;
+	/* every strategy looks at the clock: a trial that the time runs out in is broken off */
+	out.longest_s = s->max_trials ? once + (double)s->max_trials * trial : INFINITY;
+	if (s->timeout > 0) {
+		out.shortest_s = fmin(out.longest_s, once + s->timeout);
+		out.longest_s = out.shortest_s;
+	}
+	return out;
+}
+
+enum fettle_status fettle_tune_preview(struct fettle *f, const struct fettle_tune_options *in,
+				       struct fettle_preview *out)
+{
+	struct fettle_preview preview = FETTLE_PREVIEW_INIT;
+	struct job_request u = { .j = NULL };
+	struct preview p;
+	struct options o;
+	enum fettle_status st = begin(f, &o, &options_tune, in);
+
+	st = st ? st : job_request_begin(&u, &f->cx, &o.o, false);
+	st = st ? st : job_request_preview(&u, &p);
+	if (!st)
+		preview = preview_of(&u, &p);
+	job_request_release(&u);
+	sized_give(out, &preview, sizeof(preview));
+	options_release(&o);
+	return st;
 }
 
 /* For the report; a run that cannot keep it has its model all the same. */

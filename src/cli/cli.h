@@ -128,12 +128,14 @@ struct tuner {
 	/* with what tuner_main() has read: the subject, the settings and the recipes; or prints the configuration */
 	enum fettle_status (*run)(struct fettle *f, const struct tuner *u, struct fettle_tuned **out);
 	enum fettle_status (*config)(struct fettle *f, const struct tuner *u, char **text);
-	void *o; /* its options, for these two */
+	/* prints what it would do */
+	enum fettle_status (*preview)(struct fettle *f, const struct tuner *u);
+	void *o; /* its options, for these three */
 	void (*show)(const struct fettle *f, const struct fettle_tuned *t, const char *model);
 
 	const char *plugin;
 	struct text_list recipes;
-	bool json, quiet, print_config, tensorboard;
+	bool json, quiet, print_config, dry_run, tensorboard;
 
 	const char *given; /* the model or workspace; NULL: none, for print_config */
 	struct fettle_setting settings[FLAGS_MAX];

@@ -161,6 +161,101 @@ static enum fettle_status config(struct fettle *f, const struct tuner *u, char *
 	return fettle_tune_config(f, &o, text);
 }
 
+/* "45 s", "12 min", "3.4 h" */
+static const char *human_seconds(double s, char *buf, size_t n)
+{
+	if (s < 1)
+		snprintf(buf, n, "less than 1 s");
+	else if (s < 90)
+		snprintf(buf, n, "%.0f s", s);
+	else if (s < 90 * 60)
+		snprintf(buf, n, "%.0f min", s / 60);
+	else
+		snprintf(buf, n, "%.1f h", s / 3600);
+	return buf;
+}
+
+static void show_fed(const struct fettle *f)
+{
+	static const char *const head[] = { "data for", "input",   "from",      "batches",
+					    "type",     "samples", "transforms" };
+	struct fettle_fed d = FETTLE_FED_INIT;
+	struct table table;
+	size_t i;
+
+	table_begin(&table, head, 7, 1 << 5);
+	for (i = 0; fettle_fed(f, i, &d); i++) {
+		table_cell(&table, "%s", d.purpose);
+		table_cell(&table, "%s", d.input);
+		table_cell(&table, "%s", d.made ? d.made : d.array);
+		table_cell(&table, "%s", d.shape);
+		table_cell(&table, "%s", d.dtype);
+		table_cell(&table, "%zu", d.samples);
+		table_cell(&table, "%s", d.transforms ? d.transforms : "-");
+	}
+	if (i)
+		table_print(&table);
+}
+
+static void show_times(const struct fettle_preview *p)
+{
+	char shortest[32], longest[32], pass[32];
+
+	if (isnan(p->fp32_pass_s)) {
+		print_wrapped(stdout, "Time: not known, for the evaluator was not run.");
+		return;
+	}
+	human_seconds(p->shortest_s, shortest, sizeof(shortest));
+	human_seconds(p->longest_s, longest, sizeof(longest));
+	human_seconds(p->fp32_pass_s, pass, sizeof(pass));
+	if (p->timeout > 0)
+		print_wrapped(stdout, "Expected time: at most %s; one fp32 pass takes %s.", longest, pass);
+	else if (isfinite(p->longest_s))
+		print_wrapped(stdout,
+			      "Expected time: about %s if the first plan meets the target, at most about %s "
+			      "for all %zu "
+			      "trials; one fp32 pass takes %s.",
+			      shortest, longest, p->max_trials, pass);
+	else
+		print_wrapped(stdout,
+			      "Expected time: about %s if the first plan meets the target, without a limit "
+			      "if none does; "
+			      "one fp32 pass takes %s.",
+			      shortest, pass);
+}
+
+static void show_preview(const struct fettle *f, const struct fettle_preview *p)
+{
+	struct fettle_scoring s = FETTLE_SCORING_INIT;
+
+	show_fed(f);
+	if (fettle_scoring(f, &s))
+		print_wrapped(stdout, "\nMetric: %s of %s, %s is better; %s tolerance %g", p->metric,
+			      s.outputs, p->higher_is_better ? "higher" : "lower", p->criterion,
+			      p->tolerance);
+	else
+		print_wrapped(stdout, "\nMetric: %s, %s is better; %s tolerance %g", p->metric,
+			      p->higher_is_better ? "higher" : "lower", p->criterion, p->tolerance);
+	print_wrapped(stdout, "Space: %zu ops with a choice, %s%.*f plans; strategy %s", p->n_ops,
+		      p->log10_plans > 6 ? "10^" : "", p->log10_plans > 6 ? 1 : 0,
+		      p->log10_plans > 6 ? p->log10_plans : pow(10, p->log10_plans), p->strategy);
+	show_times(p);
+	printf("Nothing was written.\n");
+}
+
+static enum fettle_status preview(struct fettle *f, const struct tuner *u)
+{
+	struct fettle_tune_options o = options_of(u);
+	struct fettle_preview p = FETTLE_PREVIEW_INIT;
+	enum fettle_status st = fettle_tune_preview(f, &o, &p);
+
+	if (!st && u->json)
+		print_json(fettle_preview_json(f, &p));
+	else if (!st)
+		show_preview(f, &p);
+	return st;
+}
+
 static int run(int argc, char **argv)
 {
 	struct fettle_tune_options o = FETTLE_TUNE_OPTIONS_INIT;
@@ -168,6 +263,7 @@ static int run(int argc, char **argv)
 			   .details = details,
 			   .run = tune,
 			   .config = config,
+			   .preview = preview,
 			   .o = &o,
 			   .show = show_tune_result };
 	struct flag flags[] = {
@@ -280,6 +376,10 @@ static int run(int argc, char **argv)
 		  .flag = &u.tensorboard },
 		{ "print-config", NULL, "print the configuration in force and where each value came from",
 		  .flag = &u.print_config },
+		{ "dry-run", NULL,
+		  "say what would be fed, the metric, the size of the space and the expected time; write "
+		  "nothing",
+		  .flag = &u.dry_run },
 		{ "json", NULL, "print the result as JSON", .flag = &u.json },
 		{ "quiet", NULL, "no progress", .flag = &u.quiet },
 	};

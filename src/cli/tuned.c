@@ -254,6 +254,24 @@ static int run_one(const struct tuner *u)
 	return code;
 }
 
+static int preview(const struct tuner *u)
+{
+	struct fettle *f = fettle_new();
+	struct progress p;
+	enum fettle_status st;
+	int code = 0;
+
+	progress_begin(&p, f, u->quiet);
+	st = u->plugin ? fettle_load_plugin(f, u->plugin) : FETTLE_OK;
+	if (!st)
+		st = u->preview(f, u);
+	progress_end(&p);
+	if (st)
+		code = library_error(f, st);
+	fettle_free(f);
+	return code;
+}
+
 static size_t flags_given(const struct flag *v, size_t n, struct fettle_setting *out)
 {
 	size_t i, given = 0;
@@ -282,5 +300,5 @@ int tuner_main(struct tuner *u, int argc, char **argv)
 	if (u->tensorboard)
 		u->settings[u->n_settings++] =
 			(struct fettle_setting){ "tuning.tensorboard", "true", "--tensorboard" };
-	return u->print_config ? print_config(u) : run_one(u);
+	return u->print_config ? print_config(u) : u->dry_run ? preview(u) : run_one(u);
 }

@@ -375,7 +375,8 @@ static void describe_job(struct job_request *u)
 	o->search.timeout = u->run.r.is_search ? 0 : c->tuning.timeout;
 }
 
-static enum fettle_status open_job(struct job_request *u)
+/* all but the history: nothing is written yet */
+static enum fettle_status open_all(struct job_request *u)
 {
 	struct run *b = &u->run;
 	enum fettle_status st;
@@ -395,8 +396,7 @@ static enum fettle_status open_job(struct job_request *u)
 	run_opened(b);
 	note_unused(u);
 	describe_job(u);
-	st = describe_run(u, &u->arena, &u->job.info);
-	return st ? st : job_open(&u->j, &u->job, &b->cx->err);
+	return describe_run(u, &u->arena, &u->job.info);
 }
 
 static enum fettle_status carry_out(struct job_request *u)
@@ -434,8 +434,10 @@ enum fettle_status job_request_begin(struct job_request *u, struct context *cx, 
 
 enum fettle_status job_request_run(struct job_request *u)
 {
-	enum fettle_status st = open_job(u);
+	enum fettle_status st = open_all(u);
 
+	if (!st)
+		st = job_open(&u->j, &u->job, &u->run.cx->err);
 	if (!st)
 		st = carry_out(u);
 	if (st == FETTLE_STOP && u->j)
@@ -444,6 +446,29 @@ enum fettle_status job_request_run(struct job_request *u)
 		     "%s",
 		     u->run.workspace);
 	return st;
+}
+
+/* would job_open() have its history? */
+static enum fettle_status check_history(const struct job_request *u, struct err *err)
+{
+	struct history *h = NULL;
+	enum fettle_status st;
+
+	if (!u->job.resume)
+		return history_check_free(u->job.workspace, err);
+	st = history_open(&h, u->job.workspace, true, err);
+	st = st ? st : history_check_same(h, &u->job.info, err);
+	history_close(h);
+	return st;
+}
+
+enum fettle_status job_request_preview(struct job_request *u, struct preview *out)
+{
+	struct err *err = &u->run.cx->err;
+	enum fettle_status st = open_all(u);
+
+	st = st ? st : check_history(u, err);
+	return st ? st : preview_times(&u->run.lab, out, err);
 }
 
 void job_request_release(struct job_request *u)

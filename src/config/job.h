@@ -10,6 +10,7 @@
 
 #include "config/run.h"
 #include "tune/job.h"
+#include "tune/preview.h"
 
 struct job_request {
 	struct run run;
@@ -25,6 +26,8 @@ struct job_request {
 enum fettle_status job_request_begin(struct job_request *u, struct context *cx, const struct call_options *o,
 				     bool is_search);
 enum fettle_status job_request_run(struct job_request *u);
+/* In place of running it: what it would do, and how long that may take. Nothing is written. */
+enum fettle_status job_request_preview(struct job_request *u, struct preview *out);
 void job_request_release(struct job_request *u);
 
 /* search.c: reads the spaces of a search, and makes the job one. */

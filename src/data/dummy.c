@@ -18,6 +18,7 @@ enum { MANY = 1000 }; /* samples of what has no number of its own */
 struct made_field {
 	double low, high, zeros; /* zeros: their share */
 	bool none;               /* 0 is all there is */
+	struct tensor sample;    /* before any transform */
 };
 struct made {
 	VEC(struct made_field) fields;
@@ -167,6 +168,7 @@ static enum fettle_status add_field(struct dataset *d, const struct described *w
 		d->n = counted ? (size_t)t.dims[0] : MANY;
 		dataset_add_field(d, name, label ? FIELD_LABEL : FIELD_INPUT, t.dtype, t.rank - counted,
 				  t.dims + counted);
+		f.sample = d->fields[d->n_fields - 1].sample;
 		VEC_PUSH(&m->fields, f);
 	}
 	free(name);
@@ -199,7 +201,8 @@ static enum fettle_status open_made(struct dataset *d, const struct dataset_opti
 		st = add_field(d, &w, w.shapes.items.n - 1, true, false, err);
 	} else if (!st && counted && strcasecmp(dataset_param(opt, "label", "true"), "false") != 0) {
 		dataset_add_field(d, "label", FIELD_LABEL, DT_S64, 0, NULL);
-		VEC_PUSH(&((struct made *)d->state)->fields, ((struct made_field){ .none = true }));
+		VEC_PUSH(&((struct made *)d->state)->fields,
+			 ((struct made_field){ .none = true, .sample = { .dtype = DT_S64 } }));
 	}
 	described_release(&w);
 	return st ? fail_prefix(err, st, "cannot make data %s", d->kind->name) : FETTLE_OK;
@@ -224,7 +227,7 @@ static enum fettle_status made_read(const struct dataset *d, size_t field, size_
 				    struct err *err)
 {
 	const struct made_field *f = &((const struct made *)d->state)->fields.v[field];
-	const struct tensor *t = &d->fields[field].sample;
+	const struct tensor *t = &f->sample;
 	enum fettle_status st = buffer_shape(out, t->dtype, t->rank, t->dims, "a sample", err);
 	struct rng r;
 	size_t n, k;

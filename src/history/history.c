@@ -120,24 +120,46 @@ static enum fettle_status load_run(struct history *h, struct err *err)
 	return st;
 }
 
+static enum fettle_status need_empty(struct db *db, const char *dir, struct err *err)
+{
+	enum history_kind kind;
+	int64_t version;
+	enum fettle_status st = history_kind(db, &kind, &version, err);
+
+	if (!st && kind == HISTORY_OURS)
+		st = fail(err, FETTLE_INVALID,
+			  "cannot begin a run in %s: there is one already; resume it, or name another folder",
+			  dir);
+	if (!st && kind == HISTORY_FOREIGN)
+		st = fail(err, FETTLE_INVALID, "cannot begin a run in %s: its history.db is not fettle's",
+			  dir);
+	return st;
+}
+
+enum fettle_status history_check_free(const char *dir, struct err *err)
+{
+	char *path = xstrfmt("%s/history.db", dir);
+	struct db db = { 0 };
+	enum fettle_status st = FETTLE_OK;
+
+	if (access(path, F_OK) == 0) {
+		st = db_open(&db, path, DB_READ, history_queries, err);
+		st = st ? st : need_empty(&db, dir, err);
+		db_close(&db);
+	} else if (access(dir, F_OK) == 0 && !path_is_dir(dir)) {
+		st = fail(err, FETTLE_SYSTEM, "cannot make folder %s: a file has that name", dir);
+	}
+	free(path);
+	return st;
+}
+
 /* All or nothing: who is killed here leaves an empty database, which counts as none. */
 static enum fettle_status begin_run(struct history *h, const struct run_info *info, struct err *err)
 {
-	enum history_kind kind;
-	enum fettle_status st;
-	int64_t version;
+	enum fettle_status st = need_empty(&h->db, h->dir, err);
 
-	st = history_kind(&h->db, &kind, &version, err);
 	if (st)
 		return st;
-	if (kind == HISTORY_OURS)
-		return fail(
-			err, FETTLE_INVALID,
-			"cannot begin a run in %s: there is one already; resume it, or name another folder",
-			h->dir);
-	if (kind == HISTORY_FOREIGN)
-		return fail(err, FETTLE_INVALID, "cannot begin a run in %s: its history.db is not fettle's",
-			    h->dir);
 	st = set_up_writing(h, err);
 	if (st)
 		return st;

@@ -56,6 +56,8 @@ struct run_info {
 /* Makes the folder, with those above it, and the database. Refused when a run is in it already. */
 enum fettle_status history_create(struct history **out, const char *dir, const struct run_info *info,
 				  struct err *err);
+/* Would history_create() find the folder taken? Writes nothing. */
+enum fettle_status history_check_free(const char *dir, struct err *err);
 /* For writing, the whole database is checked first, and a second writer is refused. */
 enum fettle_status history_open(struct history **out, const char *dir, bool read_only, struct err *err);
 void history_close(struct history *h); /* NULL is fine */

@@ -60,11 +60,12 @@ void json_add_remarks(json_t *j, const struct context *cx)
 	for (i = 0; i < cx->fed.n; i++) {
 		const struct fettle_fed *d = &cx->fed.v[i];
 
-		json_array_append_new(fed, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:I, s:s*}",
-						     "purpose", d->purpose, "data", d->data, "array",
-						     d->array, "input", d->input, "stored", d->stored,
-						     "dtype", d->dtype, "min", d->min, "max", d->max,
-						     "samples", (json_int_t)d->samples, "made", d->made));
+		json_array_append_new(
+			fed, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:I, s:s*, s:s*, s:s*}",
+				       "purpose", d->purpose, "data", d->data, "array", d->array, "input",
+				       d->input, "stored", d->stored, "dtype", d->dtype, "min", d->min, "max",
+				       d->max, "samples", (json_int_t)d->samples, "made", d->made, "shape",
+				       d->shape, "transforms", d->transforms));
 	}
 	for (i = 0; i < cx->warnings.n; i++)
 		json_array_append_new(warnings, json_string(cx->warnings.v[i]));

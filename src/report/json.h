@@ -21,6 +21,7 @@ json_t *json_of_runs(const struct fettle_run *const *v, size_t n);
 
 json_t *json_of_quantized(const struct context *cx, const struct fettle_quantized *q);
 json_t *json_of_score(const struct context *cx, const struct fettle_score *s);
+json_t *json_of_preview(const struct context *cx, const struct fettle_preview *p);
 json_t *json_of_timings(const char *const *models, size_t n, const struct fettle_timing *t);
 json_t *json_of_inspection(const struct context *cx, const struct fettle_inspection *x);
 json_t *json_of_sensitivity(const struct context *cx, const struct fettle_sensitivity *s);

@@ -59,6 +59,21 @@ json_t *json_of_score(const struct context *cx, const struct fettle_score *s)
 	return j;
 }
 
+json_t *json_of_preview(const struct context *cx, const struct fettle_preview *p)
+{
+	json_t *j = json_pack("{s:s, s:s, s:b, s:s, s:f, s:I, s:I, s:I, s:f, s:I, s:f, s:o, s:o, s:o}",
+			      "strategy", p->strategy, "metric", p->metric, "higher_is_better",
+			      (int)p->higher_is_better, "criterion", p->criterion, "tolerance", p->tolerance,
+			      "calib_samples", (json_int_t)p->calib_samples, "eval_samples",
+			      (json_int_t)p->eval_samples, "ops", (json_int_t)p->n_ops, "log10_plans",
+			      p->log10_plans, "max_trials", (json_int_t)p->max_trials, "timeout", p->timeout,
+			      "fp32_pass_s", json_number(p->fp32_pass_s), "shortest_s",
+			      json_number(p->shortest_s), "longest_s", json_number(p->longest_s));
+
+	json_add_remarks(j, cx);
+	return j;
+}
+
 json_t *json_of_timings(const char *const *models, size_t n, const struct fettle_timing *t)
 {
 	json_t *list = json_array();

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/str.h"
 
 /* Enough to see what the data is like, and no more: images must be decoded. */
 enum { LOOKS = 3 };
@@ -88,7 +89,35 @@ static size_t made_alike(const struct feed *feed, size_t i)
 	return n;
 }
 
-static void tell(struct context *cx, const char *purpose, const struct feed *feed, size_t i, struct span s)
+/* "[8,3,224,224]" */
+static const char *shape_text(const struct tensor *t, struct arena *a)
+{
+	struct str s = STR_INIT;
+	const char *copy;
+	int i;
+
+	for (i = 0; i < t->rank; i++)
+		str_addf(&s, "%s%lld", i ? "," : "", (long long)t->dims[i]);
+	copy = arena_strfmt(a, "[%s]", s.n ? s.s : "");
+	str_release(&s);
+	return copy;
+}
+
+static const char *transforms_text(const struct dataset *d, struct arena *a)
+{
+	struct str s = STR_INIT;
+	const char *copy;
+	size_t i;
+
+	for (i = 0; i < d->n_transforms; i++)
+		str_addf(&s, "%s%s", i ? ", " : "", transform_name(&d->transforms[i]));
+	copy = s.n ? arena_strdup(a, s.s) : NULL;
+	str_release(&s);
+	return copy;
+}
+
+static void tell(struct context *cx, const char *purpose, const struct feed *feed, size_t i, struct span s,
+		 const char *shape)
 {
 	const struct field *field = feed_field(feed, i);
 	const struct input_spec *input = feed_input(feed, i);
@@ -102,7 +131,9 @@ static void tell(struct context *cx, const char *purpose, const struct feed *fee
 				  .min = s.min <= s.max ? s.min : 0,
 				  .max = s.min <= s.max ? s.max : 0,
 				  .samples = feed_samples(feed),
-				  .made = field ? NULL : made_text(feed_made(feed, i)) };
+				  .made = field ? NULL : made_text(feed_made(feed, i)),
+				  .shape = shape,
+				  .transforms = field ? transforms_text(feed_data(feed), &cx->told) : NULL };
 
 	if (alike > 1)
 		fed.input = arena_strfmt(&cx->told, "%s and %zu more", input->name, alike - 1);
@@ -115,6 +146,7 @@ enum fettle_status fed_tell(struct context *cx, const char *purpose, const struc
 {
 	size_t n = s->feed ? feed_n_inputs(s->feed) : 0, i, k;
 	struct span *spans = xcalloc(n + 1, sizeof(*spans));
+	const char **shapes = xcalloc(n + 1, sizeof(*shapes));
 	struct feed_batch b = FEED_BATCH_INIT;
 	struct looked looked = { .has_labels = false };
 	enum fettle_status st = FETTLE_OK;
@@ -127,14 +159,17 @@ enum fettle_status fed_tell(struct context *cx, const char *purpose, const struc
 		st = feed_read(s->feed, look_at(s->feed, k), &b, &cx->err);
 		for (i = 0; i < n && !st; i++)
 			widen(&spans[i], &b.inputs[i]);
+		for (i = 0; !k && i < n && !st; i++)
+			shapes[i] = shape_text(&b.inputs[i], &cx->told);
 		if (!st)
 			look_at_labels(&looked, &b.labels);
 	}
 	for (i = 0; i < n && !st; i++)
-		tell(cx, purpose, s->feed, i, spans[i]);
+		tell(cx, purpose, s->feed, i, spans[i], shapes[i]);
 	if (out)
 		*out = looked;
 	feed_batch_release(&b);
+	free(shapes);
 	free(spans);
 	return st;
 }
