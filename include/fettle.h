@@ -987,6 +987,8 @@ FETTLE_API void fettle_inspection_free(struct fettle_inspection *i);
 
 /* The built-in capability table for ONNX Runtime on this CPU, as YAML; free() it. */
 FETTLE_API char *fettle_capability(void);
+/* Every key of a configuration in Markdown: what it takes, its default, its meaning; free() it. */
+FETTLE_API char *fettle_config_keys(void);
 
 /*
  * Your own strategy. traverse() has full control: it tries plans and looks at their scores, until it has

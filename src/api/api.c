@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "api/internal.h"
+#include "config/keys.h"
 #include "report/capability.h"
 #include "report/json.h"
 #include "tune/stop_words.h"
@@ -142,6 +143,11 @@ bool fettle_recipe(size_t i, struct fettle_recipe *out)
 char *fettle_capability(void)
 {
 	return capability_text();
+}
+
+char *fettle_config_keys(void)
+{
+	return config_keys_text();
 }
 
 const char *fettle_strategy_name(size_t i, const char **summary)

@@ -203,7 +203,8 @@ static int list_cpus(void)
 static int run(int argc, char **argv)
 {
 	struct fettle_inspect_options o = FETTLE_INSPECT_OPTIONS_INIT;
-	bool json = false, ops = false, space = false, capability = false, recipes = false, cpus = false;
+	bool json = false, ops = false, space = false, capability = false, recipes = false, cpus = false,
+	     keys = false;
 	const struct cli_option options[] = {
 		{ "ops", NULL, "every op by name, not only by type", .flag = &ops },
 		{ "space", NULL, "what a search may choose from, op by op", .flag = &space },
@@ -212,6 +213,8 @@ static int run(int argc, char **argv)
 		  "reads one)",
 		  .flag = &capability },
 		{ "recipes", NULL, "list the recipes there are (no model needed)", .flag = &recipes },
+		{ "keys", NULL, "list every key of a configuration, in Markdown (no model needed)",
+		  .flag = &keys },
 		{ "config", "YAML", "configuration whose constraints apply", .text = &o.config,
 		  .letter = 'c' },
 		{ "approach", "static|dynamic|auto", "show the default plan of this approach",
@@ -235,8 +238,8 @@ static int run(int argc, char **argv)
 	n = args_read(&cmd_inspect, options, sizeof(options) / sizeof(options[0]), NULL, argc, argv, rest);
 	if (n < 0)
 		return args_exit(n);
-	if (capability) {
-		char *text = fettle_capability();
+	if (capability || keys) {
+		char *text = capability ? fettle_capability() : fettle_config_keys();
 
 		fputs(text, stdout);
 		free(text);

@@ -156,7 +156,7 @@ static void add_word(struct str *s, const struct key *k, int value)
 		str_addf(s, "%s", name);
 }
 
-static void add_value(struct str *s, const struct key *k, const void *field)
+void print_value_text(struct str *s, const struct key *k, const void *field)
 {
 	switch (k->type) {
 	case KEY_BOOL:
@@ -222,7 +222,7 @@ static void print_value(struct printer *p, const struct key *k, const void *fiel
 
 	if (k->quiet && !config_origin(p->c, field))
 		return;
-	add_value(&s, k, field);
+	print_value_text(&s, k, field);
 	if (k->secret && *(const char *const *)field)
 		add_line(p, k->name, s.s, xstrdup("not shown"));
 	else if (s.n)

@@ -22,6 +22,8 @@ void print_line(struct printer *p, const char *key, const char *value, const str
 void print_open(struct printer *p, const char *key);
 void print_close(struct printer *p);
 void print_keys(struct printer *p, const struct key *keys, const void *base);
+/* A value as YAML; not of maps, custom keys and KEY_ALLOWED. */
+void print_value_text(struct str *s, const struct key *k, const void *field);
 void print_numbers(struct printer *p, const struct key *k, const struct config_numbers *list);
 
 #endif

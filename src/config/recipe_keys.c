@@ -53,14 +53,19 @@ static const struct key *settings_of(struct arena *a, const struct recipe *r)
 		const struct recipe_key *from = &r->keys[i];
 		struct key *k = add(&t, from->name, types[from->type], AT(recipes.keys) + from->offset);
 
+		k->help = from->summary;
 		k->min = from->min;
 		k->max = from->max;
 		k->open = from->searched;
 		if (from->words)
 			k->words = make_words(a, from->words, 0, from->n_words);
 	}
-	if (r == &recipe_finetune)
-		add(&t, "OptimDevice", KEY_WORD, AT(recipes.finetune_device))->words = device_words;
+	if (r == &recipe_finetune) {
+		struct key *k = add(&t, "OptimDevice", KEY_WORD, AT(recipes.finetune_device));
+
+		k->help = "where it runs";
+		k->words = device_words;
+	}
 	return t.v;
 }
 
@@ -76,6 +81,8 @@ static const struct key *number_of(struct arena *a, const struct recipe *r, size
 		n++;
 	t.v = arena_alloc(a, (n + 2) * sizeof(*t.v));
 	k = add(&t, r->number->key, KEY_CUSTOM, AT(recipes.number) + i * sizeof(struct config_numbers));
+	k->help = r->number->summary;
+	k->example = arena_strfmt(a, "%g", r->number->by_default);
 	k->custom = &custom_number;
 	k->recipe = r;
 	k->min = r->number->min;
@@ -84,6 +91,14 @@ static const struct key *number_of(struct arena *a, const struct recipe *r, size
 	for (; n; n--, u++)
 		add(&t, u->name, KEY_UNUSED, 0)->why = u->why;
 	return t.v;
+}
+
+static void add_map(struct table *t, const char *name, const struct key *keys, const struct recipe *r)
+{
+	struct key *k = add(t, name, KEY_MAP, 0);
+
+	k->keys = keys;
+	k->help = arena_strfmt(t->arena, "the settings of %s", r->name);
 }
 
 static void add_recipe(struct table *t, size_t i)
@@ -95,17 +110,19 @@ static void add_recipe(struct table *t, size_t i)
 	k = add(t, r->name, r->words ? KEY_WORD : KEY_BOOL,
 		r->words ? AT(recipes.way) + i * sizeof(int) : on);
 	k->open = true;
+	k->help = r->summary;
 	if (r->words)
 		k->words = make_words(t->arena, r->words, 0, r->n_words);
 	if (r->alias) {
 		k = add(t, r->alias, KEY_BOOL, on);
+		k->help = r->summary;
 		k->alias = !r->words; /* else it says less than the name, and is a setting beside it */
 		k->open = true;
 	}
 	if (r->number)
-		add(t, r->number->map, KEY_MAP, 0)->keys = number_of(t->arena, r, i);
+		add_map(t, r->number->map, number_of(t->arena, r, i), r);
 	if (r->keys)
-		add(t, r->map, KEY_MAP, 0)->keys = settings_of(t->arena, r);
+		add_map(t, r->map, settings_of(t->arena, r), r);
 }
 
 const struct key *make_recipe_keys(struct arena *a, const struct key *others)
@@ -138,6 +155,7 @@ const struct key *make_search_keys(struct arena *a, const struct key *lists, con
 			k++;
 		if (!k->name)
 			continue; /* of the search alone */
+		out[i].help = k->summary;
 		out[i].min = k->min;
 		out[i].max = k->max;
 		if (k->words) /* a search asks for a way only where it is on */

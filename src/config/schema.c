@@ -4,207 +4,69 @@
 
 #include "config/read.h"
 #include "config/recipe_keys.h"
-
-#define AT(member) .offset = offsetof(struct config, member)
-#define IN(type, member) .offset = offsetof(struct type, member)
-#define LIMITS(lo, hi) .min = (lo), .max = (hi)
-#define WORD(name, value)                                                                                    \
-	{                                                                                                    \
-		name, value, NULL                                                                            \
-	}
-#define WORDS(table) .words = (table)
-#define USED(commands) .used = (commands)
-/* what makes plans; what runs them; what also times or scores them */
-#define PLANS (CONFIG_TUNE | CONFIG_SEARCH | CONFIG_QUANTIZE | CONFIG_INSPECT | CONFIG_SENSITIVITY)
-#define TRIES (CONFIG_TUNE | CONFIG_SEARCH | CONFIG_SENSITIVITY)
-#define SCORES (TRIES | CONFIG_EVAL)
-#define NOT_BENCH .used = CONFIG_COMMANDS & ~CONFIG_BENCH
-#define SEARCHES (CONFIG_TUNE | CONFIG_SEARCH)
-#define END                                                                                                  \
-	{                                                                                                    \
-		.name = NULL                                                                                 \
-	}
-
-static const struct word approaches[] = {
-	WORD("post_training_static_quant", APPROACH_STATIC),
-	WORD("post_training_dynamic_quant", APPROACH_DYNAMIC),
-	WORD("post_training_auto_quant", APPROACH_AUTO),
-	WORD("static", APPROACH_STATIC),
-	WORD("dynamic", APPROACH_DYNAMIC),
-	WORD("auto", APPROACH_AUTO),
-	WORD("weight_only", APPROACH_WEIGHT),
-	WORD("post_training_weight_only", APPROACH_WEIGHT),
-	WORD("all", APPROACH_ALL),
-	{ "quant_aware_training", 0,
-	  "fettle does not train: give it the trained model and say post_training_static_quant" },
-	END,
-};
-/* The first name of a value is the one that is printed; the others are INC's of other times. */
-static const struct word frameworks[] = {
-	WORD("onnxrt_qlinearops", FRAMEWORK_QLINEAR),
-	WORD("onnxrt_integerops", FRAMEWORK_INTEGER),
-	WORD("onnxrt_qdq", FRAMEWORK_QDQ),
-	WORD("onnxruntime", FRAMEWORK_ONNXRT),
-	WORD("onnxrt_qlinear", FRAMEWORK_QLINEAR),
-	WORD("onnxrt_integer", FRAMEWORK_INTEGER),
-	WORD("onnxrt_qdqops", FRAMEWORK_QDQ),
-	WORD("onnxrt_qoperator", FRAMEWORK_QLINEAR),
-	WORD("onnxrt", FRAMEWORK_ONNXRT),
-	WORD("mxnet", FRAMEWORK_MXNET),
-	WORD("tensorflow", FRAMEWORK_TENSORFLOW),
-	WORD("inteltensorflow", FRAMEWORK_INTEL_TENSORFLOW),
-	WORD("tensorflow_itex", FRAMEWORK_TENSORFLOW_ITEX),
-	WORD("keras", FRAMEWORK_KERAS),
-	WORD("pytorch", FRAMEWORK_PYTORCH),
-	WORD("pytorch_fx", FRAMEWORK_PYTORCH_FX),
-	WORD("pytorch_ipex", FRAMEWORK_PYTORCH_IPEX),
-	WORD("engine", FRAMEWORK_ENGINE),
-	WORD("NA", FRAMEWORK_NA),
-	END,
-};
-static const struct word formats[] = { WORD("QDQ", FORMAT_QDQ), WORD("QOperator", FORMAT_QOPERATOR), END };
-const struct word device_words[] = {
-	WORD("cpu", 0),
-	{ "gpu", 0, "fettle runs on the cpu: say cpu or leave it out" },
-	END,
-};
-#define OTHER_BACKEND "fettle runs on ONNX Runtime's cpu: say default or leave it out"
-static const struct word backends[] = {
-	WORD("default", 0),
-	WORD("onnxrt_cpu_ep", 0),
-	{ "onnxrt_cuda_ep", 0, OTHER_BACKEND },
-	{ "onnxrt_trt_ep", 0, OTHER_BACKEND },
-	{ "onnxrt_dnnl_ep", 0, OTHER_BACKEND },
-	{ "onnxrt_dml_ep", 0, OTHER_BACKEND },
-	{ "ipex", 0, OTHER_BACKEND },
-	{ "itex", 0, OTHER_BACKEND },
-	END,
-};
-static const struct word graph_levels[] = {
-	WORD("default", GRAPH_DEFAULT),    WORD("DISABLE_ALL", GRAPH_DISABLE_ALL),
-	WORD("ENABLE_BASIC", GRAPH_BASIC), WORD("ENABLE_EXTENDED", GRAPH_EXTENDED),
-	WORD("ENABLE_ALL", GRAPH_ALL),     END,
-};
-static const struct word granularities[] = {
-	WORD("per_tensor", CONFIG_PER_TENSOR),
-	WORD("per_channel", CONFIG_PER_CHANNEL),
-	END,
-};
-static const struct word schemes[] = {
-	WORD("asym", 1 << SCHEME_ASYM),
-	WORD("sym", 1 << SCHEME_SYM),
-	WORD("asym_float", 1 << SCHEME_ASYM), /* PyTorch's: the zero point before it is rounded */
-	END,
-};
-static const struct word dtypes[] = {
-	WORD("uint8", T_U8),
-	WORD("int8", T_S8),
-	WORD("uint16", T_U16),
-	WORD("int16", T_S16),
-	WORD("fp32", CONFIG_FP32),
-	WORD("bf16", CONFIG_BF16),
-	WORD("int", T_8), /* INC's, of weight-only weights; `bits` says how many */
-	END,
-};
-static const struct word algorithms[] = {
-#define RANGE(ID, id) WORD(#id, 1 << RANGE_##ID),
-#include "calibrate/list.h"
-#undef RANGE
-	WORD("entropy", 1 << RANGE_KL),
-	WORD("placeholder", 1 << RANGE_MINMAX), /* PyTorch's, of activations whose range each batch gives */
-	END,
-};
-static const struct word weight_algorithms[] = {
-#define RANGE(ID, id) WORD(#id, 1 << RANGE_##ID),
-#include "calibrate/list.h"
-#undef RANGE
-#define BLOCK(ID, id) WORD(#id, 1 << CONFIG_BLOCK(BLOCK_##ID)),
-#include "blockwise/list.h"
-#undef BLOCK
-	WORD("entropy", 1 << RANGE_KL),
-	END,
-};
-static const struct word bit_words[] = { WORD("2", 1 << 2), WORD("4", 1 << 4), WORD("8", 1 << 8), END };
-static const struct word group_words[] = { WORD("16", 16),   WORD("32", 32),   WORD("64", 64),
-					   WORD("128", 128), WORD("256", 256), END };
-static const struct word level_words[] = { WORD("0", 1 << 0), WORD("1", 1 << 1), WORD("4", 1 << 4), END };
-static const struct word last_batches[] = {
-	WORD("rollover", LAST_BATCH_ROLLOVER),
-	WORD("discard", LAST_BATCH_DISCARD),
-	END,
-};
-static const struct word criteria[] = {
-	WORD("relative", CRITERION_RELATIVE),
-	WORD("absolute", CRITERION_ABSOLUTE),
-	END,
-};
-static const struct word objectives[] = {
-	WORD("performance", OBJECTIVE_PERFORMANCE),
-	WORD("modelsize", OBJECTIVE_MODELSIZE),
-	WORD("footprint", OBJECTIVE_FOOTPRINT),
-	END,
-};
-static const struct word many_objectives[] = {
-	WORD("performance", OBJECTIVE_PERFORMANCE),
-	WORD("modelsize", OBJECTIVE_MODELSIZE),
-	WORD("footprint", OBJECTIVE_FOOTPRINT),
-	WORD("accuracy", OBJECTIVE_ACCURACY),
-	END,
-};
-static const struct word quant_levels[] = {
-	WORD("0", QUANT_LEVEL_0),  WORD("1", QUANT_LEVEL_1),  WORD("auto", QUANT_LEVEL_AUTO),
-	WORD("O0", QUANT_LEVEL_0), WORD("O1", QUANT_LEVEL_1), END,
-};
-
-/* As documented, with and without the names of the Python enums. */
-#define QTYPE(name, id) WORD(name, id), WORD("QuantType." name, id), WORD("ExtendedQuantType." name, id)
-static const struct word quant_types[] = {
-	QTYPE("QInt8", DT_S8),    QTYPE("QUInt8", DT_U8), QTYPE("QInt16", DT_S16),
-	QTYPE("QUInt16", DT_U16), WORD("int8", DT_S8),    WORD("uint8", DT_U8),
-	WORD("int16", DT_S16),    WORD("uint16", DT_U16), END,
-};
-static const struct word directions[] = {
-	WORD("minimize", DIRECTION_MINIMIZE),
-	WORD("maximize", DIRECTION_MAXIMIZE),
-	END,
-};
+#include "config/schema_impl.h"
 
 static const struct key model_keys[] = {
-	{ "name", KEY_TEXT, AT(model.name), USED(SEARCHES), .incidental = true },
+	{ "name", KEY_TEXT,
+	  .help = "names the folder of the run in fettle_workspace; the model's file name otherwise",
+	  .example = "resnet50", AT(model.name), USED(SEARCHES), .incidental = true },
 	/* what it implies is in the identity */
-	{ "framework", KEY_WORD, AT(model.framework), WORDS(frameworks), .otherwise = "NA", .checked = "onnx",
-	  USED(PLANS), .incidental = true },
-	{ "inputs", KEY_TEXTS, AT(model.inputs), .empty = true,
+	{ "framework", KEY_WORD,
+	  .help = "INC's name for the kind of result: onnxrt_qlinearops asks for the QOperator format, "
+		  "onnxrt_integerops for dynamic quantization; of other frameworks only the meaning of "
+		  "transforms depends on it",
+	  .example = "onnxrt_qdq", AT(model.framework), WORDS(frameworks), .otherwise = "NA",
+	  .checked = "onnx", USED(PLANS), .incidental = true },
+	{ "inputs", KEY_TEXTS,
+	  .help = "the model's inputs, in the order in which a dataset's arrays feed them",
+	  .example = "[input_ids, attention_mask]", AT(model.inputs), .empty = true,
 	  USED(SCORES | CONFIG_QUANTIZE | CONFIG_BENCH) },
-	{ "outputs", KEY_TEXTS, AT(model.outputs), .empty = true, USED(SCORES) },
+	{ "outputs", KEY_TEXTS,
+	  .help = "the outputs that the metric looks at; the one that fits the labels otherwise",
+	  .example = "[logits]", AT(model.outputs), .empty = true, USED(SCORES) },
 	END,
 };
 
 /* beside those of the recipes themselves */
 static const struct key other_recipe_keys[] = {
-	{ "optypes_to_exclude_output_quant", KEY_TEXTS, AT(recipes.optypes_to_exclude_output_quant),
-	  .empty = true },
-	{ "graph_optimization_level", KEY_WORD, AT(recipes.graph_optimization_level), WORDS(graph_levels),
-	  USED(TRIES) },
-	{ "include_auto_mp", KEY_BOOL, AT(recipes.include_auto_mp), .open = true },
-	{ "rewrite_graph", KEY_BOOL, AT(recipes.rewrite_graph), USED(PLANS) },
+	{ "optypes_to_exclude_output_quant", KEY_TEXTS, .help = "op types whose output is not quantized",
+	  .example = "[Softmax]", AT(recipes.optypes_to_exclude_output_quant), .empty = true },
+	{ "graph_optimization_level", KEY_WORD, .help = "how far the runtime optimises the graph in trials",
+	  AT(recipes.graph_optimization_level), WORDS(graph_levels), USED(TRIES) },
+	{ "include_auto_mp", KEY_BOOL,
+	  .help = "ops go to 16 bits, then to fp32, the most sensitive first, until the target holds",
+	  AT(recipes.include_auto_mp), .open = true },
+	{ "rewrite_graph", KEY_BOOL,
+	  .help = "the fp32 graph is rewritten first, where fewer ops compute the same",
+	  AT(recipes.rewrite_graph), USED(PLANS) },
 	{ "ffn_matmul_quantization", KEY_UNUSED, .why = "MatMul is tuned op by op" },
 	{ "layer_wise_quant", KEY_UNUSED, .why = "memory is bounded anyway" },
 	END,
 };
 
 static const struct key filter_keys[] = {
-	{ "LabelBalance", KEY_CUSTOM, IN(config_dataloader, objects), .custom = &custom_label_balance,
+	{ "LabelBalance", KEY_CUSTOM, .help = "takes only images with this many objects, for detection",
+	  .example = "{ size: 1 }", IN(config_dataloader, objects), .custom = &custom_label_balance,
 	  .quiet = true },
 	END,
 };
 static const struct key dataloader_keys[] = {
-	{ "batch_size", KEY_INT, IN(config_dataloader, batch_size), LIMITS(1, 1 << 20), NOT_BENCH },
-	{ "last_batch", KEY_WORD, IN(config_dataloader, last_batch), WORDS(last_batches), NOT_BENCH },
-	{ "shuffle", KEY_BOOL, IN(config_dataloader, shuffle), NOT_BENCH },
-	{ "dataset", KEY_CUSTOM, IN(config_dataloader, dataset), .custom = &custom_dataset },
-	{ "transform", KEY_CUSTOM, IN(config_dataloader, transforms), .custom = &custom_transforms },
-	{ "filter", KEY_MAP, .keys = filter_keys },
+	{ "batch_size", KEY_INT, .help = "samples per run of the model", IN(config_dataloader, batch_size),
+	  LIMITS(1, 1 << 20), NOT_BENCH },
+	{ "last_batch", KEY_WORD,
+	  .help = "what becomes of a last batch that is not full: rollover keeps it, discard leaves it out",
+	  IN(config_dataloader, last_batch), WORDS(last_batches), NOT_BENCH },
+	{ "shuffle", KEY_BOOL, .help = "samples come in a random order that follows from random_seed",
+	  IN(config_dataloader, shuffle), NOT_BENCH },
+	{ "dataset", KEY_CUSTOM,
+	  .help = "the samples: a path, or a kind of dataset with its keys; DATASETS lists them",
+	  .example = "{ ImageFolder: { root: images/val } }", IN(config_dataloader, dataset),
+	  .custom = &custom_dataset },
+	{ "transform", KEY_CUSTOM,
+	  .help = "what is done to each sample, in this order; TRANSFORMS lists them",
+	  .example = "{ Resize: { size: 256 }, CenterCrop: { size: 224 } }",
+	  IN(config_dataloader, transforms), .custom = &custom_transforms },
+	{ "filter", KEY_MAP, .help = "which samples are taken", .keys = filter_keys },
 	{ "distributed", KEY_UNUSED, .why = "trials are distributed, not data" },
 	{ "num_workers", KEY_UNUSED, .why = "data is read by the threads of the evaluation" },
 	{ "pin_memory", KEY_UNUSED, .why = "there is only the memory of the cpu" },
@@ -212,19 +74,42 @@ static const struct key dataloader_keys[] = {
 };
 
 static const struct key calibration_keys[] = {
-	{ "sampling_size", KEY_INTS, AT(calibration.sampling_size), LIMITS(1, 1 << 30) },
-	{ "iterations", KEY_INT, AT(calibration.iterations), LIMITS(0, 1 << 20) },
-	{ "dataloader", KEY_MAP, AT(calibration.dataloader), .keys = dataloader_keys,
-	  USED(TRIES | CONFIG_QUANTIZE) },
+	{ "sampling_size", KEY_INTS,
+	  .help = "how many samples to calibrate on; of several, the search tries each",
+	  AT(calibration.sampling_size), LIMITS(1, 1 << 30) },
+	{ "iterations", KEY_INT, .help = "the same in batches of the dataloader", .example = "10",
+	  AT(calibration.iterations), LIMITS(0, 1 << 20) },
+	{ "dataloader", KEY_MAP, .help = "the samples to calibrate on", AT(calibration.dataloader),
+	  .keys = dataloader_keys, USED(TRIES | CONFIG_QUANTIZE) },
 	END,
 };
 
 /* INC's weight.bit and activation.compute_dtype are for other runtimes. */
 #define SIDE_KEYS(algorithms_)                                                                               \
-	{ "granularity", KEY_ALLOWED, IN(config_side, granularity), WORDS(granularities) },                  \
-		{ "scheme", KEY_ALLOWED, IN(config_side, scheme), WORDS(schemes) },                          \
-		{ "dtype", KEY_ALLOWED, IN(config_side, dtype), WORDS(dtypes) },                             \
-		{ "algorithm", KEY_ALLOWED, IN(config_side, algorithm), WORDS(algorithms_) },                \
+	{ "granularity",                                                                                     \
+	  KEY_ALLOWED,                                                                                       \
+	  .help = "one scale for the tensor, or one for each channel",                                       \
+	  .example = "per_channel",                                                                          \
+	  IN(config_side, granularity),                                                                      \
+	  WORDS(granularities) },                                                                            \
+		{ "scheme",                                                                                  \
+		  KEY_ALLOWED,                                                                               \
+		  .help = "ranges around zero, or with a zero point",                                        \
+		  .example = "sym",                                                                          \
+		  IN(config_side, scheme),                                                                   \
+		  WORDS(schemes) },                                                                          \
+		{ "dtype",                                                                                   \
+		  KEY_ALLOWED,                                                                               \
+		  .help = "the integer types that may be used; fp32 leaves ops alone",                       \
+		  .example = "[int8, fp32]",                                                                 \
+		  IN(config_side, dtype),                                                                    \
+		  WORDS(dtypes) },                                                                           \
+		{ "algorithm",                                                                               \
+		  KEY_ALLOWED,                                                                               \
+		  .help = "how ranges are found",                                                            \
+		  .example = "[minmax, kl]",                                                                 \
+		  IN(config_side, algorithm),                                                                \
+		  WORDS(algorithms_) },                                                                      \
 		{ "bit", KEY_UNUSED, .why = "the dtype says how many bits there are" },                      \
 	{                                                                                                    \
 		"compute_dtype", KEY_UNUSED, .why = "ONNX Runtime computes in the dtype"                     \
@@ -232,9 +117,13 @@ static const struct key calibration_keys[] = {
 static const struct key side_keys[] = { SIDE_KEYS(algorithms), END };
 static const struct key weight_keys[] = {
 	SIDE_KEYS(weight_algorithms),
-	{ "bits", KEY_ALLOWED, IN(config_side, bits), WORDS(bit_words) },
-	{ "group_size", KEY_ALLOWED, IN(config_side, group_size), WORDS(group_words) },
-	{ "accuracy_level", KEY_ALLOWED, IN(config_side, level), WORDS(level_words) },
+	{ "bits", KEY_ALLOWED, .help = "of a weight-only weight", .example = "4", IN(config_side, bits),
+	  WORDS(bit_words) },
+	{ "group_size", KEY_ALLOWED, .help = "how many weight-only weights share a scale", .example = "32",
+	  IN(config_side, group_size), WORDS(group_words) },
+	{ "accuracy_level", KEY_ALLOWED,
+	  .help = "how the runtime computes with weight-only weights: in floats (0, 1) or in int8 (4)",
+	  .example = "4", IN(config_side, level), WORDS(level_words) },
 	END,
 };
 /* of weight-only weights, for the whole model */
@@ -250,23 +139,40 @@ static const struct key weight_only_keys[] = {
 	END,
 };
 const struct key constraint_keys[] = {
-	{ "weight", KEY_MAP, IN(config_constraint, weight), .keys = weight_keys },
-	{ "activation", KEY_MAP, IN(config_constraint, activation), .keys = side_keys },
+	{ "weight", KEY_MAP, .help = "of weights", IN(config_constraint, weight), .keys = weight_keys },
+	{ "activation", KEY_MAP, .help = "of activations", IN(config_constraint, activation),
+	  .keys = side_keys },
 	END,
 };
 
 #define NO_BF16 "ONNX Runtime has no bf16 or fp16 kernels for the cpu, so that fp32 stays"
 #define NO_TRAINING "fettle does not train: give it the trained model and leave this section out"
 static const struct key quantization_keys[] = {
-	{ "approach", KEY_WORD, AT(quantization.approach), WORDS(approaches) },
-	{ "quant_format", KEY_WORD, AT(quantization.format), WORDS(formats), USED(TRIES | CONFIG_QUANTIZE) },
-	{ "cpu", KEY_TEXT, AT(quantization.cpu), USED(PLANS) },
-	{ "recipes", KEY_MAP, .made = KEYS_RECIPES },
-	{ "calibration", KEY_MAP, .keys = calibration_keys },
-	{ "model_wise", KEY_MAP, AT(quantization.model_wise), .keys = constraint_keys },
-	{ "weight_only", KEY_MAP, .keys = weight_only_keys },
-	{ "op_type_wise", KEY_CUSTOM, AT(quantization.op_type_wise), .custom = &custom_constraints },
-	{ "op_wise", KEY_CUSTOM, AT(quantization.op_wise), .custom = &custom_constraints },
+	{ "approach", KEY_WORD,
+	  .help = "static int8, dynamic int8, both as each op gains most (auto), weights alone in few bits, "
+		  "or all of these; unless one is named, tune has static and dynamic",
+	  AT(quantization.approach), WORDS(approaches) },
+	{ "quant_format", KEY_WORD, .help = "Q/DQ pairs around float ops, or integer ops",
+	  AT(quantization.format), WORDS(formats), USED(TRIES | CONFIG_QUANTIZE) },
+	{ "cpu", KEY_TEXT,
+	  .help = "plans for another kind of CPU ('fettle inspect --cpus' lists them); this one otherwise",
+	  .example = "avx2", AT(quantization.cpu), USED(PLANS) },
+	{ "recipes", KEY_MAP,
+	  .help = "changes to how the whole model is quantized. tune and search try those that are not set.",
+	  .made = KEYS_RECIPES },
+	{ "calibration", KEY_MAP, .help = "the samples that ranges are taken from",
+	  .keys = calibration_keys },
+	{ "model_wise", KEY_MAP,
+	  .help = "what the ops of the whole model may use. Constraints only take options away.",
+	  AT(quantization.model_wise), .keys = constraint_keys },
+	{ "weight_only", KEY_MAP, .help = "the same as model_wise.weight, for weight-only quantization",
+	  .keys = weight_only_keys },
+	{ "op_type_wise", KEY_CUSTOM, .help = "what ops of a type may use, with the keys of model_wise",
+	  .example = "{ Conv: { weight: { dtype: [int8] } } }", AT(quantization.op_type_wise),
+	  .custom = &custom_constraints },
+	{ "op_wise", KEY_CUSTOM, .help = "what ops may use, by name or /regular expression/",
+	  .example = "{ /.*head.*/: { weight: { dtype: [fp32] }, activation: { dtype: [fp32] } } }",
+	  AT(quantization.op_wise), .custom = &custom_constraints },
 	{ "optype_wise", KEY_CUSTOM, AT(quantization.op_type_wise), .custom = &custom_constraints,
 	  .alias = true },
 	{ "op_type_dict", KEY_CUSTOM, AT(quantization.op_type_wise), .custom = &custom_constraints,
@@ -285,7 +191,8 @@ static const struct key quantization_keys[] = {
 };
 
 static const struct key accuracy_configs_keys[] = {
-	{ "intra_num_of_threads", KEY_INT, AT(evaluation.threads), LIMITS(0, 4096),
+	{ "intra_num_of_threads", KEY_INT, .help = "threads for the runtime; all cores otherwise",
+	  .example = "4", AT(evaluation.threads), LIMITS(0, 4096),
 	  USED(SCORES | CONFIG_QUANTIZE | CONFIG_BENCH) },
 	{ "inter_num_of_threads", KEY_UNUSED, .why = "only intra_num_of_threads is used" },
 	{ "cores_per_instance", KEY_UNUSED, .why = "only intra_num_of_threads is used" },
@@ -297,37 +204,50 @@ static const struct key accuracy_configs_keys[] = {
 /* Of the label, and of outputs. */
 #define SQUAD KEY_REFUSED, .why = "answers to questions are not scored here, use eval_cmd"
 static const struct key postprocess_transform_keys[] = {
-	{ "LabelShift", KEY_INT64, AT(evaluation.dataloader.label_shift), LIMITS(-1e9, 1e9), .quiet = true },
+	{ "LabelShift", KEY_INT64, .help = "is subtracted from labels", .example = "1",
+	  AT(evaluation.dataloader.label_shift), LIMITS(-1e9, 1e9), .quiet = true },
 	{ "Collect", KEY_UNUSED, .why = "a metric sees all outputs anyway" },
 	{ "SquadV1", SQUAD },
 	{ "SquadV1ModelZoo", SQUAD },
 	END,
 };
 static const struct key postprocess_keys[] = {
-	{ "transform", KEY_MAP, .keys = postprocess_transform_keys },
+	{ "transform", KEY_MAP, .help = "what is done to labels", .keys = postprocess_transform_keys },
 	END,
 };
 static const struct key accuracy_keys[] = {
-	{ "metric", KEY_CUSTOM, AT(evaluation.metric), .custom = &custom_metric, USED(SCORES) },
-	{ "anno_path", KEY_PATH, AT(evaluation.dataloader.label_map), .quiet = true, USED(SCORES) },
-	{ "eval_cmd", KEY_TEXT, AT(evaluation.command), .quiet = true,
+	{ "metric", KEY_CUSTOM,
+	  .help = "what accuracy is, with its parameters; METRICS lists them. What suits the labels "
+		  "otherwise.",
+	  .example = "{ topk: 5 }", AT(evaluation.metric), .custom = &custom_metric, USED(SCORES) },
+	{ "anno_path", KEY_PATH,
+	  .help = "lines NAME: NUMBER, for models whose classes have other numbers than the data's",
+	  .example = "label_map.yaml", AT(evaluation.dataloader.label_map), .quiet = true, USED(SCORES) },
+	{ "eval_cmd", KEY_TEXT, .help = "a program that prints the accuracy of {model}",
+	  .example = "python3 score.py {model}", AT(evaluation.command), .quiet = true,
 	  USED(CONFIG_TUNE | CONFIG_SEARCH | CONFIG_EVAL) },
-	{ "eval_server", KEY_TEXT, AT(evaluation.server), .quiet = true,
+	{ "eval_server", KEY_TEXT,
+	  .help = "a program that stays: it reads a path per line and answers each with a number",
+	  .example = "python3 server.py", AT(evaluation.server), .quiet = true,
 	  USED(CONFIG_TUNE | CONFIG_SEARCH | CONFIG_EVAL) },
-	{ "iteration", KEY_INT, AT(evaluation.iterations), LIMITS(-1, 1 << 30), USED(SCORES) },
-	{ "dataloader", KEY_MAP, AT(evaluation.dataloader), .keys = dataloader_keys,
-	  USED(SCORES | CONFIG_BENCH) },
-	{ "configs", KEY_MAP, .keys = accuracy_configs_keys },
+	{ "iteration", KEY_INT, .help = "how many batches to evaluate; -1: all", .example = "-1",
+	  AT(evaluation.iterations), LIMITS(-1, 1 << 30), USED(SCORES) },
+	{ "dataloader", KEY_MAP, .help = "the samples to evaluate on", AT(evaluation.dataloader),
+	  .keys = dataloader_keys, USED(SCORES | CONFIG_BENCH) },
+	{ "configs", KEY_MAP, .help = "threads of the evaluation", .keys = accuracy_configs_keys },
 	{ "multi_metrics", KEY_CUSTOM, AT(evaluation.metric), .custom = &custom_metric, .alias = true,
 	  USED(SCORES) },
-	{ "postprocess", KEY_MAP, .keys = postprocess_keys, USED(SCORES) },
+	{ "postprocess", KEY_MAP, .help = "what is done before the metric", .keys = postprocess_keys,
+	  USED(SCORES) },
 	END,
 };
 /* INC's meaning: so many instances at once, each on so many cores. Both are for latency alone. */
 static const struct key performance_configs_keys[] = {
-	{ "cores_per_instance", KEY_INT, AT(performance.threads), LIMITS(0, 1024), USED(SEARCHES) },
-	{ "num_of_instance", KEY_INT, AT(performance.instances), LIMITS(1, 256),
-	  USED(SEARCHES | CONFIG_BENCH) },
+	{ "cores_per_instance", KEY_INT,
+	  .help = "threads of a session whose latency is measured; as for everything else otherwise",
+	  .example = "4", AT(performance.threads), LIMITS(0, 1024), USED(SEARCHES) },
+	{ "num_of_instance", KEY_INT, .help = "sessions that run at once while latency is measured",
+	  AT(performance.instances), LIMITS(1, 256), USED(SEARCHES | CONFIG_BENCH) },
 	{ "intra_num_of_threads", KEY_INT, AT(performance.threads), LIMITS(0, 1024), USED(SEARCHES),
 	  .alias = true },
 	{ "inter_num_of_threads", KEY_UNUSED, .why = "only cores_per_instance is used" },
@@ -337,7 +257,10 @@ static const struct key performance_configs_keys[] = {
 };
 #define SAME_DATA KEY_UNUSED, .why = "performance is measured on the data of the accuracy"
 static const struct key performance_dataloader_keys[] = {
-	{ "batch_size", KEY_INTS, AT(performance.batches), LIMITS(1, 1 << 16), USED(SEARCHES) },
+	{ "batch_size", KEY_INTS,
+	  .help = "samples per run while latency is measured; of several, the first decides and all are "
+		  "reported",
+	  AT(performance.batches), LIMITS(1, 1 << 16), USED(SEARCHES) },
 	{ "last_batch", SAME_DATA },
 	{ "shuffle", SAME_DATA },
 	{ "dataset", SAME_DATA },
@@ -349,16 +272,16 @@ static const struct key performance_dataloader_keys[] = {
 	END,
 };
 static const struct key performance_keys[] = {
-	{ "configs", KEY_MAP, .keys = performance_configs_keys },
-	{ "dataloader", KEY_MAP, .keys = performance_dataloader_keys },
+	{ "configs", KEY_MAP, .help = "threads and sessions", .keys = performance_configs_keys },
+	{ "dataloader", KEY_MAP, .help = "only its batch_size counts", .keys = performance_dataloader_keys },
 	{ "warmup", KEY_UNUSED, .why = "models are warmed up as long as that takes" },
 	{ "iteration", KEY_UNUSED, .why = "timing ends when the result is certain" },
 	{ "postprocess", KEY_UNUSED, .why = "what is timed is the model" },
 	END,
 };
 static const struct key evaluation_keys[] = {
-	{ "accuracy", KEY_MAP, .keys = accuracy_keys },
-	{ "performance", KEY_MAP, .keys = performance_keys },
+	{ "accuracy", KEY_MAP, .help = "how accuracy is measured", .keys = accuracy_keys },
+	{ "performance", KEY_MAP, .help = "how latency is measured", .keys = performance_keys },
 	END,
 };
 
@@ -367,17 +290,56 @@ static const struct key evaluation_keys[] = {
 #define SIGOPT .strategies = "sigopt"
 #define TPE .strategies = "tpe"
 #define STRATEGY_OPTIONS                                                                                     \
-	{ "confidence_batches", KEY_INT, AT(tuning.confidence_batches), LIMITS(1, 1 << 20), RANKING },       \
-		{ "hawq_v2_loss", KEY_TEXT, AT(tuning.hawq_v2_loss), .strategies = "hawq_v2 custom" },       \
-		{ "sigopt_api_token", KEY_TEXT,           AT(tuning.sigopt_api_token),                       \
-		  .secret = true,     .incidental = true, SIGOPT },                                          \
-		{ "sigopt_project_id", KEY_TEXT, AT(tuning.sigopt_project_id), SIGOPT },                     \
-		{ "sigopt_experiment_name", KEY_TEXT, AT(tuning.sigopt_experiment_name), SIGOPT },           \
-		{ "sigopt_api_url", KEY_TEXT, AT(tuning.sigopt_api_url), SIGOPT },                           \
-		{ "n_startup_trials", KEY_INT, AT(tuning.n_startup_trials), LIMITS(1, 1 << 20), TPE },       \
-		{ "n_ei_candidates", KEY_INT, AT(tuning.n_ei_candidates), LIMITS(1, 1 << 20), TPE },         \
-		{ "gamma", KEY_NUMBER, AT(tuning.gamma), LIMITS(0, 1), TPE },                                \
-		{ "prior_weight", KEY_NUMBER, AT(tuning.prior_weight), LIMITS(0, 1e6), TPE },                \
+	{ "confidence_batches",                                                                              \
+	  KEY_INT,                                                                                           \
+	  .help = "batches of samples by which ops are ranked",                                              \
+	  AT(tuning.confidence_batches),                                                                     \
+	  LIMITS(1, 1 << 20),                                                                                \
+	  RANKING },                                                                                         \
+		{ "hawq_v2_loss",                                                                            \
+		  KEY_TEXT,                                                                                  \
+		  .help = "a loss that a plug-in brings; cross-entropy or squared error otherwise",          \
+		  .example = "my_loss",                                                                      \
+		  AT(tuning.hawq_v2_loss),                                                                   \
+		  .strategies = "hawq_v2 custom" },                                                          \
+		{ "sigopt_api_token",                                                                        \
+		  KEY_TEXT,                                                                                  \
+		  .help = "the token of a SigOpt server; better in SIGOPT_API_TOKEN",                        \
+		  .example = "abc",                                                                          \
+		  AT(tuning.sigopt_api_token),                                                               \
+		  .secret = true,                                                                            \
+		  .incidental = true,                                                                        \
+		  SIGOPT },                                                                                  \
+		{ "sigopt_project_id",                                                                       \
+		  KEY_TEXT,                                                                                  \
+		  .help = "the project on the server",                                                       \
+		  .example = "my-project",                                                                   \
+		  AT(tuning.sigopt_project_id),                                                              \
+		  SIGOPT },                                                                                  \
+		{ "sigopt_experiment_name", KEY_TEXT, .help = "the experiment on the server",                \
+		  AT(tuning.sigopt_experiment_name), SIGOPT },                                               \
+		{ "sigopt_api_url",                                                                          \
+		  KEY_TEXT,                                                                                  \
+		  .help = "the address of the server; SIGOPT_API_URL otherwise",                             \
+		  .example = "https://sigopt.example.org",                                                   \
+		  AT(tuning.sigopt_api_url),                                                                 \
+		  SIGOPT },                                                                                  \
+		{ "n_startup_trials",                                                                        \
+		  KEY_INT,                                                                                   \
+		  .help = "random trials before the first model of the results",                             \
+		  AT(tuning.n_startup_trials),                                                               \
+		  LIMITS(1, 1 << 20),                                                                        \
+		  TPE },                                                                                     \
+		{ "n_ei_candidates",                                                                         \
+		  KEY_INT,                                                                                   \
+		  .help = "candidates of which the most promising is tried",                                 \
+		  AT(tuning.n_ei_candidates),                                                                \
+		  LIMITS(1, 1 << 20),                                                                        \
+		  TPE },                                                                                     \
+		{ "gamma",          KEY_NUMBER,   .help = "the share of trials that counts as good",         \
+		  AT(tuning.gamma), LIMITS(0, 1), TPE },                                                     \
+		{ "prior_weight",          KEY_NUMBER,     .help = "the weight of the prior",                \
+		  AT(tuning.prior_weight), LIMITS(0, 1e6), TPE },                                            \
 		{ "accuracy_weight", KEY_UNUSED, .why = "the accuracy is a constraint" },                    \
 	{                                                                                                    \
 		"latency_weight", KEY_UNUSED, .why = "the accuracy is a constraint"                          \
@@ -385,7 +347,8 @@ static const struct key evaluation_keys[] = {
 
 static const struct key strategy_kwargs_keys[] = { STRATEGY_OPTIONS, END };
 static const struct key strategy_keys[] = {
-	{ "name", KEY_TEXT, AT(tuning.strategy) },
+	{ "name", KEY_TEXT, .help = "the order in which plans are tried; 'fettle strategies' lists them",
+	  AT(tuning.strategy) },
 	STRATEGY_OPTIONS,
 	{ "strategy_kwargs", KEY_MAP, .keys = strategy_kwargs_keys, .alias = true },
 	END,
@@ -396,34 +359,51 @@ static const struct key strategy_keys[] = {
 	{                                                                                                    \
 		word, KEY_NUMBER, AT(tuning.tolerable_loss), LIMITS(-1e9, most),                             \
 			.percent = true, .alias = true, .also = offsetof(struct config, tuning.criterion),   \
-			.also_value = (id)                                                                   \
+			.also_value = (id), .help = "criterion and tolerable_loss in one"                    \
 	}
 static const struct key criterion_keys[] = {
-	{ "criterion", KEY_WORD, AT(tuning.criterion), WORDS(criteria) },
-	{ "tolerable_loss", KEY_NUMBER, AT(tuning.tolerable_loss), LIMITS(-1e9, 1e9), .percent = true },
-	{ "higher_is_better", KEY_BOOL, AT(tuning.higher_is_better) },
+	{ "criterion", KEY_WORD,
+	  .help = "whether the loss is a share of the fp32 model's accuracy or a difference from it",
+	  AT(tuning.criterion), WORDS(criteria) },
+	{ "tolerable_loss", KEY_NUMBER,
+	  .help = "how much may be lost: 0.01 or 1%; a negative one demands a gain",
+	  AT(tuning.tolerable_loss), LIMITS(-1e9, 1e9), .percent = true },
+	{ "higher_is_better", KEY_BOOL,
+	  .help = "false for errors; the metrics know it, an evaluator of your own does not",
+	  AT(tuning.higher_is_better) },
 	LOSS("relative", CRITERION_RELATIVE, 1),
 	LOSS("absolute", CRITERION_ABSOLUTE, 1e9),
 	END,
 };
 
 static const struct key objectives_keys[] = {
-	{ "objective", KEY_WORDS, AT(tuning.objectives), WORDS(many_objectives), .empty = true },
-	{ "weight", KEY_NUMBERS, AT(tuning.weights), LIMITS(0, 1e9), .empty = true },
-	{ "higher_is_better", KEY_BOOLS, AT(tuning.higher_is_better_each), .empty = true },
+	{ "objective", KEY_WORDS, .help = "what is weighed", .example = "[accuracy, performance]",
+	  AT(tuning.objectives), WORDS(many_objectives), .empty = true },
+	{ "weight", KEY_NUMBERS, .help = "the weight of each; equal otherwise", .example = "[0.8, 0.2]",
+	  AT(tuning.weights), LIMITS(0, 1e9), .empty = true },
+	{ "higher_is_better", KEY_BOOLS,
+	  .help = "turns one around; only accuracy is better when higher otherwise",
+	  .example = "[true, false]", AT(tuning.higher_is_better_each), .empty = true },
 	END,
 };
 
 #define EXIT_POLICY                                                                                          \
-	{ "timeout",        KEY_NUMBER,        AT(tuning.timeout), LIMITS(0, 1e9),                           \
-	  .duration = true, USED(CONFIG_TUNE), .incidental = true },                                         \
+	{ "timeout",                                                                                         \
+	  KEY_NUMBER,                                                                                        \
+	  .help = "how long to look for something faster; 0: until the target is met",                       \
+	  AT(tuning.timeout),                                                                                \
+	  LIMITS(0, 1e9),                                                                                    \
+	  .duration = true,                                                                                  \
+	  USED(CONFIG_TUNE),                                                                                 \
+	  .incidental = true },                                                                              \
 	{                                                                                                    \
-		"max_trials", KEY_INT, AT(tuning.max_trials), LIMITS(0, 1e9), USED(CONFIG_TUNE),             \
-			.incidental = true                                                                   \
+		"max_trials", KEY_INT, .help = "0: no limit", AT(tuning.max_trials), LIMITS(0, 1e9),         \
+				       USED(CONFIG_TUNE), .incidental = true                                 \
 	}
 static const struct key exit_keys[] = {
 	EXIT_POLICY,
-	{ "performance_only", KEY_BOOL, AT(tuning.performance_only), USED(SEARCHES) },
+	{ "performance_only", KEY_BOOL, .help = "any accuracy will do", AT(tuning.performance_only),
+	  USED(SEARCHES) },
 	END,
 };
 static const struct key tuning_criterion_keys[] = {
@@ -435,25 +415,43 @@ static const struct key tuning_criterion_keys[] = {
 };
 
 static const struct key workspace_keys[] = {
-	{ "path", KEY_PATH, AT(tuning.workspace), .incidental = true },
-	{ "resume", KEY_PATH, AT(tuning.resume), .incidental = true },
+	{ "path", KEY_PATH, .help = "where the run is kept; a folder in fettle_workspace otherwise",
+	  .example = "runs/first", AT(tuning.workspace), .incidental = true },
+	{ "resume", KEY_PATH, .help = "continues the run of this workspace", .example = "runs/first",
+	  AT(tuning.resume), .incidental = true },
 	END,
 };
 
 static const struct key tuning_keys[] = {
-	{ "quant_level", KEY_WORD, AT(tuning.quant_level), WORDS(quant_levels), USED(CONFIG_TUNE) },
-	{ "strategy", KEY_MAP, .keys = strategy_keys, .whole = "name", USED(CONFIG_TUNE) },
+	{ "quant_level", KEY_WORD,
+	  .help = "0: the strategy conservative; 1: the strategy that is named; auto: the strategy auto",
+	  AT(tuning.quant_level), WORDS(quant_levels), USED(CONFIG_TUNE) },
+	{ "strategy", KEY_MAP,
+	  .help = "which plans are tried, with the options of the strategy, which may also be under "
+		  "strategy_kwargs",
+	  .keys = strategy_keys, .whole = "name", USED(CONFIG_TUNE) },
 	{ "strategy_kwargs", KEY_MAP, .keys = strategy_kwargs_keys, .alias = true },
-	{ "accuracy_criterion", KEY_MAP, .keys = criterion_keys, USED(SEARCHES) },
-	{ "objective", KEY_WORD, AT(tuning.objective), WORDS(objectives), USED(SEARCHES) },
-	{ "multi_objectives", KEY_MAP, .keys = objectives_keys, USED(SEARCHES) },
-	{ "size_budget", KEY_TEXT, AT(tuning.size_budget), .quiet = true, USED(CONFIG_TUNE) },
-	{ "exit_policy", KEY_MAP, .keys = exit_keys },
+	{ "accuracy_criterion", KEY_MAP, .help = "how much accuracy may be lost", .keys = criterion_keys,
+	  USED(SEARCHES) },
+	{ "objective", KEY_WORD,
+	  .help = "what makes a plan better among those that meet the target: latency, size of the model, or "
+		  "memory",
+	  AT(tuning.objective), WORDS(objectives), USED(SEARCHES) },
+	{ "multi_objectives", KEY_MAP,
+	  .help = "several objectives at once, each in units of the fp32 model's", .keys = objectives_keys,
+	  USED(SEARCHES) },
+	{ "size_budget", KEY_TEXT,
+	  .help = "looks for the most accurate model of this size instead: a share of the fp32 model's, or "
+		  "bytes",
+	  .example = "0.3", AT(tuning.size_budget), .quiet = true, USED(CONFIG_TUNE) },
+	{ "exit_policy", KEY_MAP, .help = "when the search ends", .keys = exit_keys },
 	{ "tuning_criterion", KEY_MAP, .keys = tuning_criterion_keys, .alias = true },
-	{ "random_seed", KEY_INT64, AT(tuning.random_seed), LIMITS(0, 9007199254740992.),
-	  USED(SCORES | CONFIG_QUANTIZE) },
-	{ "tensorboard", KEY_BOOL, AT(tuning.tensorboard), .incidental = true, USED(SEARCHES) },
-	{ "workspace", KEY_MAP, .keys = workspace_keys, .whole = "path", USED(SEARCHES) },
+	{ "random_seed", KEY_INT64, .help = "the same seed gives the same run", AT(tuning.random_seed),
+	  LIMITS(0, 9007199254740992.), USED(SCORES | CONFIG_QUANTIZE) },
+	{ "tensorboard", KEY_BOOL, .help = "writes event files for TensorBoard to WORKSPACE/tensorboard",
+	  AT(tuning.tensorboard), .incidental = true, USED(SEARCHES) },
+	{ "workspace", KEY_MAP, .help = "where the run is kept; a path alone is its path",
+	  .keys = workspace_keys, .whole = "path", USED(SEARCHES) },
 	{ "diagnosis", KEY_UNUSED, .why = "every run keeps its trials, 'fettle history' shows them" },
 	END,
 };
@@ -471,55 +469,88 @@ static const struct key finetune_search_keys[] = {
 	SPACE_KEY("BatchSize", KEY_INTS, IN(config_space, batch_size)),
 	SPACE_KEY("NumIterations", KEY_INTS, IN(config_space, num_iterations)),
 	SPACE_KEY("LearningRate", KEY_NUMBERS, IN(config_space, learning_rate)),
-	SPACE_KEY("NumIterLR", KEY_CUSTOM, IN(config_space, num_iter_lr), .custom = &custom_pairs),
+	SPACE_KEY("NumIterLR", KEY_CUSTOM, .help = "pairs of NumIterations and LearningRate",
+		  .example = "[[100, 0.1], [1000, 0.01]]", IN(config_space, num_iter_lr),
+		  .custom = &custom_pairs),
 	SPACE_KEY("FixedSeed", KEY_INTS, IN(config_space, fixed_seed)),
 	SPACE_KEY("EarlyStop", KEY_BOOLS, IN(config_space, early_stop)),
 	SPACE_KEY("SelectiveUpdate", KEY_BOOLS, IN(config_space, selective_update)),
 	END,
 };
 static const struct key extra_option_keys[] = {
-	SPACE_KEY("ActivationSymmetric", KEY_BOOLS, IN(config_space, activation_symmetric)),
-	SPACE_KEY("WeightSymmetric", KEY_BOOLS, IN(config_space, weight_symmetric)),
-	SPACE_KEY("CalibMovingAverage", KEY_BOOLS, IN(config_space, calib_moving_average)),
-	SPACE_KEY("CalibMovingAverageConstant", KEY_NUMBERS, IN(config_space, calib_moving_average_constant),
-		  LIMITS(1e-9, 1)),
-	SPACE_KEY("Percentile", KEY_NUMBERS, IN(config_space, percentile), LIMITS(50, 100)),
-	SPACE_KEY("SmoothAlpha", KEY_CUSTOM, IN(config_space, smooth_alpha),
-		  .custom = &custom_list_of_numbers, .recipe = &recipe_smooth_quant, LIMITS(0, 1)),
-	{ "FastFinetune", KEY_MAP, .made = KEYS_FINETUNE_SEARCH },
+	SPACE_KEY("ActivationSymmetric", KEY_BOOLS, .help = "activations around zero",
+		  .example = "[false, true]", IN(config_space, activation_symmetric)),
+	SPACE_KEY("WeightSymmetric", KEY_BOOLS, .help = "weights around zero", .example = "[true]",
+		  IN(config_space, weight_symmetric)),
+	SPACE_KEY("CalibMovingAverage", KEY_BOOLS,
+		  .help = "with MinMax: ranges are averages over the samples, in their order",
+		  .example = "[false, true]", IN(config_space, calib_moving_average)),
+	SPACE_KEY("CalibMovingAverageConstant", KEY_NUMBERS,
+		  .help = "the share of each new sample in that average", .example = "[0.01, 0.1]",
+		  IN(config_space, calib_moving_average_constant), LIMITS(1e-9, 1)),
+	SPACE_KEY("Percentile", KEY_NUMBERS,
+		  .help = "with Percentile: the share of values, in percent, that ranges hold",
+		  .example = "[99.99, 99.999]", IN(config_space, percentile), LIMITS(50, 100)),
+	SPACE_KEY("SmoothAlpha", KEY_CUSTOM,
+		  .help = "with include_sq: how much of the width moves into weights, 0 to 1 or auto",
+		  .example = "[0.5, auto]", IN(config_space, smooth_alpha), .custom = &custom_list_of_numbers,
+		  .recipe = &recipe_smooth_quant, LIMITS(0, 1)),
+	{ "FastFinetune", KEY_MAP,
+	  .help = "with include_fast_ft: the settings of fine-tuning, as in "
+		  "quantization.recipes.FastFinetune",
+	  .made = KEYS_FINETUNE_SEARCH },
 	END,
 };
 static const struct key space_keys[] = {
-	SPACE_KEY("calibrate_method", KEY_WORDS, IN(config_space, calibrate_method)), /* words: make_keys() */
-	SPACE_KEY("activation_type", KEY_WORDS, IN(config_space, activation_type), WORDS(quant_types)),
-	SPACE_KEY("weight_type", KEY_WORDS, IN(config_space, weight_type), WORDS(quant_types)),
-	SPACE_KEY("include_cle", KEY_BOOLS, IN(config_space, include_cle)),
-	SPACE_KEY("include_sq", KEY_BOOLS, IN(config_space, include_sq)),
-	SPACE_KEY("include_auto_mp", KEY_BOOLS, IN(config_space, include_auto_mp)),
-	SPACE_KEY("include_fast_ft", KEY_BOOLS, IN(config_space, include_fast_ft)),
-	{ "extra_options", KEY_MAP, .keys = extra_option_keys },
+	SPACE_KEY("calibrate_method", KEY_WORDS,
+		  .help = "how ranges are found; NonOverflow and MinMSE have scales that are powers of two",
+		  .example = "[MinMax, Percentile]",
+		  IN(config_space, calibrate_method)), /* words: make_keys() */
+	SPACE_KEY("activation_type", KEY_WORDS, .help = "types of activations", .example = "[QUInt8, QInt16]",
+		  IN(config_space, activation_type), WORDS(quant_types)),
+	SPACE_KEY("weight_type", KEY_WORDS, .help = "types of weights", .example = "[QInt8]",
+		  IN(config_space, weight_type), WORDS(quant_types)),
+	SPACE_KEY("include_cle", KEY_BOOLS, .help = "channels of activations are equalised across layers",
+		  .example = "[false, true]", IN(config_space, include_cle)),
+	SPACE_KEY("include_sq", KEY_BOOLS,
+		  .help = "outliers in what MatMul and Gemm read move into their weights",
+		  .example = "[false, true]", IN(config_space, include_sq)),
+	SPACE_KEY("include_auto_mp", KEY_BOOLS,
+		  .help = "ops go to 16 bits, then to fp32, until the target holds",
+		  .example = "[false, true]", IN(config_space, include_auto_mp)),
+	SPACE_KEY("include_fast_ft", KEY_BOOLS,
+		  .help = "weights are rounded so that ops' outputs change least", .example = "[false, true]",
+		  IN(config_space, include_fast_ft)),
+	{ "extra_options", KEY_MAP, .help = "further settings", .keys = extra_option_keys },
 	END,
 };
 static const struct key stop_keys[] = {
-	{ "find_n_candidates", KEY_INT, AT(search.find_n_candidates), LIMITS(-1, 1e9), .quiet = true,
+	{ "find_n_candidates", KEY_INT, .help = "ends when so many meet the tolerance; -1: does not",
+	  .example = "3", AT(search.find_n_candidates), LIMITS(-1, 1e9), .quiet = true, .incidental = true },
+	{ "find_best_candidate", KEY_INT, .help = "tries all, and lists so many; -1: does not",
+	  .example = "5", AT(search.find_best_candidate), LIMITS(-1, 1e9), .quiet = true,
 	  .incidental = true },
-	{ "find_best_candidate", KEY_INT, AT(search.find_best_candidate), LIMITS(-1, 1e9), .quiet = true,
-	  .incidental = true },
-	{ "iteration_limit", KEY_INT, AT(search.iteration_limit), LIMITS(-1, 1e9), .quiet = true,
-	  .incidental = true },
-	{ "time_limit", KEY_NUMBER, AT(search.time_limit), LIMITS(-1, 1e9), .duration = true, .quiet = true,
-	  .incidental = true },
+	{ "iteration_limit", KEY_INT, .help = "how many candidates at most; -1: any number",
+	  AT(search.iteration_limit), LIMITS(-1, 1e9), .quiet = true, .incidental = true },
+	{ "time_limit", KEY_NUMBER, .help = "how long at most; -1: any time", .example = "1h30m",
+	  AT(search.time_limit), LIMITS(-1, 1e9), .duration = true, .quiet = true, .incidental = true },
 	END,
 };
 static const struct key advanced_keys[] = {
-	{ "sampler_algo", KEY_TEXT, AT(search.sampler_algo), .quiet = true },
-	{ "direction", KEY_WORD, AT(search.direction), WORDS(directions), .quiet = true },
-	{ "n_trials", KEY_INT, AT(search.n_trials), LIMITS(1, 1e9), .quiet = true, .incidental = true },
+	{ "sampler_algo", KEY_TEXT,
+	  .help = "the sampler of the study: TPE, GP, CMAES, NSGA2, QMC, Random or Grid",
+	  AT(search.sampler_algo), .quiet = true },
+	{ "direction", KEY_WORD, .help = "whether the metric is to become small or large",
+	  AT(search.direction), WORDS(directions), .quiet = true },
+	{ "n_trials", KEY_INT, .help = "trials of the study", AT(search.n_trials), LIMITS(1, 1e9),
+	  .quiet = true, .incidental = true },
 	END,
 };
 #define SPACE(name, i, other)                                                                                \
 	{                                                                                                    \
-		name, KEY_MAP, AT(search.spaces[i]), .made = KEYS_SPACE, .alias = (other)                    \
+		name, KEY_MAP, AT(search.spaces[i]),                                                         \
+			.made = KEYS_SPACE, .alias = (other),                                                \
+			.help = "settings to search over; each takes a value or a list"                      \
 	}
 /* They are at the top, as documented, or together under auto_search. */
 #define SEARCH_KEYS(other)                                                                                   \
@@ -528,25 +559,65 @@ static const struct key advanced_keys[] = {
 		SPACE("search_space_4", 4, other), SPACE("search_space_5", 5, other),                        \
 		SPACE("search_space_6", 6, other), SPACE("search_space_7", 7, other),                        \
 		SPACE("search_space_8", 8, other), SPACE("search_space_9", 9, other),                        \
-		{ "search_algo", KEY_TEXT, AT(search.algorithm), .quiet = true, .alias = (other) },          \
-		{ "search_evaluator",       KEY_CUSTOM,    AT(search.metric),                                \
-		  .custom = &custom_metric, .quiet = true, .alias = (other) },                               \
+		{ "search_algo",                                                                             \
+		  KEY_TEXT,                                                                                  \
+		  .help = "the order of candidates: grid, random, or a sampler (tpe, gp, cmaes, nsga2, "     \
+			  "qmc)",                                                                            \
+		  AT(search.algorithm),                                                                      \
+		  .quiet = true,                                                                             \
+		  .alias = (other) },                                                                        \
+		{ "search_evaluator",                                                                        \
+		  KEY_CUSTOM,                                                                                \
+		  .help = "what candidates are judged by: l1, l2, cosine, psnr or ssim against the fp32 "    \
+			  "model's outputs, or any metric",                                                  \
+		  .example = "l2",                                                                           \
+		  AT(search.metric),                                                                         \
+		  .custom = &custom_metric,                                                                  \
+		  .quiet = true,                                                                             \
+		  .alias = (other) },                                                                        \
 		{ "search_metric", KEY_CUSTOM, AT(search.metric), .custom = &custom_metric, .alias = true }, \
-		{ "search_tolerance", KEY_NUMBER,    AT(search.tolerance), LIMITS(0, 1e9),                   \
-		  .percent = true,    .quiet = true, .alias = (other) },                                     \
+		{ "search_tolerance",                                                                        \
+		  KEY_NUMBER,                                                                                \
+		  .help = "what a candidate may lose: a difference for l1, l2, cosine and ssim, decibels "   \
+			  "to reach for psnr and sqnr, for other metrics as accuracy_criterion",             \
+		  .example = "0.01",                                                                         \
+		  AT(search.tolerance),                                                                      \
+		  LIMITS(0, 1e9),                                                                            \
+		  .percent = true,                                                                           \
+		  .quiet = true,                                                                             \
+		  .alias = (other) },                                                                        \
 		{ "search_metric_tolerance", KEY_NUMBER,   AT(search.tolerance), LIMITS(0, 1e9),             \
 		  .percent = true,           .alias = true },                                                \
-		{ "search_stop_condition", KEY_MAP, .keys = stop_keys, .alias = (other) },                   \
-		{ "two_stage_search", KEY_BOOL, AT(search.two_stage), .quiet = true, .alias = (other) },     \
-		{ "advanced_fastft_search", KEY_BOOL, AT(search.advanced_fastft), .quiet = true,             \
+		{ "search_stop_condition", KEY_MAP, .help = "when the search ends", .keys = stop_keys,       \
 		  .alias = (other) },                                                                        \
-		{ "advanced_fastft_params", KEY_MAP, .keys = advanced_keys, .alias = (other) },              \
-		{ "n_jobs",           KEY_INT,         AT(search.jobs), LIMITS(1, 1024), .quiet = true,      \
+		{ "two_stage_search",                                                                        \
+		  KEY_BOOL,                                                                                  \
+		  .help = "first all settings without fine-tuning, then fine-tuning of the best",            \
+		  AT(search.two_stage),                                                                      \
+		  .quiet = true,                                                                             \
+		  .alias = (other) },                                                                        \
+		{ "advanced_fastft_search",                                                                  \
+		  KEY_BOOL,                                                                                  \
+		  .help = "one study of NumIterations and LearningRate, between the least and greatest "     \
+			  "value given",                                                                     \
+		  AT(search.advanced_fastft),                                                                \
+		  .quiet = true,                                                                             \
+		  .alias = (other) },                                                                        \
+		{ "advanced_fastft_params", KEY_MAP, .help = "that study", .keys = advanced_keys,            \
+		  .alias = (other) },                                                                        \
+		{ "n_jobs",           KEY_INT,         .help = "trials side by side",                        \
+		  AT(search.jobs),    LIMITS(1, 1024), .quiet = true,                                        \
 		  .incidental = true, .alias = (other) },                                                    \
-		{ "search_devices",    KEY_WORD,      AT(search.devices),                                    \
+		{ "search_devices",    KEY_WORD,      .help = "where it runs", AT(search.devices),           \
 		  WORDS(device_words), .quiet = true, .alias = (other) },                                    \
-		{ "search_log_path", KEY_PATH,           AT(search.log),                                     \
-		  .quiet = true,     .incidental = true, .alias = (other) },                                 \
+		{ "search_log_path",                                                                         \
+		  KEY_PATH,                                                                                  \
+		  .help = "the log; WORKSPACE/auto_search.log otherwise",                                    \
+		  .example = "search.log",                                                                   \
+		  AT(search.log),                                                                            \
+		  .quiet = true,                                                                             \
+		  .incidental = true,                                                                        \
+		  .alias = (other) },                                                                        \
 		{ "search_output_dir", KEY_PATH, AT(tuning.workspace), .alias = true },                      \
 	{                                                                                                    \
 		"search_cache_dir", KEY_UNUSED, .why = "outputs are compared as they come", .alias = true    \
@@ -595,15 +666,19 @@ static const struct key fields_2x_keys[] = {
 
 const struct key config_keys[] = {
 	{ "version", KEY_UNUSED, .why = "all versions are read alike" },
-	{ "model", KEY_MAP, .keys = model_keys },
-	{ "device", KEY_WORD, AT(device), WORDS(device_words) },
-	{ "quantization", KEY_MAP, .keys = quantization_keys, USED(PLANS) },
-	{ "evaluation", KEY_MAP, .keys = evaluation_keys },
-	{ "tuning", KEY_MAP, .keys = tuning_keys },
-	{ "backend", KEY_WORD, AT(backend), WORDS(backends), .quiet = true },
+	{ "model", KEY_MAP, .help = "the model", .keys = model_keys },
+	{ "device", KEY_WORD, .help = "where it runs", AT(device), WORDS(device_words) },
+	{ "quantization", KEY_MAP, .help = "how the model may be quantized", .keys = quantization_keys,
+	  USED(PLANS) },
+	{ "evaluation", KEY_MAP, .help = "how models are measured", .keys = evaluation_keys },
+	{ "tuning", KEY_MAP, .help = "what is looked for, and for how long", .keys = tuning_keys },
+	{ "backend", KEY_WORD, .help = "ONNX Runtime's provider", AT(backend), WORDS(backends),
+	  .quiet = true },
 	FIELDS_2X,
 	{ "PostTrainingQuantConfig", KEY_MAP, .keys = fields_2x_keys, .alias = true },
-	{ "auto_search", KEY_MAP, .keys = search_keys, USED(CONFIG_SEARCH) },
+	{ "auto_search", KEY_MAP,
+	  .help = "what 'fettle search' tries. All of these keys may also be at the top.",
+	  .keys = search_keys, USED(CONFIG_SEARCH) },
 	SEARCH_KEYS(true),
 	OTHER_JOB("pruning"),
 	OTHER_JOB("distillation"),

@@ -1,6 +1,6 @@
 /*
  * The schema: which keys there are, what they take and where it goes. One table drives reading, overriding,
- * printing and the messages; a new setting is a member of struct config and a line in schema.c.
+ * printing and the messages; a new setting is a member of struct config and a row in schema.c, which also says what it means.
  */
 #ifndef CONFIG_SCHEMA_H
 #define CONFIG_SCHEMA_H
@@ -68,6 +68,8 @@ struct key {
 	unsigned used;   /* CONFIG_*: the commands in which it has an effect; 0: as the map it is in */
 	const char *strategies; /* that read it, in one text; NULL: it is not about the strategy */
 	const char *why;        /* it does nothing, or is refused */
+	const char *help;       /* what it means; not of aliases and of what has `why` */
+	const char *example;    /* where the default shows too little; NULL: the default does */
 	const char *whole;      /* of a map: a scalar in its place is the value of this key */
 	size_t also;            /* of an alias: this int is set too, to also_value; 0: none */
 	int also_value;

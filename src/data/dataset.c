@@ -76,6 +76,15 @@ char *dataset_kinds_text(const char *name, const char **near)
 	return out.s;
 }
 
+const char *dataset_kind_name(size_t i, const char **summary, const char *const **keys)
+{
+	if (i >= ARRAY_LEN(kinds))
+		return NULL;
+	*summary = kinds[i]->summary;
+	*keys = kinds[i]->keys;
+	return kinds[i]->name;
+}
+
 static enum fettle_status choose_kind(const char *path, const char *name, const struct dataset_kind **out,
 				      struct err *err)
 {

@@ -97,6 +97,8 @@ bool dataset_needs_path(const char *kind); /* or is there no file? */
 bool dataset_takes(const char *kind, const char *key, char **others);
 /* "ImageFolder, Npz or TestDataSet"; free() it. *near is the one that was meant, or NULL. */
 char *dataset_kinds_text(const char *name, const char **near);
+/* The i-th kind: its name, what it reads and its keys, which end with NULL (or are NULL). NULL past the end. */
+const char *dataset_kind_name(size_t i, const char **summary, const char *const **keys);
 /* Data from callbacks; what the source points to must outlive the dataset. One thread at a time. */
 enum fettle_status dataset_open_source(struct dataset **out, const struct fettle_data_source *source,
 				       const struct dataset_options *opt, struct err *err);

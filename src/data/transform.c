@@ -59,6 +59,15 @@ const char *transform_name(const struct transform *t)
 	return t->kind->name;
 }
 
+const char *transform_kind_name(size_t i, const char **summary, const char *const **keys)
+{
+	if (i >= ARRAY_LEN(kinds))
+		return NULL;
+	*summary = kinds[i]->summary;
+	*keys = kinds[i]->keys;
+	return kinds[i]->name;
+}
+
 enum fettle_status transform_set(struct transform *t, const char *key, const double *values, size_t n,
 				 const char *text, struct err *err)
 {

@@ -59,6 +59,7 @@ static enum fettle_status align_apply(const struct transform *t, const struct te
 
 const struct transform_kind transform_align_channel = {
 	.name = "AlignImageChannel",
+	.summary = "gives an image dim (3) channels: grey is spread, colour becomes grey, alpha is dropped",
 	.keys = { "dim" },
 	.init = align_init,
 	.set = align_set,

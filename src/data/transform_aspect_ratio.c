@@ -75,6 +75,8 @@ static enum fettle_status aspect_apply(const struct transform *t, const struct t
 
 const struct transform_kind transform_aspect_ratio = {
 	.name = "ResizeWithAspectRatio",
+	.summary = "resizes so that height and width are scale (87.5) percent of the image; inter_pol: area "
+		   "by default",
 	.keys = { "height", "width", "scale", "inter_pol" },
 	.init = aspect_init,
 	.set = aspect_set,

@@ -95,6 +95,8 @@ static enum fettle_status bilinear_apply(const struct transform *t, const struct
 
 const struct transform_kind transform_bilinear_imagenet = {
 	.name = "BilinearImagenet",
+	.summary = "the middle central_fraction (0.875) of both sides, resized to height and width; (2 x / "
+		   "255 - 1 - mean_value) * scale, channels last",
 	.keys = { "height", "width", "central_fraction", "mean_value", "scale" },
 	.init = bilinear_init,
 	.set = bilinear_set,

@@ -37,6 +37,7 @@ static enum fettle_status cast_apply(const struct transform *t, const struct ten
 
 const struct transform_kind transform_cast = {
 	.name = "Cast",
+	.summary = "changes the type to dtype (float32); to an integer, it cuts towards zero and saturates",
 	.keys = { "dtype" },
 	.init = cast_init,
 	.set = cast_set,

@@ -47,6 +47,7 @@ static enum fettle_status crop_apply(const struct transform *t, const struct ten
 
 const struct transform_kind transform_center_crop = {
 	.name = "CenterCrop",
+	.summary = "the middle of the image; size: [height, width], or one number for both",
 	.keys = { "size" },
 	.set = crop_set,
 	.lacks = crop_lacks,

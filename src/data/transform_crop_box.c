@@ -80,6 +80,7 @@ static enum fettle_status crop_resize_apply(const struct transform *t, const str
 
 const struct transform_kind transform_crop_to_box = {
 	.name = "CropToBoundingBox",
+	.summary = "cuts out target_height x target_width from offset_height, offset_width on",
 	.keys = { "offset_height", "offset_width", "target_height", "target_width" },
 	.set = box_set,
 	.lacks = box_lacks,
@@ -89,6 +90,8 @@ const struct transform_kind transform_crop_to_box = {
 
 const struct transform_kind transform_crop_resize = {
 	.name = "CropResize",
+	.summary = "cuts out width x height from x, y on, then resizes to size: [height, width] by "
+		   "interpolation",
 	.keys = { "x", "y", "width", "height", "size", "interpolation" },
 	.set = box_set,
 	.lacks = crop_resize_lacks,

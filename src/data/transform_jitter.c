@@ -138,6 +138,8 @@ static enum fettle_status jitter_apply(const struct transform *t, const struct t
 
 const struct transform_kind transform_jitter = {
 	.name = "ColorJitter",
+	.summary = "random brightness, contrast, saturation and hue, each a number or [lowest, highest]; for "
+		   "calibration only",
 	.random = jitters,
 	.keys = { "brightness", "contrast", "saturation", "hue" },
 	.init = jitter_init,

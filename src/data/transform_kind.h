@@ -6,8 +6,6 @@
 #include "base/rng.h"
 #include "data/transform.h"
 
-enum { TRANSFORM_KEYS_MAX = 12 };
-
 /* of a struct transform with parameters of this type; all bits are zero before init() */
 #define TRANSFORM_OWN(type, t) ((type *)(void *)(t)->own)
 #define TRANSFORM_READ(type, t) ((const type *)(const void *)(t)->own)
@@ -22,6 +20,7 @@ struct transform_value {
 
 struct transform_kind {
 	const char *name;
+	const char *summary; /* what it does, with its keys and their defaults */
 	/* Optional: with these parameters, does it draw random numbers (from transform_rng() only)? */
 	bool (*random)(const struct transform *t);
 	const char *keys[TRANSFORM_KEYS_MAX]; /* ends with NULL unless full */

@@ -124,6 +124,8 @@ static enum fettle_status normalize_apply(const struct transform *t, const struc
 
 const struct transform_kind transform_normalize = {
 	.name = "Normalize",
+	.summary = "(x - mean) / std, one number or one for each channel; rescale: [a, b]: then divided by "
+		   "a, less b",
 	.keys = { "mean", "std", "rescale" },
 	.init = normalize_init,
 	.set = normalize_set,

@@ -142,6 +142,8 @@ static enum fettle_status pad_apply(const struct transform *t, const struct tens
 
 const struct transform_kind transform_pad = {
 	.name = "Pad",
+	.summary = "a border of padding: all sides, [columns, rows] or [left, top, right, bottom]; fill; "
+		   "padding_mode: constant, edge, reflect or symmetric",
 	.keys = { "padding", "fill", "padding_mode" },
 	.set = pad_set,
 	.lacks = pad_lacks,

@@ -63,6 +63,7 @@ static enum fettle_status padded_apply(const struct transform *t, const struct t
 
 const struct transform_kind transform_padded_crop = {
 	.name = "PaddedCenterCrop",
+	.summary = "the middle square of size / (size + crop_padding) of the shorter side",
 	.keys = { "size", "crop_padding" },
 	.set = padded_set,
 	.lacks = padded_lacks,

@@ -63,6 +63,7 @@ static enum fettle_status quantized_apply(const struct transform *t, const struc
 
 const struct transform_kind transform_quantized_input = {
 	.name = "QuantizedInput",
+	.summary = "times scale (1), rounded and saturated to dtype: int8 or uint8",
 	.keys = { "dtype", "scale" },
 	.init = quantized_init,
 	.set = quantized_set,

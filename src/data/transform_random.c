@@ -154,6 +154,7 @@ static enum fettle_status flip_apply(const struct transform *t, const struct ten
 
 const struct transform_kind transform_random_crop = {
 	.name = "RandomCrop",
+	.summary = "a random part of the given size; for calibration only",
 	.random = always,
 	.keys = { "size" },
 	.set = crop_set,
@@ -164,6 +165,8 @@ const struct transform_kind transform_random_crop = {
 
 const struct transform_kind transform_random_resized_crop = {
 	.name = "RandomResizedCrop",
+	.summary = "a random part, of a scale and ratio between two bounds, resized to size; for calibration "
+		   "only",
 	.random = always,
 	.keys = { "size", "scale", "ratio", "interpolation" },
 	.init = crop_init,
@@ -175,6 +178,7 @@ const struct transform_kind transform_random_resized_crop = {
 
 const struct transform_kind transform_random_horizontal_flip = {
 	.name = "RandomHorizontalFlip",
+	.summary = "left and right change places at random; for calibration only",
 	.random = always,
 	.shape = flip_shape,
 	.apply = flip_apply,
@@ -182,6 +186,7 @@ const struct transform_kind transform_random_horizontal_flip = {
 
 const struct transform_kind transform_random_vertical_flip = {
 	.name = "RandomVerticalFlip",
+	.summary = "top and bottom change places at random; for calibration only",
 	.random = always,
 	.shape = flip_shape,
 	.apply = flip_apply,

@@ -126,6 +126,8 @@ static void ratio_boxes(const struct transform *t, const struct tensor *src, dou
 
 const struct transform_kind transform_ratio = {
 	.name = "ResizeWithRatio",
+	.summary = "larger until the shorter side has min_dim (800), the longer at most max_dim (1365); "
+		   "padding: then a border of constant_value up to max_dim",
 	.keys = { "min_dim", "max_dim", "padding", "constant_value" },
 	.init = ratio_init,
 	.set = ratio_set,

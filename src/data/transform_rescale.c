@@ -47,6 +47,7 @@ static enum fettle_status rescale_apply(const struct transform *t, const struct 
 
 const struct transform_kind transform_rescale = {
 	.name = "Rescale",
+	.summary = "x * scale (1/255) + offset (0), as floats",
 	.keys = { "scale", "offset" },
 	.init = rescale_init,
 	.set = rescale_set,
@@ -75,6 +76,7 @@ static enum fettle_status keras_set(struct transform *t, const char *key, const 
 
 const struct transform_kind transform_keras_rescale = {
 	.name = "KerasRescale",
+	.summary = "rescale: [127.5, 1]: divided by the first, less the second",
 	.keys = { "rescale" },
 	.init = keras_init,
 	.set = keras_set,

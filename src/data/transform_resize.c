@@ -49,6 +49,8 @@ static enum fettle_status resize_apply(const struct transform *t, const struct t
 
 const struct transform_kind transform_resize = {
 	.name = "Resize",
+	.summary = "size: [height, width], or one number: a square for ONNX Runtime and TensorFlow, else the "
+		   "shorter side; interpolation: bilinear, nearest, bicubic or area",
 	.keys = { "size", "interpolation" },
 	.set = resize_set,
 	.lacks = resize_lacks,

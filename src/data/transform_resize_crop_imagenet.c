@@ -222,6 +222,9 @@ out:
 
 const struct transform_kind transform_resize_crop_imagenet = {
 	.name = "ResizeCropImagenet",
+	.summary = "the shorter side to resize_side (256), then the middle height x width; (x / 255 - "
+		   "mean_value) / std_value * scale, channels first; for TensorFlow (x - mean_value) * "
+		   "scale, channels last",
 	.keys = { "height", "width", "resize_side", "random_crop", "random_flip_left_right", "resize_method",
 		  "subpixels", "mean_value", "std_value", "scale", "data_format" },
 	.random = resize_crop_random,

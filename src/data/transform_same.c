@@ -30,9 +30,12 @@ static enum fettle_status same_apply(const struct transform *t, const struct ten
 }
 
 #define SAME(id, word, shape_of)                                                                             \
-	const struct transform_kind transform_##id = { .name = (word),                                       \
-						       .shape = (shape_of),                                  \
-						       .apply = same_apply };
+	const struct transform_kind transform_##id = {                                                       \
+		.name = (word),                                                                              \
+		.summary = "nothing is left to do: images are decoded as they are read",                     \
+		.shape = (shape_of),                                                                         \
+		.apply = same_apply                                                                          \
+	};
 
 SAME(parse_imagenet, "ParseDecodeImagenet", same_shape)
 SAME(parse_coco, "ParseDecodeCoco", same_shape)

@@ -33,6 +33,7 @@ static enum fettle_status to_tensor_apply(const struct transform *t, const struc
 
 const struct transform_kind transform_to_tensor = {
 	.name = "ToTensor",
+	.summary = "channels first, pixels from 0 to 1",
 	.shape = to_tensor_shape,
 	.apply = to_tensor_apply,
 };

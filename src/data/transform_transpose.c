@@ -86,6 +86,7 @@ static enum fettle_status transpose_apply(const struct transform *t, const struc
 
 const struct transform_kind transform_transpose = {
 	.name = "Transpose",
+	.summary = "reorders dimensions; perm: [2, 0, 1] puts channels first",
 	.keys = { "perm" },
 	.init = transpose_init,
 	.set = transpose_set,

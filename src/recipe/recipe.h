@@ -44,6 +44,7 @@ struct recipe_unused {
 /* A number that comes with "on". */
 struct recipe_number {
 	const char *map, *key; /* in YAML: "smooth_quant_args" and "alpha" */
+	const char *summary;   /* what it means */
 	size_t offset;         /* of the double in struct recipes */
 	double min, max;
 	double by_default;   /* of an "on" without a number */
@@ -56,7 +57,7 @@ struct recipe_number {
 
 /* A setting of a recipe, beside its being on. The table ends without a name. */
 struct recipe_key {
-	const char *name;
+	const char *name, *summary;
 	enum recipe_key_type {
 		RECIPE_COUNT, /* size_t */
 		RECIPE_SEED,  /* uint64_t */

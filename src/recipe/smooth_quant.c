@@ -10,6 +10,7 @@ static const struct recipe_unused unused[] = {
 static const struct recipe_number alpha = {
 	.map = "smooth_quant_args",
 	.key = "alpha",
+	.summary = "how much of the width moves into weights: 0 is nothing, 1 all, auto as suits each layer",
 	.offset = offsetof(struct recipes, smooth_alpha),
 	.max = 1,
 	.by_default = 0.5,

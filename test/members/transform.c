@@ -38,6 +38,7 @@ static enum fettle_status apply(const struct transform *t, const struct tensor *
 
 const struct transform_kind transform_dummy = {
 	.name = "Dummy",
+	.summary = "a dummy",
 	.keys = { "add" },
 	.set = set,
 	.shape = shape,
