@@ -107,7 +107,7 @@ is "$(grep -c fine-tuned "$dir/s2.trials") > 0" "fine-tuned trials"
 refuses 'auto_mp goes by a target' quantize $ex/fashion.onnx --calib $ex/fashion_calib.npz --recipe auto_mp -o "$dir/x.onnx"
 # shellcheck disable=SC2086
 expect 0 '16 bits' tune $ex/fashion.onnx $base --eval $ex/fashion_eval.npz --recipe cle=off --recipe finetune=off --recipe include_auto_mp \
-	--strategy mse --max-trials 60 --workspace "$dir/mp" -o "$dir/mp.onnx"
+	--eval-samples 300 --strategy mse --max-trials 60 --workspace "$dir/mp" -o "$dir/mp.onnx"
 "$fettle" history "$dir/mp" --json >"$dir/mp.trials"
 is "$(grep -o '"dtype": "uint16"' "$dir/mp.trials" | wc -l) > 2" "activations in 16 bits"
 finish

@@ -185,7 +185,7 @@ advanced_fastft_params: {sampler_algo: TPE, direction: minimize, n_trials: 6}
 quantization: {recipes: {include_fast_ft: true, FastFinetune: {DataSize: 32}}} # as in the document
 search_space:
   extra_options:
-    FastFinetune: {OptimAlgorithm: adaround, NumIterations: [5, 40], LearningRate: [1.0e-1, 1e-4]}
+    FastFinetune: {OptimAlgorithm: adaround, NumIterations: [2, 10], LearningRate: [1.0e-1, 1e-4]}
 END
 search 0 '6 candidates after 6 trials' $data
 trials "$ws" >"$dir/study1"
