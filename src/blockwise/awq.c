@@ -201,23 +201,24 @@ static void sample_release(struct sample *s)
 }
 
 /* the error of the outputs if weights are rounded times `scales`, and the input is divided by them */
-static enum fettle_status scaled_error(struct sample *s, const float *gram, const struct block_format *f,
-				       const float *scales, double *out, struct err *err)
+static enum fettle_status scaled_error(struct sample *s, const struct block_seen *was,
+				       const struct block_format *f, const float *scales, double *out,
+				       struct err *err)
 {
+	struct block_seen seen = *was;
 	struct block_weight q = BLOCK_WEIGHT_INIT;
 	enum fettle_status st;
 	int64_t i;
 
-	for (i = 0; i < s->n * s->k; i++)
-		s->by[i] = s->w[i] * scales[i % s->k];
-	st = block_quantize(BLOCK_RTN, s->by, s->n, s->k, NULL, f, &q, err);
+	seen.input_scales = scales;
+	st = block_quantize(BLOCK_AWQ, s->w, s->n, s->k, &seen, f, &q, err);
 	if (st)
 		return st;
 	block_dequantize(&q, s->off);
 	for (i = 0; i < s->n * s->k; i++)
 		s->off[i] = s->off[i] / scales[i % s->k] - s->w[i];
 	cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)s->n, (int)s->k, (int)s->k, 1, s->off,
-		    (int)s->k, gram, (int)s->k, 0, s->by, (int)s->k);
+		    (int)s->k, was->gram, (int)s->k, 0, s->by, (int)s->k);
 	*out = 0;
 	for (i = 0; i < s->n * s->k; i++)
 		*out += (double)s->off[i] * (double)s->by[i];
@@ -257,7 +258,7 @@ enum fettle_status block_input_scales(const struct block_reader *readers, size_t
 	double least = INFINITY;
 	struct sample s;
 	int64_t i;
-	int step;
+	int a, b, best = 0, middle = 0;
 
 	if (st)
 		return st;
@@ -271,18 +272,21 @@ enum fettle_status block_input_scales(const struct block_reader *readers, size_t
 		weights[i % k] += fabsf(s.w[i]) / (float)s.n;
 	make_sizes(inputs, k);
 	make_sizes(weights, k);
-	for (step = 0; step < A_STEPS * B_STEPS && !st; step++) {
-		const double a = (double)(step % A_STEPS) / A_STEPS, b = (double)(step / A_STEPS) / B_STEPS;
-		double e = INFINITY;
+	for (b = 0; b < B_STEPS;
+	     b++, middle = best) /* all powers of inputs; then those around the best, with weights */
+		for (a = b ? middle - 1 : 0; a < (b ? middle + 2 : A_STEPS) && !st; a++) {
+			double e = INFINITY;
 
-		for (i = 0; i < k; i++)
-			scales[i] = (float)(power_of(inputs, k, i, a) / power_of(weights, k, i, b));
-		st = scaled_error(&s, seen->gram, f, scales, &e, err);
-		if (e < least) {
-			least = e;
-			memcpy(out, scales, (size_t)k * sizeof(float));
+			for (i = 0; i < k; i++)
+				scales[i] = (float)(power_of(inputs, k, i, (double)a / A_STEPS) /
+						    power_of(weights, k, i, (double)b / B_STEPS));
+			st = scaled_error(&s, seen, f, scales, &e, err);
+			if (e < least) {
+				least = e;
+				best = a;
+				memcpy(out, scales, (size_t)k * sizeof(float));
+			}
 		}
-	}
 	sample_release(&s);
 	blas_single_end();
 	free(inputs);

@@ -84,6 +84,41 @@ static void turn(const float *x, int64_t rows, int64_t columns, float *out)
 					out[k * rows + i] = x[i * columns + k];
 }
 
+enum fettle_status block_rows(const struct tensor *t, bool turned, const float **rows, float **own,
+			      struct err *err)
+{
+	enum fettle_status st = FETTLE_OK;
+
+	*own = NULL;
+	if (!turned)
+		st = mem_try(own, (size_t)tensor_count(t), sizeof(**own), "a weight, transposed", err);
+	if (*own)
+		turn(t->data, t->dims[0], t->dims[1], *own);
+	*rows = turned ? t->data : *own;
+	return st;
+}
+
+bool block_tied(struct model *m, const struct node *table, const struct node *n)
+{
+	struct init *a = model_init(m, table->in[0]), *b = model_init(m, n->in[1]);
+	const bool turned = op_weight_turned(n);
+	const float *x, *y;
+	int64_t r, c;
+
+	if (a == b)
+		return turned;
+	if (turned || a->t.dims[0] != b->t.dims[1] || a->t.dims[1] != b->t.dims[0] ||
+	    model_weight(m, a, NULL) || model_weight(m, b, NULL))
+		return false;
+	x = a->t.data;
+	y = b->t.data;
+	for (r = 0; r < a->t.dims[0]; r++)
+		for (c = 0; c < a->t.dims[1]; c++)
+			if (memcmp(&x[r * a->t.dims[1] + c], &y[c * a->t.dims[0] + r], sizeof(*x)) != 0)
+				return false;
+	return true;
+}
+
 struct block_packed block_packed_shape(const struct block_format *f, int64_t n, int64_t k)
 {
 	const int64_t blocks = block_count(f, k);
@@ -144,22 +179,19 @@ enum fettle_status block_store_put(struct block_store *s, const char *key, const
 				   const struct block_seen *seen, struct err *err)
 {
 	struct block_weight q = BLOCK_WEIGHT_INIT;
-	float *rows = NULL;
-	enum fettle_status st = FETTLE_OK;
+	const float *rows = NULL;
+	float *own = NULL;
+	enum fettle_status st = block_rows(t, turned, &rows, &own, err);
 
-	if (!turned)
-		st = mem_try(&rows, (size_t)tensor_count(t), sizeof(*rows), "a weight, transposed", err);
-	if (rows)
-		turn(t->data, t->dims[0], t->dims[1], rows);
 	if (!st)
-		st = block_quantize(how->algorithm, turned ? t->data : rows, t->dims[turned ? 0 : 1],
-				    t->dims[turned ? 1 : 0], seen, &how->format, &q, err);
+		st = block_quantize(how->algorithm, rows, t->dims[turned ? 0 : 1], t->dims[turned ? 1 : 0],
+				    seen, &how->format, &q, err);
 	if (!st)
 		pack(s, key, &q);
 	else
 		fail_prefix(err, st, "cannot quantize weight '%s'", name);
 	block_weight_release(&q);
-	free(rows);
+	free(own);
 	return st;
 }
 

@@ -33,6 +33,11 @@ const struct block_packed *block_store_find(const struct block_store *s,
 /* Which input of a node is its weight; and does that lie as [outputs, inputs]? So does a table. */
 size_t block_input(const struct node *n);
 bool block_turned(const struct node *n);
+/* Does an op have the same numbers as its weight that a table has, either way round? */
+bool block_tied(struct model *m, const struct node *table, const struct node *n);
+/* A matrix as [outputs, inputs]: itself, or a copy that becomes *own; free() that. */
+enum fettle_status block_rows(const struct tensor *t, bool turned, const float **rows, float **own,
+			      struct err *err);
 /* Does the algorithm need to see what the op reads? */
 bool block_needs_data(const struct block_setting *s);
 /* What it is kept by: the weight's name, how it lies, the setting. The level, which changes no number, is not part of it. free() it. */

@@ -174,8 +174,9 @@ static bool visit_normalisation(struct channels *c, size_t i, const struct node 
 		new_class(c, i, n->out[0], 1, (size_t)tensor_count(&scale->t));
 		return true;
 	}
-	if (node_is(n, "LayerNormalization") && scale && out && (n->n_in < 3 || !*n->in[2] || bias) &&
-	    scale->t.rank == 1) {
+	if ((node_is(n, "LayerNormalization") || node_is(n, "RMSNormalization") ||
+	     node_is(n, "SimplifiedLayerNormalization")) &&
+	    scale && out && (n->n_in < 3 || !*n->in[2] || bias) && scale->t.rank == 1) {
 		int64_t axis = node_int(n, "axis", -1);
 
 		pin(c, n->in[0]);
@@ -217,6 +218,30 @@ static bool visit_mul(struct channels *c, size_t i, const struct node *n)
 		pin(c, n->in[!k]);
 	new_class(c, i, n->out[0], axis, (size_t)tensor_count(&w->t));
 	return true;
+}
+
+/*
+ * A Mul of two values, such as the gate of a transformer's block: one of them, with its channels along the last axis, takes the
+ * factors, the other none. (Gates of images, with channels along another axis, are left alone.)
+ */
+static bool visit_gate(struct channels *c, const struct node *n)
+{
+	const struct tensor *out = shape_of(c, n->out[0]);
+	size_t k;
+
+	for (k = 2; k-- > 0 && out;) {
+		const struct lane *l = lane_of(c, n->in[k]);
+		const struct tensor *in = shape_of(c, n->in[k]);
+
+		if (!l || c->pinned[channels_root(c, l->class)] || !in || in->rank != out->rank ||
+		    l->axis != out->rank - 1 || in->dims[l->axis] != out->dims[l->axis] ||
+		    strcmp(n->in[0], n->in[1]) == 0)
+			continue;
+		pin(c, n->in[!k]);
+		pass_on(c, n->in[k], n->out[0], l->axis, l->repeat);
+		return true;
+	}
+	return false;
 }
 
 /* Add or Sub: of two values with the same channels, or of a value and a constant */
@@ -368,7 +393,7 @@ static void visit(struct channels *c, size_t i)
 	if (is_linear(c->s->m, n))
 		visit_linear(c, i, n);
 	else if (visit_normalisation(c, i, n) ||
-		 (has_two_sides(n) && node_is(n, "Mul") && visit_mul(c, i, n)) ||
+		 (has_two_sides(n) && node_is(n, "Mul") && (visit_mul(c, i, n) || visit_gate(c, n))) ||
 		 (has_two_sides(n) && !node_is(n, "Mul") && visit_add(c, i, n)))
 		;
 	else if (!lane_of(c, n->in[0]) || !((node_is(n, "Clip") && visit_clip(c, i, n)) || visit_move(c, n) ||

@@ -159,28 +159,6 @@ static bool same_format(const struct block_format *a, const struct block_format 
 	return a->bits == b->bits && a->block == b->block && a->symmetric == b->symmetric;
 }
 
-/* is the weight of this op the table, or the same the other way round, as the runtime leaves it where both were one? */
-static bool is_tied(const struct job *j, const struct node *table, const struct node *n)
-{
-	struct init *a = model_init(j->z->base, table->in[0]), *b = model_init(j->z->base, n->in[1]);
-	const bool turned = op_weight_turned(n);
-	const float *x, *y;
-	int64_t r, c;
-
-	if (a == b)
-		return turned;
-	if (turned || a->t.dims[0] != b->t.dims[1] || a->t.dims[1] != b->t.dims[0] ||
-	    model_weight(j->z->base, a, NULL) || model_weight(j->z->base, b, NULL))
-		return false;
-	x = a->t.data;
-	y = b->t.data;
-	for (r = 0; r < a->t.dims[0]; r++)
-		for (c = 0; c < a->t.dims[1]; c++)
-			if (memcmp(&x[r * a->t.dims[1] + c], &y[c * a->t.dims[0] + r], sizeof(*x)) != 0)
-				return false;
-	return true;
-}
-
 /* The op whose weight is the table itself, in the same format; the table's own node if there is none. */
 static size_t tied_op(const struct job *j, size_t table)
 {
@@ -190,7 +168,7 @@ static size_t tied_op(const struct job *j, size_t table)
 	for (i = 0; i < j->plan->n; i++)
 		if (i != table && job_mode(j, i) == OP_WEIGHT && j->z->ops->v[i].rule->kind == OP_COMPUTE &&
 		    same_format(&j->plan->ops[i].blocks.format, &j->plan->ops[table].blocks.format) &&
-		    is_tied(j, old, j->g->m->nodes.v[i]))
+		    block_tied(j->z->base, old, j->g->m->nodes.v[i]))
 			return i;
 	return table;
 }

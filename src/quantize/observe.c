@@ -171,6 +171,8 @@ struct range rewrite_range(struct rewrite *w, size_t value, const struct inserti
 	struct spread x;
 	size_t i, n;
 
+	if (!w->seen)
+		return r;
 	if (in) {
 		n = (size_t)in->scale.dims[0];
 		if (see_spread(w, value, -1, n, 1, &x, NULL))

@@ -6,6 +6,7 @@
 #define QUANTIZE_REWRITE_H
 
 #include "base/str.h"
+#include "blockwise/blockwise.h"
 #include "quantize/channels.h"
 
 struct rewrite {
@@ -79,6 +80,10 @@ enum fettle_status rewrite_weight(struct rewrite *w, size_t node, const struct t
  * quantized so. */
 enum fettle_status equalise(struct rewrite *w, struct err *err);
 enum fettle_status smooth(struct rewrite *w, double alpha, const struct op_choice *q, struct err *err);
+/* scale_inputs.c: for awq in this format. `seen` tells what matrix ops read; it may say so of one op at a time. */
+struct input_seen;
+enum fettle_status scale_inputs(struct rewrite *w, const struct block_format *f,
+				const struct input_seen *seen, struct err *err);
 /* Is the class free, with matrix ops for all linear ops that read it, so that factors can be chosen for those? */
 bool smooth_can_fold(const struct rewrite *w, size_t class);
 

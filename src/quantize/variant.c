@@ -6,9 +6,54 @@
 
 #include "quantize/rewrite.h"
 
-bool recipes_rewrite(const struct recipes *r)
+static bool recipes_rewrite(const struct recipes *r)
 {
 	return r->cle || r->smooth_quant;
+}
+
+static bool scales_inputs(const struct op_choice *c)
+{
+	return c->mode == OP_WEIGHT && block_methods[c->blocks.algorithm]->scales_inputs;
+}
+
+bool plan_scales_inputs(const struct qplan *p)
+{
+	size_t i;
+
+	for (i = 0; i < p->n && !recipes_rewrite(&p->recipes); i++)
+		if (scales_inputs(&p->ops[i]))
+			return true;
+	return false;
+}
+
+bool plan_rewrites(const struct qplan *p)
+{
+	return recipes_rewrite(&p->recipes) || plan_scales_inputs(p);
+}
+
+static bool same_format(const struct block_format *a, const struct block_format *b)
+{
+	return a->bits == b->bits && a->block == b->block && a->symmetric == b->symmetric;
+}
+
+/* the format of most ops by awq: one for all, or every trial of one op would be another variant */
+static struct block_format usual_format(const struct qplan *p)
+{
+	struct block_format usual = { 4, 32, false };
+	size_t i, k, most = 0;
+
+	for (i = 0; i < p->n; i++) {
+		size_t n = 0;
+
+		for (k = 0; k < p->n && scales_inputs(&p->ops[i]); k++)
+			n += scales_inputs(&p->ops[k]) &&
+			     same_format(&p->ops[k].blocks.format, &p->ops[i].blocks.format);
+		if (n > most) {
+			most = n;
+			usual = p->ops[i].blocks.format;
+		}
+	}
+	return usual;
 }
 
 /* what tells one of alpha auto's choices from another */
@@ -65,6 +110,11 @@ char *variant_key(const struct subject *base, const struct qplan *p)
 	} else if (r->smooth_quant) {
 		str_addf(&s, "%ssmooth_quant=%.10g", s.n ? " " : "", r->smooth_alpha);
 	}
+	if (plan_scales_inputs(p)) {
+		const struct block_format f = usual_format(p);
+
+		str_addf(&s, "awq=%d_%lld_%s", f.bits, (long long)f.block, f.symmetric ? "sym" : "asym");
+	}
 	return s.s ? s.s : xstrdup("");
 }
 
@@ -77,10 +127,25 @@ static struct variant *new_variant(struct subject *base)
 	return v;
 }
 
-static void add_change(struct variant *v, const char *value, struct range r)
+static void add_change(struct variant *v, const char *value, struct range r, const double *factors)
 {
 	map_set(&v->changed, value, v->ranges.n);
 	VEC_PUSH(&v->ranges, r);
+	VEC_PUSH(&v->factors, factors);
+}
+
+/* a copy that lives with the variant's model */
+static const double *kept_factors(struct rewrite *w, size_t value)
+{
+	const size_t class = channels_class(&w->c, value);
+	const size_t size = class == NO_CLASS ? 0 : w->c.size[class] * sizeof(double);
+	double *out;
+
+	if (!size || !w->factor[class] || w->shift[value] || w->c.lanes[value].repeat != 1)
+		return NULL;
+	out = arena_alloc(&w->m->arena, size);
+	memcpy(out, w->factor[class], size);
+	return out;
 }
 
 /* A factor on a channel is one on its extremes: nobody need look at the data again for those. */
@@ -93,11 +158,11 @@ static void find_changes(struct variant *v, struct rewrite *w)
 		const size_t class = channels_class(&w->c, i);
 
 		if ((class != NO_CLASS && w->factor[class]) || w->shift[i])
-			add_change(v, g->names[i], rewrite_range(w, i, NULL));
+			add_change(v, g->names[i], rewrite_range(w, i, NULL), kept_factors(w, i));
 	}
 	for (i = 0; i < w->insertions.n; i++)
 		add_change(v, w->insertions.v[i].made,
-			   rewrite_range(w, w->insertions.v[i].value, &w->insertions.v[i]));
+			   rewrite_range(w, w->insertions.v[i].value, &w->insertions.v[i]), NULL);
 }
 
 bool variant_changes(const struct variant *v, const char *value, struct range *out)
@@ -107,6 +172,13 @@ bool variant_changes(const struct variant *v, const char *value, struct range *o
 	if (i != MAP_NONE)
 		*out = v->ranges.v[i];
 	return i != MAP_NONE;
+}
+
+const double *variant_factors(const struct variant *v, const char *value)
+{
+	const size_t i = map_get(&v->changed, value);
+
+	return i == MAP_NONE ? NULL : v->factors.v[i];
 }
 
 bool variant_needs_own(const struct variant *v, const char *value, enum range_algorithm a)
@@ -138,8 +210,7 @@ static void finish(struct variant *v, struct rewrite *w)
 
 	v->node = xcalloc(v->n_base, sizeof(*v->node));
 	rewrite_end(w, v->node);
-	if (w->seen)
-		find_changes(v, w);
+	find_changes(v, w);
 	v->s = xcalloc(1, sizeof(*v->s));
 	v->s->m = w->m;
 	w->m = NULL;
@@ -165,7 +236,7 @@ static enum fettle_status deliver(struct variant *v, enum fettle_status st, stru
 
 enum fettle_status variant_new(struct variant **out, struct runtime *rt, struct subject *base,
 			       const struct qplan *p, struct feed *feed, const struct calibrate_options *o,
-			       struct err *err)
+			       const struct input_seen *seen, struct err *err)
 {
 	const struct op_choice usual = usual_choice(base, p);
 	const struct recipes *r = &p->recipes;
@@ -173,9 +244,15 @@ enum fettle_status variant_new(struct variant **out, struct runtime *rt, struct 
 	struct rewrite w;
 	enum fettle_status st = FETTLE_OK;
 
-	if (recipes_rewrite(r)) {
+	if (plan_rewrites(p)) {
+		const struct block_format f = usual_format(p);
+
 		rewrite_begin(&w, base);
-		st = rewrite_observe(&w, r, rt, feed, o, err);
+		v->scaled = plan_scales_inputs(p);
+		if (!v->scaled)
+			st = rewrite_observe(&w, r, rt, feed, o, err);
+		else
+			st = scale_inputs(&w, &f, seen, err);
 		if (!st && r->cle)
 			st = equalise(&w, err);
 		if (!st && r->smooth_quant)
@@ -210,6 +287,7 @@ void variant_free(struct variant *v)
 	free(v->node);
 	map_release(&v->changed);
 	VEC_RELEASE(&v->ranges);
+	VEC_RELEASE(&v->factors);
 	free(v->text);
 	free(v);
 }

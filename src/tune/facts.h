@@ -45,6 +45,8 @@ struct learner {
 /* The facts that a plan needs, with the variant of the model; the rest is filled in as plans need it. */
 enum fettle_status find_facts(struct learner *l, int64_t samples, const struct qplan *plan,
 			      struct facts **out, struct err *err);
+/* Those of the model as it is, from the same samples. */
+enum fettle_status base_facts(struct learner *l, const struct facts *f, struct facts **out, struct err *err);
 
 /*
  * learn_data.c: from the calibration samples. `mapped` is the plan as one of the facts' own model. What is found is noted
@@ -66,6 +68,10 @@ enum fettle_status observe_grams(struct learner *l, struct facts *f, const struc
 /* learn_blocks.c: the weight-only weights of a plan of the facts' own model, from data or from the workspace */
 enum fettle_status learn_blocks(struct learner *l, struct facts *f, const struct qplan *mapped,
 				const struct needs *needs, struct err *err);
+
+/* What a node of the facts' own model reads; valid until the next sweep. */
+enum fettle_status see_input(struct learner *l, struct facts *f, size_t node, const struct block_seen **out,
+			     struct err *err);
 
 /* learn_history.c: from what learner_keep() wrote in another run */
 enum fettle_status read_variant(struct learner *l, struct facts *f, const struct qplan *plan,

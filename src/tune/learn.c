@@ -69,13 +69,15 @@ static bool has_source(const struct learner *l)
 static enum fettle_status open_variant(struct learner *l, struct facts *f, const struct qplan *plan,
 				       struct err *err)
 {
+	const struct qplan none = QPLAN_INIT;
+
 	if (l->s.calib)
 		return make_variant(l, f, plan, err);
 	if (l->s.history)
 		return read_variant(l, f, plan, err);
-	if (recipes_rewrite(&plan->recipes))
+	if (plan_rewrites(plan) && !plan_scales_inputs(plan))
 		return fail(err, FETTLE_INVALID, "cannot apply plan: %s needs calibration data", f->key);
-	return variant_new(&f->v, NULL, l->s.s, plan, NULL, NULL, err);
+	return variant_new(&f->v, NULL, l->s.s, &none, NULL, NULL, NULL, err);
 }
 
 static struct facts *known_facts(const struct learner *l, int64_t samples, const char *key)

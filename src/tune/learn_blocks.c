@@ -121,30 +121,52 @@ static enum fettle_status see(struct learner *l, struct facts *f, size_t node, s
 	return st;
 }
 
-/* of everything that the node's weight is applied to; *own is what must be freed */
-static struct block_seen seen_by(const struct facts *f, size_t node, float **own)
+enum fettle_status see_input(struct learner *l, struct facts *f, size_t node, const struct block_seen **out,
+			     struct err *err)
+{
+	const struct gram_input in = input_of(f, node);
+	enum fettle_status st = see(l, f, node, err);
+
+	if (!st)
+		*out = grams_find(f->grams, &in);
+	return st;
+}
+
+/* adds a share of what was seen of an input that has since been multiplied by these; NULL: by nothing */
+static void add_seen(const struct block_seen *one, float share, const double *by, size_t k, float *sum)
+{
+	size_t i, c;
+
+	for (i = 0; i < k; i++) {
+		const float row = share * (float)(by ? by[i] : 1);
+
+		for (c = 0; c < k; c++)
+			sum[i * k + c] += row * (float)(by ? by[c] : 1) * one->gram[i * k + c];
+		sum[k * k + i] += row * one->mean_abs[i];
+	}
+}
+
+/* of everything that the node's weight is applied to, where `grams` are those of the base; *own is what must be freed */
+static struct block_seen seen_by(const struct facts *f, const struct grams *grams, size_t node, float **own)
 {
 	const struct op_list *ops = &f->v->s->ops;
 	const size_t k = (size_t)ops->v[node].inputs;
 	struct sweep s = { .bytes = 0 };
 	struct block_seen all;
-	size_t i, c;
+	size_t i;
 
 	want_node(&s, f, node);
-	all = *grams_find(f->grams, &s.inputs.v[0]);
-	if (s.inputs.n > 1) {
+	all = *grams_find(grams, &s.inputs.v[0]);
+	if (s.inputs.n > 1 || f->v->scaled) {
 		float *sum = *own = xcalloc(k * k + k, sizeof(*sum));
 
 		for (all.rows = 0, i = 0; i < s.inputs.n; i++)
-			all.rows += grams_find(f->grams, &s.inputs.v[i])->rows;
+			all.rows += grams_find(grams, &s.inputs.v[i])->rows;
 		for (i = 0; i < s.inputs.n; i++) {
-			const struct block_seen *one = grams_find(f->grams, &s.inputs.v[i]);
-			const float share = all.rows ? (float)one->rows / (float)all.rows : 0;
+			const struct block_seen *one = grams_find(grams, &s.inputs.v[i]);
 
-			for (c = 0; c < k * k; c++)
-				sum[c] += share * one->gram[c];
-			for (c = 0; c < k; c++)
-				sum[k * k + c] += share * one->mean_abs[c];
+			add_seen(one, all.rows ? (float)one->rows / (float)all.rows : 0,
+				 f->v->scaled ? variant_factors(f->v, s.inputs.v[i].value) : NULL, k, sum);
 		}
 		all.gram = sum;
 		all.mean_abs = sum + k * k;
@@ -156,14 +178,18 @@ static struct block_seen seen_by(const struct facts *f, size_t node, float **own
 static enum fettle_status make_blocks(struct learner *l, struct facts *f, size_t node,
 				      const struct block_setting *how, struct err *err)
 {
-	enum fettle_status st = see(l, f, node, err);
+	struct facts *from = f;
+	enum fettle_status st = f->v->scaled ? base_facts(l, f, &from, err) : FETTLE_OK;
 	struct block_seen seen;
 	float *own = NULL;
-	double start = clock_now();
+	double start;
 
+	if (!st)
+		st = see(l, from, node, err);
 	if (st)
 		return st;
-	seen = seen_by(f, node, &own);
+	start = clock_now();
+	seen = seen_by(f, from->grams, node, &own);
 	st = block_store_make(f->blocks, f->v->s->m, f->v->s->m->nodes.v[node], how, &seen, err);
 	free(own);
 	if (l->s.seconds)

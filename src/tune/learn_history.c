@@ -17,15 +17,15 @@ static char *mean_key(const struct channel_axis *a, const struct facts *f)
 	return xstrfmt("mean\t%s\t%d\t%zu%s%s", a->value, a->axis, f->samples, *f->key ? "\t" : "", f->key);
 }
 
-/* of what variant_read() wants */
-static char *rewrite_key(const struct facts *f)
+/* of what variant_read() wants, by the samples that plans ask for */
+static char *rewrite_key(const struct facts *f, size_t samples)
 {
-	return xstrfmt("rewrite\t%s\t%zu", f->key, f->samples);
+	return xstrfmt("rewrite\t%s\t%zu", f->key, samples);
 }
 
 static void keep_rewriting(struct facts *f, struct history *h)
 {
-	char *key = rewrite_key(f);
+	char *key = rewrite_key(f, (size_t)f->asked);
 
 	if (*f->key && !f->rewriting_kept)
 		f->rewriting_kept = !history_set_meta(h, key, f->v->text, NULL);
@@ -101,10 +101,15 @@ enum fettle_status read_variant(struct learner *l, struct facts *f, const struct
 	if (st)
 		return st;
 	f->samples = stored_samples(l, f->asked);
-	if (!recipes_rewrite(&plan->recipes))
-		return variant_new(&f->v, NULL, l->s.s, plan, NULL, NULL, err);
-	key = rewrite_key(f);
+	if (!plan_rewrites(plan))
+		return variant_new(&f->v, NULL, l->s.s, plan, NULL, NULL, NULL, err);
+	key = rewrite_key(f, (size_t)f->asked);
 	st = history_meta(l->s.history, key, &text, err);
+	if (!st && !text) { /* version 0.1 wrote how many there were */
+		free(key);
+		key = rewrite_key(f, f->samples);
+		st = history_meta(l->s.history, key, &text, err);
+	}
 	if (!st && !text)
 		st = fail(err, FETTLE_INVALID, "cannot recover: the history does not say what %s did",
 			  f->key);

@@ -159,7 +159,7 @@ static enum fettle_status check_data(const struct one_plan *o, bool *needed, str
 	for (i = 0; i < o->plan->n; i++)
 		if (o->plan->ops[i].mode == OP_WEIGHT && block_needs_data(&o->plan->ops[i].blocks))
 			algorithm = block_methods[o->plan->ops[i].blocks.algorithm]->name;
-	*needed = is_static || algorithm || recipes_rewrite(&o->plan->recipes);
+	*needed = is_static || algorithm || plan_rewrites(o->plan);
 	if (!*needed || o->calib)
 		return FETTLE_OK;
 	if (algorithm)

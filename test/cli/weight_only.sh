@@ -65,6 +65,16 @@ for a in gptq gram; do
 	cmp -s "$dir/$a.onnx" "$dir/four.onnx" && bad "$a is the same as rtn"
 done
 
+# awq's scales, which go into what makes the inputs, lose less than rounding does; and can be had again without data
+q two_awq --bits 2 --algorithm awq --calib $calib --samples 8
+kl() { "$fettle" eval "$dir/$1.onnx" --reference $model --data ../shared/models/lm_eval.npz --samples 6 --metric kl --json --quiet 2>/dev/null >"$dir/kl"; json value "$dir/kl"; }
+is "$(kl two_awq) < 0.9 * $(kl two)" "awq loses less than rtn in 2 bits"
+"$fettle" tune $model --calib $calib --eval ../shared/models/lm_eval.npz --samples 8 --eval-samples 4 --metric perplexity --approach weight_only --algorithm awq \
+	--bits 2 --group-size 32 --tolerance 0.9 --max-trials 1 --workspace "$dir/ws5" -o "$dir/awq.onnx" >/dev/null 2>&1
+cmp -s "$dir/two_awq.onnx" "$dir/awq.onnx" && ok || bad "tune's awq is not that of quantize"
+expect 0 '' recover "$dir/ws5" -o "$dir/awq2.onnx"
+cmp -s "$dir/awq.onnx" "$dir/awq2.onnx" && ok || bad "recover gives another model by awq"
+
 # tuning: the list under its names, then mixed bits; what it found can be had again, without data and with
 tune="tune $model --calib $calib --eval ../shared/models/lm_eval.npz --samples 16 --eval-samples 8 --metric perplexity --objective modelsize --approach weight_only"
 # shellcheck disable=SC2086

@@ -1,11 +1,12 @@
 /*
- * Variants of a model that cle and smooth_quant make: the same function (by ONNX Runtime, to 1e-4), channels found in
+ * Variants of a model that cle, smooth_quant and awq make: the same function (by ONNX Runtime, to 1e-4), channels found in
  * graphs of every kind, and int8 no worse than before somebody scaled the channels.
  */
 #include "unit/quantize.h"
 
 #include "base/str.h"
 #include "data/feed.h"
+#include "quantize/grams.h"
 #include "quantize/rewrite.h"
 #include "quantize/variant.h"
 
@@ -104,7 +105,7 @@ static struct variant *make_for(struct subject *s, struct recipes r, const struc
 	qplan_default(&p, &s->ops, &s->g, defaults);
 	p.recipes = r;
 	data_open(&d, s);
-	assert_ok(variant_new(&v, rt, s, &p, d.feed, &one_thread, &err), err);
+	assert_ok(variant_new(&v, rt, s, &p, d.feed, &one_thread, NULL, &err), err);
 	data_close(&d);
 	qplan_release(&p);
 	return v;
@@ -798,6 +799,100 @@ static void shared_models_stay_what_they_are(void **state)
 	}
 }
 
+/* ---- awq ---- */
+
+/* what one op of the base reads, swept for it alone */
+struct eyes {
+	struct subject *s;
+	struct grams *grams;
+};
+
+static enum fettle_status look(void *self, size_t node, const struct block_seen **out, struct err *err)
+{
+	struct eyes *e = self;
+	const struct gram_input in = { e->s->m->nodes.v[node]->in[0], e->s->ops.v[node].inputs, false };
+	enum fettle_status st;
+	struct data d;
+
+	grams_free(e->grams);
+	e->grams = NULL;
+	data_open(&d, e->s);
+	st = grams_observe(&e->grams, &(struct calibrate_on){ rt, e->s->m, d.feed }, &in, 1, &one_thread,
+			   err);
+	data_close(&d);
+	if (!st)
+		*out = grams_find(e->grams, &in);
+	return st;
+}
+
+static void by_awq(struct qplan *p, const struct subject *s, struct block_format f)
+{
+	size_t i;
+
+	qplan_default(p, &s->ops, &s->g, &(struct qplan_defaults){ 0 });
+	for (i = 0; i < p->n; i++)
+		p->ops[i] = s->ops.v[i].modes & MODE_WEIGHT
+				    ? (struct op_choice){ .mode = OP_WEIGHT, .blocks = { f, BLOCK_AWQ, 4 } }
+				    : (struct op_choice){ .mode = OP_FP32 };
+}
+
+static const struct awq_row {
+	const char *why;
+	size_t folds;
+	int opset;
+	const char *body;
+} awq_rows[] = {
+	{ "into a LayerNormalization, for all that read it", 1, 17,
+	  "g = 16; be = 16; a = LayerNormalization(x, g, be) axis=-1; w1 = 16x5; w2 = 16x5; "
+	  "p1 = MatMul(a, w1); p2 = MatMul(a, w2); t1 = Tanh(p1); t2 = Tanh(p2); y = Add(t1, t2)" },
+	{ "into the scale of an RMSNorm, and into the layer before a gate", 2, 13,
+	  NORM "g = 16; z = Mul(n, g); w1 = 16x24; w2 = 16x24; w3 = 24x16; p1 = MatMul(z, w1); "
+	       "s1 = Sigmoid(p1); h = Mul(p1, s1); p2 = MatMul(z, w2); r = Mul(h, p2); "
+	       "p3 = MatMul(r, w3); y = Tanh(p3)" },
+	{ "not where something else reads it", 0, 13,
+	  NORM "g = 16; z = Mul(n, g); w1 = 16x16; p1 = MatMul(z, w1); t1 = Tanh(p1); y = Add(t1, z)" },
+	{ "not where nothing can take it", 0, 13,
+	  "s1 = Sigmoid(x); w1 = 16x5; p1 = MatMul(s1, w1); y = Tanh(p1)" },
+	{ "not for logits", 0, 13, NORM "g = 16; z = Mul(n, g); w1 = 16x5; y = MatMul(z, w1)" },
+	{ "not a weight that is another op's too", 0, 13,
+	  NORM "g = 16; z = Mul(n, g); w1 = 16x16; p1 = MatMul(z, w1); t1 = Tanh(p1); p2 = MatMul(t1, w1); "
+	       "y = Tanh(p2)" },
+};
+
+static void awq_divides_what_it_may(void **state)
+{
+	const struct block_format formats[] = { { 4, 32, false }, { 2, 16, true } };
+	size_t i, k;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(awq_rows); i++) {
+		const struct awq_row *row = &awq_rows[i];
+		struct subject *s = open_graph("a", row->opset, "x:?x6x16", row->body, "y");
+
+		for (k = 0; k < ARRAY_LEN(formats); k++) {
+			struct eyes e = { .s = s };
+			const struct input_seen seen = { &e, look };
+			struct qplan p = QPLAN_INIT;
+			struct variant *v = NULL;
+			struct err err = ERR_INIT;
+			char *key;
+
+			by_awq(&p, s, formats[k]);
+			key = variant_key(s, &p);
+			assert_string_equal(key, k ? "awq=2_16_sym" : "awq=4_32_asym");
+			assert_ok(variant_new(&v, rt, s, &p, NULL, &one_thread, &seen, &err), err);
+			check_variant(row->why, s, v);
+			if (count(v->text, "fold") != row->folds || count(v->text, "insert"))
+				fail_msg("%s: %s", row->why, v->text);
+			variant_free(v);
+			qplan_release(&p);
+			grams_free(e.grams);
+			free(key);
+		}
+		subject_free(s);
+	}
+}
+
 static int begin(void **state)
 {
 	struct err err = ERR_INIT;
@@ -832,6 +927,7 @@ int main(void)
 		cmocka_unit_test(auto_is_the_best_alpha_for_a_layer),
 		cmocka_unit_test(keys_tell_what_auto_chose_for),
 		cmocka_unit_test(shared_models_stay_what_they_are),
+		cmocka_unit_test(awq_divides_what_it_may),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);
