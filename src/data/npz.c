@@ -73,25 +73,22 @@ static enum fettle_status make_room(struct npz *z, size_t size, size_t memory_ma
 	if (p == MAP_FAILED)
 		return fail(err, FETTLE_SYSTEM, "%zu bytes to inflate it into cannot be had: %s", size,
 			    strerror(errno));
+	madvise(p, size,
+		MADV_HUGEPAGE); /* where it may: a page fault for every 4 KB takes a tenth of the time */
 	z->inflated = (struct bytes){ p, size };
 	return FETTLE_OK;
 }
 
-/* Where the next inflated bytes go. */
+/* The file that inflated bytes go to, and where in it the next ones do. */
 struct sink {
 	struct npz *z;
 	size_t at, size;
 };
 
-static enum fettle_status put_inflated(void *arg, const unsigned char *p, size_t n, struct err *err)
+static enum fettle_status put_into_file(void *arg, const unsigned char *p, size_t n, struct err *err)
 {
 	struct sink *sink = arg;
 
-	if (sink->z->inflated_fd < 0) {
-		memcpy((unsigned char *)(uintptr_t)sink->z->inflated.p + sink->at, p, n);
-		sink->at += n;
-		return FETTLE_OK;
-	}
 	while (n) {
 		ssize_t wrote = pwrite(sink->z->inflated_fd, p, n, (off_t)sink->at);
 
@@ -104,6 +101,18 @@ static enum fettle_status put_inflated(void *arg, const unsigned char *p, size_t
 		sink->at += (size_t)wrote;
 	}
 	return FETTLE_OK;
+}
+
+static enum fettle_status inflate_member(const struct zip_member *m, struct sink *sink, struct err *err)
+{
+	struct npz *z = sink->z;
+	enum fettle_status st;
+
+	if (z->inflated_fd >= 0)
+		return zip_inflate(m, z->file, put_into_file, sink, err);
+	st = zip_inflate_into(m, z->file, (unsigned char *)(uintptr_t)z->inflated.p + sink->at, err);
+	sink->at += m->size;
+	return st;
 }
 
 /* Unpacks what is packed, and checks everything. */
@@ -122,8 +131,7 @@ static enum fettle_status unpack(struct npz *z, const struct zip *zip, size_t me
 	for (i = 0; i < zip->members.n && !st; i++) {
 		const struct zip_member *m = &zip->members.v[i];
 
-		st = m->deflated ? zip_inflate(m, z->file, put_inflated, &sink, err)
-				 : zip_verify(m, z->file, err);
+		st = m->deflated ? inflate_member(m, &sink, err) : zip_verify(m, z->file, err);
 	}
 	if (st || z->inflated_fd < 0)
 		return st;

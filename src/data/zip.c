@@ -5,6 +5,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <zlib.h>
+#ifdef FETTLE_DEFLATE
+#include <libdeflate.h>
+#endif
 
 enum {
 	END_SIZE = 22,
@@ -20,6 +23,7 @@ enum {
 	DEFLATE_RATIO_MAX = 1032, /* a 258-byte match costs at least two bits */
 	PIECE = 1 << 18,          /* bytes inflated at a time */
 	WINDOW = 4 << 20,         /* bytes of the file kept in memory at a time */
+	WHOLE_MAX = 64 << 20,     /* what is packed into fewer is inflated in one go */
 };
 
 static uint64_t get(const unsigned char *p, int n)
@@ -282,6 +286,47 @@ enum fettle_status zip_inflate(const struct zip_member *m, struct bytes file, zi
 out:
 	free(out);
 	return st;
+}
+
+/* In one go by libdeflate, in half the time. */
+static bool inflate_whole(const struct zip_member *m, struct bytes file, unsigned char *to, uint32_t *crc)
+{
+	bool done = false;
+#ifdef FETTLE_DEFLATE
+	struct libdeflate_decompressor *d = m->packed <= WHOLE_MAX ? libdeflate_alloc_decompressor() : NULL;
+
+	if (!d)
+		return false;
+	done = libdeflate_deflate_decompress(d, file.p + m->at, m->packed, to, m->size, NULL) ==
+	       LIBDEFLATE_SUCCESS;
+	if (done)
+		*crc = libdeflate_crc32(0, to, m->size);
+	libdeflate_free_decompressor(d);
+	forget(file, m->at, m->at + m->packed);
+#else
+	(void)m, (void)file, (void)to, (void)crc;
+#endif
+	return done;
+}
+
+static enum fettle_status put_at(void *arg, const unsigned char *p, size_t n, struct err *err)
+{
+	unsigned char **to = arg;
+
+	(void)err;
+	memcpy(*to, p, n);
+	*to += n;
+	return FETTLE_OK;
+}
+
+enum fettle_status zip_inflate_into(const struct zip_member *m, struct bytes file, unsigned char *to,
+				    struct err *err)
+{
+	uint32_t crc;
+
+	if (inflate_whole(m, file, to, &crc))
+		return check_crc(m, crc, err);
+	return zip_inflate(m, file, put_at, &to, err); /* which says what is wrong with it, too */
 }
 
 enum fettle_status zip_verify(const struct zip_member *m, struct bytes file, struct err *err)

@@ -32,11 +32,13 @@ void zip_release(struct zip *z);
 typedef enum fettle_status (*zip_put)(void *arg, const unsigned char *p, size_t n, struct err *err);
 
 /*
- * Both check the size and the CRC. A deflated member's bytes are handed to put() piece by piece; a
- * stored one's are where they are. Pages of the file, which must be a mapped one, do not stay in memory.
+ * All check the size and the CRC. A deflated member's bytes are handed to put() piece by piece, or go to
+ * `to`, which has room for them; a stored one's are where they are. Pages of the file, which must be a mapped one, do not stay in memory.
  */
 enum fettle_status zip_inflate(const struct zip_member *m, struct bytes file, zip_put put, void *arg,
 			       struct err *err);
+enum fettle_status zip_inflate_into(const struct zip_member *m, struct bytes file, unsigned char *to,
+				    struct err *err);
 enum fettle_status zip_verify(const struct zip_member *m, struct bytes file, struct err *err);
 
 #endif
