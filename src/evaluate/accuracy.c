@@ -63,28 +63,23 @@ static size_t place_of(const struct evaluation *e, const struct feed_batch *b, s
 	return e->place ? e->place[b->index[i]] : at + i;
 }
 
-static enum fettle_status keep_scores(const struct evaluation *e, const struct answers *a,
-				      const struct feed_batch *b, size_t at, double *row, struct err *err)
+/* of the batch that the metric was given last */
+static void keep_scores(const struct evaluation *e, const struct answers *a, const struct feed_batch *b,
+			size_t at, double *row)
 {
-	enum fettle_status st = FETTLE_OK;
+	const double *scores = e->scores ? metric_last_scores(e->metric) : NULL;
 	size_t i;
 
-	if (e->scores && metric_type(e->metric)->is_mean) {
-		st = metric_sample_scores(
-			e->metric,
-			&(struct metric_batch){ a->out, a->n, a->labels, a->reference, b->valid, 0 }, row,
-			err);
-		for (i = 0; i < b->valid && !st; i++)
-			e->scores[place_of(e, b, at, i)] = row[i];
-		for (i = 0; e->paired && i < b->valid && !st; i++)
-			paired_add(e->paired, e->baseline[place_of(e, b, at, i)] - row[i]);
+	for (i = 0; scores && i < b->valid; i++) {
+		e->scores[place_of(e, b, at, i)] = scores[i];
+		if (e->paired)
+			paired_add(e->paired, e->baseline[place_of(e, b, at, i)] - scores[i]);
 	}
-	if (e->margins && !st) {
+	if (e->margins) {
 		metric_margins(e->metric, a->out, a->n, a->labels, a->reference, b->valid, row);
 		for (i = 0; i < b->valid; i++)
 			e->margins[place_of(e, b, at, i)] = row[i];
 	}
-	return st;
 }
 
 /* in the samples' own order; NaN as long as one is missing */
@@ -150,11 +145,10 @@ enum fettle_status evaluate_accuracy(const struct evaluation *e, struct accuracy
 			st = answer(e, &b, &a, &out->seconds, err);
 		if (!st)
 			st = metric_add(e->metric, a.out, a.n, a.labels, a.reference, b.valid, err);
-		row = xrealloc(row, b.n + 1, sizeof(*row));
-		if (!st)
-			st = keep_scores(e, &a, &b, out->samples, row, err);
 		if (st)
 			goto out;
+		row = xrealloc(row, b.n + 1, sizeof(*row));
+		keep_scores(e, &a, &b, out->samples, row);
 		out->samples += b.valid;
 		if (e->progress && !e->progress(e->self, out->samples, total)) {
 			st = fail(err, FETTLE_STOP, "evaluation was stopped");

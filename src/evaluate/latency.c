@@ -123,6 +123,7 @@ enum fettle_status evaluate_latency(const struct contender *v, size_t n, const s
 					   .go_on = go_on,
 					   .self = &t,
 					   .seconds = limits->seconds,
+					   .undecided = limits->undecided,
 					   .equal = limits->equal,
 					   .width = limits->width },
 			  out, err);

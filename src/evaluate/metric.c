@@ -326,25 +326,9 @@ enum fettle_status metric_add(struct metric *m, const struct tensor *outputs, si
 	return FETTLE_OK;
 }
 
-enum fettle_status metric_sample_scores(const struct metric *m, const struct metric_batch *batch,
-					double *scores, struct err *err)
+const double *metric_last_scores(const struct metric *m)
 {
-	struct metric_batch b = *batch;
-	struct tensor *own;
-	enum fettle_status st;
-
-	if (!m->type->is_mean)
-		return fail(err, FETTLE_UNSUPPORTED,
-			    "cannot score single samples by %s: it is not a mean of their scores", m->name);
-	if (!b.n_valid)
-		return FETTLE_OK;
-	st = select_outputs(m, &b, &own, err);
-	if (!st)
-		st = choose_target(m, &b, err);
-	if (!st)
-		st = m->type->scores(m, &b, scores, err);
-	free(own);
-	return st;
+	return m->type->is_mean && !m->joint ? m->scores.v : NULL;
 }
 
 enum fettle_status metric_value(struct metric *m, double *value, struct err *err)

@@ -156,11 +156,10 @@ enum fettle_status metric_add(struct metric *m, const struct tensor *outputs, si
 			      struct err *err);
 
 /*
- * Only for those with is_mean: writes the n_valid scores that metric_add() would have added, and adds
- * nothing. metric_value() is their sum in the order of the samples over their number, bit for bit.
+ * The scores of the samples of the last metric_add(), the metric's own; NULL for those without is_mean. metric_value() is the sum
+ * of all of them in the order of the samples over their number, bit for bit.
  */
-enum fettle_status metric_sample_scores(const struct metric *m, const struct metric_batch *batch,
-					double *scores, struct err *err);
+const double *metric_last_scores(const struct metric *m);
 
 enum fettle_status metric_value(struct metric *m, double *value, struct err *err);
 

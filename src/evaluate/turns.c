@@ -5,9 +5,9 @@
 
 enum { WARM_UP = 3, ROUNDS_MIN = 3, ROUNDS_MAX = 100000, TURN_RUNS_MAX = 8 };
 /* Seconds: warming up takes no more runs than fit; turns have as many runs as fit, but two below, and one above. */
-#define WARM_UP_ENOUGH 0.02
+#define WARM_UP_ENOUGH 0.005
 #define TURN_ENOUGH 0.003
-#define LONG_RUN 0.01
+#define LONG_RUN 0.003
 
 struct contender_times {
 	VEC(double) own, elapsed; /* of every run */
@@ -45,22 +45,23 @@ static struct latency summarise(struct contender_times *c)
 static enum fettle_status warm_up(const struct turns *t, size_t which, struct contender_times *c,
 				  struct err *err)
 {
-	double spent = 0, fits;
-	struct run_time time = { .elapsed = 0 };
-	enum fettle_status st = FETTLE_OK;
+	double spent = 0, shortest = INFINITY, fits;
+	struct run_time time;
+	enum fettle_status st;
 	size_t i;
 
-	for (i = 0; i < WARM_UP && !st && (!i || spent < WARM_UP_ENOUGH); i++) {
+	for (i = 0; i < WARM_UP && (!i || spent < WARM_UP_ENOUGH); i++) {
 		st = t->run(t->self, which, &time, err);
-		spent += time.elapsed;
+		if (st)
+			return st;
+		spent += own_time(&time);
+		shortest = fmin(shortest, own_time(&time));
 	}
-	if (st)
-		return st;
-	fits = TURN_ENOUGH / own_time(&time);
-	c->runs = own_time(&time) > LONG_RUN ? 1
-		  : fits < 2                 ? 2
-		  : fits < TURN_RUNS_MAX     ? (size_t)fits
-					     : TURN_RUNS_MAX;
+	fits = TURN_ENOUGH / shortest;
+	c->runs = shortest > LONG_RUN    ? 1
+		  : fits < 2             ? 2
+		  : fits < TURN_RUNS_MAX ? (size_t)fits
+					 : TURN_RUNS_MAX;
 	return FETTLE_OK;
 }
 
@@ -83,14 +84,37 @@ static enum fettle_status take_turn(const struct turns *t, size_t which, struct 
 	return st;
 }
 
-static bool all_decided(const struct turns *t, const struct contender_times *c)
+static bool all_decided(const struct turns *t, const struct contender_times *c, double width)
 {
 	size_t i;
 
 	for (i = 1; i < t->n; i++)
-		if (!race_decided(&c[i].race, t->equal) || !race_is_within(&c[i].race, t->width))
+		if (!race_decided(&c[i].race, t->equal) || !race_is_within(&c[i].race, width))
 			return false;
 	return t->equal > 0;
+}
+
+/* what the contenders have taken so far, other processes aside */
+static double own_seconds(const struct turns *t, const struct contender_times *c)
+{
+	double sum = 0;
+	size_t i, k;
+
+	for (i = 0; i < t->n; i++)
+		for (k = 0; k < c[i].own.n; k++)
+			sum += c[i].own.v[k];
+	return sum;
+}
+
+static bool is_over(const struct turns *t, const struct contender_times *c, size_t rounds, double elapsed)
+{
+	const size_t least = t->width > 0 ? RACE_FIRST_LOOK : ROUNDS_MIN;
+
+	if (rounds == ROUNDS_MAX || all_decided(t, c, t->width))
+		return true;
+	if (rounds < least || elapsed < t->seconds)
+		return false;
+	return own_seconds(t, c) >= t->undecided || all_decided(t, c, 0);
 }
 
 static enum fettle_status take_round(const struct turns *t, size_t round, struct contender_times *c,
@@ -111,20 +135,17 @@ enum fettle_status turns_take(const struct turns *t, struct latency *out, struct
 	struct contender_times *c = xcalloc(t->n, sizeof(*c));
 	double start = t->now(t->self), elapsed = 0;
 	enum fettle_status st = FETTLE_OK;
-	const size_t least = t->width > 0 ? RACE_FIRST_LOOK : ROUNDS_MIN;
 	size_t i, round;
 
 	for (i = 0; i < t->n; i++)
 		race_init(&c[i].race, LATENCY_CONFIDENCE);
 	for (i = 0; i < t->n && !st; i++)
 		st = warm_up(t, i, &c[i], err);
-	for (round = 0; !st && round < ROUNDS_MAX && (elapsed < t->seconds || round < least); round++) {
+	for (round = 0; !st && !is_over(t, c, round, elapsed); round++) {
 		st = take_round(t, round, c, err);
 		elapsed = t->now(t->self) - start;
 		if (!st && t->go_on && !t->go_on(t->self, elapsed))
 			st = fail(err, FETTLE_STOP, "timing was stopped");
-		if (all_decided(t, c))
-			break;
 	}
 	for (i = 0; i < t->n; i++) {
 		if (!st)

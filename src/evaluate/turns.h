@@ -37,6 +37,7 @@ struct turns {
 	bool (*go_on)(void *self, double seconds); /* since it began; may be NULL. false: FETTLE_STOP */
 	void *self;
 	double seconds; /* at most, as soon as each had a few turns; with a width: enough turns for an interval */
+	double undecided; /* while it is not certain which is faster: at most so many of their own, other processes aside */
 	/*
 	 * Ends before, once it is certain of each that it is faster or slower than the first, or equal within this (0.01:
 	 * 1 %), and its interval is at most so wide (0.02: from 1.49 to 1.51). 0: takes all the time; is as wide as it is.

@@ -114,6 +114,38 @@ static void an_interval_needs_no_time(void **state)
 	assert_true(isinf(out[1].speedup.high)); /* three rounds show nothing */
 }
 
+/* While nothing is certain it goes on, up to a limit of its own; what is certain ends when the time is up, wide or not. */
+static void what_is_undecided_gets_more_time(void **state)
+{
+	struct machine m = { .noise = HEAVY | BUSY };
+	struct turns t = { .n = 2,
+			   .run = run,
+			   .now = now,
+			   .self = &m,
+			   .seconds = 0.05,
+			   .equal = LATENCY_EQUAL,
+			   .width = 1e-4 };
+	size_t i, k, decided[2] = { 0 };
+	struct err err = ERR_INIT;
+	struct latency out[2];
+
+	(void)state;
+	rng_seed(&m.r, 6);
+	for (i = 0; i < TIMES; i++)
+		for (k = 0; k < 2; k++) {
+			m = (struct machine){ .r = m.r, .noise = m.noise, .seconds = { 4.1e-3, 4e-3 } };
+			t.undecided = k ? 3 : 0;
+			assert_ok(turns_take(&t, out, &err), err);
+			decided[k] += out[1].speedup.low > 1;
+			assert_true(m.runs < 3 / 4e-3 + 10);
+		}
+	if (decided[0] > TIMES / 2 || decided[1] < TIMES * 95 / 100)
+		fail_msg("decided in %zu and %zu of %d", decided[0], decided[1], TIMES);
+	m = (struct machine){ .r = m.r, .seconds = { 8e-3, 4e-3 } };
+	assert_ok(turns_take(&t, out, &err), err);
+	assert_true(m.clock < 0.2);
+}
+
 /* Identical ones are declared different in at most 2 %; found equal, or not decided, in the rest. */
 static void identical_ones_are_not_declared_different(void **state)
 {
@@ -240,6 +272,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_interval_needs_no_time),
+		cmocka_unit_test(what_is_undecided_gets_more_time),
 		cmocka_unit_test(identical_ones_are_not_declared_different),
 		cmocka_unit_test(three_percent_are_found),
 		cmocka_unit_test(it_ends_when_it_is_certain),
