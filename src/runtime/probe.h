@@ -1,4 +1,4 @@
-/* Runs a model once on zeros, batch 1, to see what shape every value really has. */
+/* Runs a model once on zeros, batch 1, to see what shape every value really has, unless all are declared. */
 #ifndef RUNTIME_PROBE_H
 #define RUNTIME_PROBE_H
 

@@ -2,6 +2,7 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,9 +17,13 @@ static const char suffix[] = "_kernel_time";
 /* Every run is in the profile, the slow first one and disturbed ones too: a node is told once, with the mean of its fastest runs. */
 struct node_time {
 	char *name;
-	const char *op;
-	const json_t *shapes;
+	json_t *event; /* of its first run */
 	VEC(double) us;
+};
+
+struct node_times {
+	VEC(struct node_time) v;
+	struct map index; /* name -> v[] */
 };
 
 static int by_size(const void *a, const void *b)
@@ -51,47 +56,86 @@ static double overhead(const double *seconds, size_t n, const double *plain)
 	return plain && sum > *plain ? (sum - *plain) / (double)n : 0;
 }
 
-static void tell(json_t *all, const double *plain, profile_fn take, void *self)
+/*
+ * The next run of a node. An event is a line, and a long one: {"cat": "Node", ..., "dur" :12, ... "name" :"x_kernel_time",
+ * "args" : {...}}. All of it is parsed for a node's first run only.
+ */
+static bool add_event(struct node_times *t, const char *line)
 {
-	VEC(struct node_time) v = { 0 };
-	struct map index = MAP_INIT;
-	json_t *event;
-	double *seconds, added;
+	static const char dur_key[] = "\"dur\"";
+	const char *end = strstr(line, suffix), *dur = strstr(line, dur_key), *start = end;
+	char *name;
+	size_t k;
+
+	if (!end)
+		return true;
+	while (start > line && start[-1] != '"')
+		start--;
+	name = xstrfmt("%.*s", (int)(end - start), start);
+	k = map_get(&t->index, name);
+	if (k == MAP_NONE) {
+		k = t->v.n;
+		map_set(&t->index, name, k);
+		VEC_PUSH(&t->v,
+			 ((struct node_time){ name, json_loads(line, JSON_DISABLE_EOF_CHECK, NULL), { 0 } }));
+	} else {
+		free(name);
+	}
+	if (!dur || !t->v.v[k].event)
+		return false;
+	dur += strlen(dur_key);
+	VEC_PUSH(&t->v.v[k].us, strtod(dur + strspn(dur, " :"), NULL));
+	return true;
+}
+
+static void node_times_release(struct node_times *t)
+{
 	size_t i;
 
-	json_array_foreach(all, i, event)
-	{
-		const char *name = json_string_value(json_object_get(event, "name"));
-		const json_t *args = json_object_get(event, "args");
-		const char *op = json_string_value(json_object_get(args, "op_name"));
-		size_t k;
-
-		if (!name || !op || !str_ends(name, suffix))
-			continue;
-		k = map_get(&index, name);
-		if (k == MAP_NONE) {
-			k = v.n;
-			map_set(&index, name, k);
-			VEC_PUSH(&v, ((struct node_time){
-					     xstrfmt("%.*s", (int)(strlen(name) - strlen(suffix)), name),
-					     op,
-					     json_object_get(args, "input_type_shape"),
-					     { 0 } }));
-		}
-		VEC_PUSH(&v.v[k].us, (double)json_integer_value(json_object_get(event, "dur")));
+	for (i = 0; i < t->v.n; i++) {
+		VEC_RELEASE(&t->v.v[i].us);
+		json_decref(t->v.v[i].event);
+		free(t->v.v[i].name);
 	}
-	seconds = xcalloc(v.n + 1, sizeof(*seconds));
-	for (i = 0; i < v.n; i++)
-		seconds[i] = fastest_mean(v.v[i].us.v, v.v[i].us.n) / 1e6;
-	added = overhead(seconds, v.n, plain);
-	for (i = 0; i < v.n; i++) {
-		take(self, v.v[i].name, v.v[i].op, fmax(seconds[i] - added, 0), v.v[i].shapes);
-		VEC_RELEASE(&v.v[i].us);
-		free(v.v[i].name);
+	VEC_RELEASE(&t->v);
+	map_release(&t->index);
+}
+
+static enum fettle_status read_events(struct node_times *t, const char *path, struct err *err)
+{
+	FILE *f = fopen(path, "r");
+	char *line = NULL;
+	size_t room = 0;
+	bool ok = f;
+
+	while (ok && getline(&line, &room, f) > 0)
+		ok = add_event(t, line);
+	ok = ok && !ferror(f);
+	free(line);
+	if (f)
+		fclose(f);
+	return ok ? FETTLE_OK
+		  : fail(err, FETTLE_BACKEND,
+			 "cannot read the profile %s: it is not as ONNX Runtime writes it", path);
+}
+
+static void tell(const struct node_times *t, const double *plain, profile_fn take, void *self)
+{
+	double *seconds = xcalloc(t->v.n + 1, sizeof(*seconds)), added;
+	size_t i;
+
+	for (i = 0; i < t->v.n; i++)
+		seconds[i] = fastest_mean(t->v.v[i].us.v, t->v.v[i].us.n) / 1e6;
+	added = overhead(seconds, t->v.n, plain);
+	for (i = 0; i < t->v.n; i++) {
+		const json_t *args = json_object_get(t->v.v[i].event, "args");
+		const char *op = json_string_value(json_object_get(args, "op_name"));
+
+		if (op)
+			take(self, t->v.v[i].name, op, fmax(seconds[i] - added, 0),
+			     json_object_get(args, "input_type_shape"));
 	}
 	free(seconds);
-	VEC_RELEASE(&v);
-	map_release(&index);
 }
 
 /* At most `runs`, and no more after so many seconds, once there are `least`; *fastest is the shortest run. */
@@ -147,8 +191,7 @@ enum fettle_status profile_model(struct runtime *rt, struct model *m, const char
 	char *prefix = NULL, *file = NULL;
 	struct session_options so = o->session;
 	struct session *s = NULL;
-	json_error_t why;
-	json_t *all = NULL;
+	struct node_times times = { { 0 }, MAP_INIT };
 	enum fettle_status st;
 
 	st = scratch_new(&tmp, err);
@@ -158,11 +201,11 @@ enum fettle_status profile_model(struct runtime *rt, struct model *m, const char
 	st = m ? session_new(&s, rt, m, &so, err) : session_open(&s, rt, path, &so, err);
 	if (!st)
 		st = run_both(s, o, &file, err);
-	if (!st && !(all = json_load_file(file, 0, &why)))
-		st = fail(err, FETTLE_BACKEND, "cannot read the profile %s: %s", file, why.text);
 	if (!st)
-		tell(all, o->plain, take, self);
-	json_decref(all);
+		st = read_events(&times, file, err);
+	if (!st)
+		tell(&times, o->plain, take, self);
+	node_times_release(&times);
 	session_free(s);
 	scratch_release(&tmp);
 	free(file);

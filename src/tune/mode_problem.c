@@ -121,18 +121,6 @@ unsigned mode_option(const struct lab *l, size_t param, const struct plan *from,
 	return param_option_in(p, options[mode]);
 }
 
-/* the seconds of a node and of the Relu that is part of it */
-static double seconds_of(const struct lab *l, const struct modes *m, size_t op, enum assign_mode mode)
-{
-	double sum = 0;
-	size_t i;
-
-	for (i = m->node[op]; i < l->s->m->nodes.n; i++)
-		if (m->place[i] == (int)op)
-			sum += m->seconds[mode][i];
-	return sum;
-}
-
 /* What it is worth to have multiply-adds in integers: seconds for all of them; of one op at most this share counts. */
 struct worth {
 	double all, most;
@@ -145,24 +133,30 @@ static double worth_of(const struct lab *l, size_t node, struct worth w)
 	return ops->total_macs > 0 ? w.all * fmin(ops->v[node].macs / ops->total_macs, w.most) : 0;
 }
 
+static bool can_be_in(const struct lab *l, size_t node, const struct plan *from, bool within,
+		      enum assign_mode mode)
+{
+	size_t param = tuning_param(l->t, node);
+
+	return param == MAP_NONE ? mode != ASSIGN_DYNAMIC
+				 : mode_option(l, param, from, within, mode) != NO_OPTION;
+}
+
+/* the seconds of each op, with those of the Relu that is part of it */
 static void price_ops(const struct lab *l, const struct modes *m, const struct plan *from, bool within,
-		      struct worth worth, struct assign_op *ops)
+		      struct assign_op *ops)
 {
 	size_t i, k;
 
-	for (i = 0; i < m->n_ops; i++) {
-		size_t param = tuning_param(l->t, m->node[i]);
-
+	for (i = 0; i < m->n_ops; i++)
+		ops[i] = (struct assign_op){ { 0 } };
+	for (i = 0; i < l->s->m->nodes.n; i++)
+		for (k = 0; k < ASSIGN_MODES && m->place[i] >= 0; k++)
+			ops[m->place[i]].seconds[k] += m->seconds[k][i];
+	for (i = 0; i < m->n_ops; i++)
 		for (k = 0; k < ASSIGN_MODES; k++)
-			ops[i].seconds[k] =
-				param == MAP_NONE
-					? (k == ASSIGN_DYNAMIC ? INFINITY
-							       : seconds_of(l, m, i, (enum assign_mode)k))
-				: mode_option(l, param, from, within, (enum assign_mode)k) == NO_OPTION
-					? INFINITY
-					: seconds_of(l, m, i, (enum assign_mode)k);
-		ops[i].seconds[ASSIGN_FP32] += worth_of(l, m->node[i], worth);
-	}
+			if (!can_be_in(l, m->node[i], from, within, (enum assign_mode)k))
+				ops[i].seconds[k] = INFINITY;
 }
 
 /* A convolution in integers wants another layout than one in floats: out of the one, into the other. */
@@ -212,14 +206,29 @@ double least_share(const struct lab *l, const struct plan *from)
 	return mode_share(l, from) < 2 * SLIGHT_SHARE ? 0 : SLIGHT_SHARE;
 }
 
+/* What is assigned, and to what end. */
+struct mode_task {
+	const struct lab *l;
+	const struct plan *from;
+	bool within;
+	double least;         /* share of the multiply-adds */
+	struct assign_op *as; /* prices with what being in integers is worth */
+	enum assign_mode *mode;
+};
+
 /* The best assignment where being in integers is worth so much; has it enough in integers? */
-static bool assign(const struct lab *l, const struct assign_problem *p, const struct plan *from, bool within,
-		   struct worth worth, enum assign_mode *mode, struct plan *out)
+static bool assign(const struct mode_task *t, const struct assign_problem *p, struct worth worth,
+		   struct plan *out)
 {
-	price_ops(l, l->modes, from, within, worth, (struct assign_op *)p->ops);
-	assign_best(p, mode);
-	apply(l, from, within, mode, out);
-	return mode_share(l, out) >= least_share(l, from);
+	size_t i;
+
+	for (i = 0; i < p->n_ops; i++) {
+		t->as[i] = p->ops[i];
+		t->as[i].seconds[ASSIGN_FP32] += worth_of(t->l, t->l->modes->node[i], worth);
+	}
+	assign_best(&(struct assign_problem){ t->as, p->n_ops, p->values, p->n_values }, t->mode);
+	apply(t->l, t->from, t->within, t->mode, out);
+	return mode_share(t->l, out) >= t->least;
 }
 
 static struct mode_price price_of(const struct assign_problem *p, const enum assign_mode *mode)
@@ -236,32 +245,38 @@ static struct mode_price price_of(const struct assign_problem *p, const enum ass
 struct mode_price solve_modes(struct lab *l, const struct plan *from, bool within, struct mode_wish wish,
 			      struct plan *out)
 {
-	enum { DOUBLINGS = 12, HALVINGS = 12 };
+	enum { DOUBLINGS = 12, HALVINGS = 8 };
 	struct modes *m = l->modes;
 	struct assign_op *ops = xcalloc(m->n_ops + 1, sizeof(*ops));
 	struct assign_problem p = { ops, m->n_ops, m->values.v, m->values.n };
-	enum assign_mode *mode = xcalloc(m->n_ops + 1, sizeof(*mode));
+	struct mode_task t = { .l = l,
+			       .from = from,
+			       .within = within,
+			       .least = least_share(l, from),
+			       .as = xcalloc(m->n_ops + 1, sizeof(*t.as)),
+			       .mode = xcalloc(m->n_ops + 1, sizeof(*t.mode)) };
 	struct worth worth = { WORTH * m->fp32.total, wish.least ? LEAST_PART : 1 };
 	double low = wish.least ? -4 * m->fp32.total : worth.all;
 	struct mode_price price;
 	size_t k;
 
 	price_values(m, wish.dearer * m->factor);
-	for (k = 0; k < DOUBLINGS && !assign(l, &p, from, within, worth, mode, out); k++) {
+	price_ops(l, m, from, within, ops);
+	for (k = 0; k < DOUBLINGS && !assign(&t, &p, worth, out); k++) {
 		low = worth.all;
 		worth.all *= 2;
 	}
 	for (k = 0; k < HALVINGS && low < worth.all; k++) {
 		struct worth middle = { (low + worth.all) / 2, worth.most };
 
-		*(assign(l, &p, from, within, middle, mode, out) ? &worth.all : &low) = middle.all;
+		*(assign(&t, &p, middle, out) ? &worth.all : &low) = middle.all;
 	}
 	if (low < worth.all)
-		assign(l, &p, from, within, worth, mode, out);
+		assign(&t, &p, worth, out);
 	price_values(m, m->factor);
-	price_ops(l, m, from, within, (struct worth){ 0, 0 }, ops);
-	price = price_of(&p, mode);
+	price = price_of(&p, t.mode);
 	free(ops);
-	free(mode);
+	free(t.as);
+	free(t.mode);
 	return price;
 }
