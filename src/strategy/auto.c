@@ -19,5 +19,6 @@ static enum fettle_status auto_traverse(struct search *s)
 const struct strategy strategy_auto = {
 	.name = "auto",
 	.summary = "the default plan, what is faster or more accurate by fettle, then basic",
+	.replays = true,
 	.traverse = auto_traverse,
 };

@@ -47,5 +47,6 @@ enum fettle_status basic_traverse(struct search *s)
 const struct strategy strategy_basic = {
 	.name = "basic",
 	.summary = "settings by op type, then recipes, then fallback by block, by op and accumulated",
+	.replays = true,
 	.traverse = basic_traverse,
 };

@@ -86,5 +86,6 @@ static enum fettle_status conservative_traverse(struct search *s)
 const struct strategy strategy_conservative = {
 	.name = "conservative",
 	.summary = "starts at fp32 and quantizes one op type after the other while accuracy holds",
+	.replays = true,
 	.traverse = conservative_traverse,
 };

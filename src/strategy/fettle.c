@@ -299,5 +299,6 @@ static enum fettle_status fettle_traverse(struct search *s)
 const struct strategy strategy_fettle = {
 	.name = "fettle",
 	.summary = "measures what it can locally and in profiles, predicts, and verifies",
+	.replays = true,
 	.traverse = fettle_traverse,
 };

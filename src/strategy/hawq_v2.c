@@ -20,5 +20,6 @@ static enum fettle_status hawq_v2_traverse(struct search *s)
 const struct strategy strategy_hawq_v2 = {
 	.name = "hawq_v2",
 	.summary = "falls back the ops to whose weights the loss is most sensitive (Hessian trace)",
+	.replays = true,
 	.traverse = hawq_v2_traverse,
 };

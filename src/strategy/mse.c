@@ -17,5 +17,6 @@ static enum fettle_status mse_traverse(struct search *s)
 const struct strategy strategy_mse = {
 	.name = "mse",
 	.summary = "falls back the ops whose outputs quantization disturbs most",
+	.replays = true,
 	.traverse = mse_traverse,
 };

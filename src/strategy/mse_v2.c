@@ -120,5 +120,6 @@ out:
 const struct strategy strategy_mse_v2 = {
 	.name = "mse_v2",
 	.summary = "falls back the op that disturbs the output most, then the next, then reverts what it can",
+	.replays = true,
 	.traverse = mse_v2_traverse,
 };

@@ -8,5 +8,6 @@ static enum fettle_status random_traverse(struct search *s)
 const struct strategy strategy_random = {
 	.name = "random",
 	.summary = "every combination of op-wise settings in random order; no fallback",
+	.replays = true,
 	.traverse = random_traverse,
 };

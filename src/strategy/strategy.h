@@ -71,6 +71,11 @@ struct strategy_options {
 
 struct strategy {
 	const char *name, *summary;
+	/*
+	 * What it asks for depends on nothing but the search's answers, costs next to nothing to find out, and changes nothing
+	 * outside: so it can run again, on guesses, to see which plans are likely to come next. Idle workers run these ahead.
+	 */
+	bool replays;
 	/* Either full control, or one plan after the other (FETTLE_STOP: no more), driven by the common loop. */
 	enum fettle_status (*traverse)(struct search *s);
 	enum fettle_status (*next)(struct search *s, void *state, struct plan *plan);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tune/search_impl.h"
+#include "tune/foresee.h"
 
 /* Plans in a row that come to models that were tried: the space is as good as exhausted. */
 enum { SAME_MAX = 500 };
@@ -143,13 +143,49 @@ static bool in_group(const struct search *s, const struct group *g, const struct
 	return false;
 }
 
+/* After n trials come as many as there are workers left for, of plans that are likely to be asked for. Returns how many. */
+static size_t add_ahead(struct search *s, struct trial *t, size_t n, struct verdict *verdicts)
+{
+	size_t left = search_trials_left(s), most = search_workers(s), i, k;
+	struct plan *plans;
+
+	most = n && left > n ? (most < left ? most : left) : 0;
+	if (!s->strategy || most <= n)
+		return 0;
+	plans = xcalloc(most - n, sizeof(*plans));
+	k = foresee(s, t, n, plans, most - n);
+	for (i = 0; i < k; i++) {
+		struct trial *x = &t[n + i];
+
+		*x = (struct trial){
+			.plan = plans[i], .stage = s->stage, .score.accuracy = NAN, .ahead = true
+		};
+		prepare_trial(s, x, &verdicts[i]);
+	}
+	free(plans);
+	return k;
+}
+
+static void keep_ahead(struct search *s, struct trial *t, const enum fettle_status *st, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (st[i] != FETTLE_STOP)
+			foresee_no_more(s, &t[i].plan);
+		plan_release(&t[i].plan);
+	}
+}
+
 /* The first that nobody knows alone, the others beside it; what is known costs nothing. */
 static void run_group(struct search *s, struct group *g)
 {
 	const struct search_backend *b = s->c.backend;
-	struct trial *fresh = xcalloc(g->n, sizeof(*fresh));
-	enum fettle_status *st = xcalloc(g->n, sizeof(*st));
-	size_t i, n = 0;
+	const size_t most = g->n + search_workers(s);
+	struct trial *fresh = xcalloc(most, sizeof(*fresh));
+	struct verdict *verdicts = xcalloc(most, sizeof(*verdicts));
+	enum fettle_status *st = xcalloc(most, sizeof(*st));
+	size_t i, n = 0, n_ahead;
 	double start = search_now(s), each;
 
 	for (i = 0; i < g->n; i++) {
@@ -158,10 +194,12 @@ static void run_group(struct search *s, struct group *g)
 		if (!g->known[i] && !g->skipped[i] && !g->st[i])
 			fresh[n++] = g->t[i];
 	}
-	if (n == 1)
+	n_ahead = add_ahead(s, fresh, n, verdicts);
+	if (n + n_ahead == 1)
 		st[0] = b->run(s->c.self, &fresh[0], &s->err);
 	else if (n)
-		b->run_all(s->c.self, fresh, n, st, &s->err);
+		b->run_all(s->c.self, fresh, n + n_ahead, st, &s->err);
+	keep_ahead(s, fresh + n, st + n, n_ahead);
 	each = n ? (search_now(s) - start) / (double)n : 0;
 	for (i = 0, n = 0; i < g->n; i++) {
 		if (g->known[i])
@@ -173,6 +211,7 @@ static void run_group(struct search *s, struct group *g)
 		g->t[i].seconds += g->skipped[i] ? g->t[i].measure_s : each;
 	}
 	free(fresh);
+	free(verdicts);
 	free(st);
 }
 

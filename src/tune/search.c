@@ -1,4 +1,4 @@
-#include "tune/search_impl.h"
+#include "tune/foresee.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -65,7 +65,9 @@ void search_free(struct search *s)
 	VEC_RELEASE(&s->trials);
 	plan_release(&s->asked.plan);
 	map_release(&s->places);
-	arena_release(&s->hashes);
+	map_release(&s->ahead);
+	memo_release(&s->memo);
+	arena_release(&s->keys);
 	str_release(&s->untried);
 	arena_release(&s->stages);
 	free(s);
@@ -78,22 +80,35 @@ struct trial *trial_at(const struct search *s, size_t place)
 	return &s->trials.v[place - 1];
 }
 
+/* As plan_hash(), without writing the text: plans that plan_equal() says are the same have the same key. */
+void search_key(const struct search *s, const struct plan *p, int kind, char out[FINGERPRINT_LEN])
+{
+	uint16_t *c = xcalloc(p->n + 1, sizeof(*c));
+	size_t i;
+
+	for (i = 0; i < p->n; i++)
+		c[i] = plan_uses(p, s->c.space, i) ? p->choice[i] : UINT16_MAX;
+	c[p->n] = (uint16_t)kind;
+	fingerprint_bytes(c, (p->n + 1) * sizeof(*c), out);
+	free(c);
+}
+
 struct trial *search_tried(const struct search *s, const struct plan *p)
 {
-	char hash[FINGERPRINT_LEN];
+	char key[FINGERPRINT_LEN];
 	size_t place;
 
-	plan_hash(p, s->c.space, hash);
-	place = map_get(&s->places, hash);
+	search_key(s, p, 0, key);
+	place = map_get(&s->places, key);
 	return place <= s->trials.n ? trial_at(s, place) : NULL;
 }
 
 void search_keep_place(struct search *s, const struct plan *p, size_t place)
 {
-	char hash[FINGERPRINT_LEN];
+	char key[FINGERPRINT_LEN];
 
-	plan_hash(p, s->c.space, hash);
-	map_set(&s->places, arena_strdup(&s->hashes, hash), place);
+	search_key(s, p, 0, key);
+	map_set(&s->places, arena_strdup(&s->keys, key), place);
 }
 
 struct trial *search_remember(struct search *s, struct trial t)
@@ -377,6 +392,7 @@ enum fettle_status search_rank_ops(struct search *s, const struct plan *p, enum 
 		return search_backend_ended(s, st);
 	}
 	sort_order(out);
+	memo_keep(s, MEMO_RANK + (int)by, p, &(struct memo_entry){ .order = *out });
 	return FETTLE_OK;
 }
 
@@ -391,8 +407,10 @@ enum fettle_status search_estimate(struct search *s, const struct plan *p, doubl
 	st = s->c.backend->estimate(s->c.self, p, batches, error, &s->err);
 	if (st == FETTLE_UNSUPPORTED || st == FETTLE_BACKEND) { /* this plan cannot be had */
 		*error = INFINITY;
-		return FETTLE_OK;
+		st = FETTLE_OK;
 	}
+	if (!st)
+		memo_keep(s, MEMO_ESTIMATE, p, &(struct memo_entry){ .value = *error });
 	return st ? search_backend_ended(s, st) : FETTLE_OK;
 }
 
@@ -407,8 +425,10 @@ enum fettle_status search_fastest(struct search *s, const struct plan *from, boo
 	if (st == FETTLE_UNSUPPORTED ||
 	    st == FETTLE_BACKEND) { /* some plan cannot be had: nothing is known, then */
 		plan_copy(out, from);
-		return FETTLE_OK;
+		st = FETTLE_OK;
 	}
+	if (!st)
+		memo_keep(s, MEMO_FASTEST + within, from, &(struct memo_entry){ .plan = *out });
 	return st ? search_backend_ended(s, st) : FETTLE_OK;
 }
 
@@ -433,8 +453,10 @@ enum fettle_status search_objective(struct search *s, const struct plan *p, doub
 	plan_release(&t.plan);
 	if (st == FETTLE_UNSUPPORTED || st == FETTLE_BACKEND) { /* this plan cannot be had */
 		*value = INFINITY;
-		return FETTLE_OK;
+		st = FETTLE_OK;
 	}
+	if (!st)
+		memo_keep(s, MEMO_OBJECTIVE, p, &(struct memo_entry){ .value = *value });
 	return st ? search_backend_ended(s, st) : FETTLE_OK;
 }
 
@@ -442,8 +464,10 @@ enum fettle_status search_objective(struct search *s, const struct plan *p, doub
 
 enum fettle_status search_run(struct search *s, const struct strategy *strategy, struct err *err)
 {
-	enum fettle_status st = strategy_run(strategy, s);
+	enum fettle_status st;
 
+	s->strategy = strategy->replays && s->c.backend->run_all && s->c.width > 1 ? strategy : NULL;
+	st = strategy_run(strategy, s);
 	if (st && st != FETTLE_STOP) {
 		s->failed = st;
 		s->why = SEARCH_FAILED;

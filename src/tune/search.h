@@ -39,6 +39,7 @@ struct trial {
 	double seconds;
 	uint64_t identity;             /* of the model it comes to; 0: unknown */
 	const struct verdict *verdict; /* for the backend: what is enough; NULL: the value is wanted */
+	bool ahead;                    /* for the backend: nobody has asked for it, see run_all */
 	/* what the backend wants to keep of it */
 	size_t samples, size_bytes;
 	double latency;         /* seconds; NaN: not measured */
@@ -55,7 +56,11 @@ struct search_backend {
 	 * or cancelled) and does not count.
 	 */
 	enum fettle_status (*run)(void *self, struct trial *t, struct err *err);
-	/* The same for several, side by side; statuses of each. May be NULL, then `width` is 1. */
+	/*
+	 * The same for several, side by side; statuses of each. May be NULL, then `width` is 1. The last may be plans that nobody has asked for (`ahead`): they run where a worker has nothing else to do, and
+	 * are broken off (FETTLE_STOP) when the others are done. What was computed makes the trial of the same plan cheaper, should it come; its score is the same as
+	 * without, to the bit, and nothing else may depend on them. Their scores are not looked at, and their failures are no failures.
+	 */
 	void (*run_all)(void *self, struct trial *t, size_t n, enum fettle_status *st, struct err *err);
 	/*
 	 * Fills t->identity: plans that come to the same model have the same one, and only the first of them is a trial. Says

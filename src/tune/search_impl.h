@@ -1,7 +1,7 @@
 /*
- * The search's insides, in three files: search.c (what has been tried, when to stop, what strategies ask), verdict.c (which
- * trials meet the criterion, which is the best, what is enough to know of the next) and group.c (trials that run side by
- * side).
+ * The search's insides, in four files: search.c (what has been tried, when to stop, what strategies ask), verdict.c (which
+ * trials meet the criterion, which is the best, what is enough to know of the next), group.c (trials that run side by
+ * side) and foresee.c (which plans may be asked for next).
  */
 #ifndef TUNE_SEARCH_IMPL_H
 #define TUNE_SEARCH_IMPL_H
@@ -13,12 +13,19 @@
 
 #define GAIN_EQUAL 1e-9 /* gains are sums of shares of a model's time */
 
+/* See foresee.h. */
+struct memo {
+	struct memo_entry *v;
+	size_t n, cap;
+	struct map places; /* keys are the search's */
+};
+
 struct search {
 	struct search_config c;
 	VEC(struct trial) trials;
-	/* hash of a plan -> place in `trials`, from 1, of its trial or of one that gave the same model */
+	/* key of a plan -> place in `trials`, from 1, of its trial or of one that gave the same model */
 	struct map places;
-	struct arena hashes;
+	struct arena keys;
 	size_t n_same, n_same_in_a_row;
 	struct str untried;
 	size_t best, most_accurate; /* places in `trials`, from 1; 0: none yet */
@@ -41,11 +48,17 @@ struct search {
 	struct verdict verdict; /* of the trials in progress */
 	double least_before;    /* the least objective, and these when they began */
 	size_t best_before, most_accurate_before, whole_before;
+	const struct strategy
+		*strategy; /* that can run again to see what it asks for; NULL: nothing is foreseen */
+	struct memo memo;
+	struct map ahead; /* plans that ran ahead to their end, though nobody has asked for them yet */
 };
 
 /* ---- search.c ---- */
 
 struct trial *trial_at(const struct search *s, size_t place);
+/* Of a plan; `kind` makes several of one. */
+void search_key(const struct search *s, const struct plan *p, int kind, char out[FINGERPRINT_LEN]);
 struct trial *search_tried(const struct search *s, const struct plan *p); /* NULL: not yet */
 void search_keep_place(struct search *s, const struct plan *p, size_t place);
 struct trial *search_remember(struct search *s, struct trial t);

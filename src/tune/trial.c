@@ -325,6 +325,8 @@ void lab_run_all(void *lab, struct trial *t, size_t n, enum fettle_status *st, s
 	size_t i;
 
 	begin(l);
+	for (; n && t[n - 1].ahead; n--)
+		st[n - 1] = FETTLE_STOP;
 	for (i = 0; i < n; i++)
 		on[i] = (struct trial_on_worker){ l, workers_at(workers_of(l), i), &t[i], FETTLE_OK };
 	for (i = 1; i < n; i++)

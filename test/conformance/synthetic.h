@@ -62,13 +62,14 @@ struct world {
 	bool (*needle)(const struct world *w, const struct plan *p); /* if given: only such plans pass */
 	/* the run */
 	double clock, timeout;
-	size_t n_runs, n_measured, n_ranked;
+	size_t n_runs, n_measured, n_ranked, n_ahead;
+	void (*on_ahead)(struct world *w, const struct trial *t, enum fettle_status st);
 	double last_start;   /* of a run */
 	size_t cancel_after; /* runs; 0: never */
 	size_t fail_at;      /* run number that returns fail_with; 0: never */
 	enum fettle_status fail_with;
-	VEC(struct logged) log;
-	const struct world *history; /* trials that are known: */
+	VEC(struct logged) log, ended; /* recorded; run ahead to their end */
+	const struct world *history;   /* trials that are known: */
 	size_t n_history;
 };
 
@@ -290,12 +291,21 @@ static inline void world_identify(void *self, struct trial *t)
 	t->identity = world_hash(self, &t->plan, 77) | 1;
 }
 
-/* As many threads would: the last one first. */
+/* As many threads would: the last one first. Of those that run ahead, every second is broken off. */
 static inline void world_run_all(void *self, struct trial *t, size_t n, enum fettle_status *st,
 				 struct err *err)
 {
-	while (n-- > 0)
-		st[n] = world_run(self, &t[n], err);
+	struct world *w = self;
+
+	while (n-- > 0) {
+		if (!t[n].ahead) {
+			st[n] = world_run(self, &t[n], err);
+			continue;
+		}
+		st[n] = w->n_ahead++ % 2 ? FETTLE_STOP : FETTLE_OK;
+		if (w->on_ahead)
+			w->on_ahead(w, &t[n], st[n]);
+	}
 }
 
 static inline enum fettle_status world_measure(void *self, struct trial *t, const struct trial *against,
@@ -610,6 +620,9 @@ static inline void world_release(struct world *w)
 
 	for (i = 0; i < w->log.n; i++)
 		plan_release(&w->log.v[i].plan);
+	for (i = 0; i < w->ended.n; i++)
+		plan_release(&w->ended.v[i].plan);
+	VEC_RELEASE(&w->ended);
 	VEC_RELEASE(&w->log);
 	space_release(&w->space);
 	free(w->space.v);
