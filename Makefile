@@ -8,7 +8,7 @@ ASAN_TESTS ?= .
 SETUP ?= $(if $(filter tests,$(TARGETS)),--tests)
 
 all: build
-.PHONY: all build setup demo test test-members test-cpus check asan fuzz bench install uninstall dist wheel deb format clean
+.PHONY: all build setup demo test test-members test-cpus check asan fuzz bench install uninstall doc dist wheel deb format clean
 
 setup:
 	@tools/setup $(SETUP)
@@ -70,6 +70,11 @@ uninstall:
 	echo "$$list" | xargs -d '\n' rm -f -- && \
 	echo "$$list" | sed -n 's|\(.*/fettle\)/.*|\1|p' | sort -u | xargs -d '\n' rmdir --ignore-fail-on-non-empty --
 
+# the documents and the manual as HTML, in $(BUILD)/doc
+doc: build
+	@tools/doc $(BUILD)/man $(BUILD)/doc
+	@ls $(BUILD)/doc/index.html
+
 # the sources of this commit as a tarball, the same each time
 dist:
 	@mkdir -p $(BUILD) && version=$$(sed -n 's/^#define FETTLE_VERSION "\(.*\)"/\1/p' include/fettle.h) && \
@@ -80,11 +85,11 @@ dist:
 wheel: build
 	@tools/wheel $(BUILD) $(BUILD)
 
-# fettle, libfettle0, libfettle-dev, python3-fettle in build-deb/; without debug packages
+# fettle, libfettle0, libfettle-dev, python3-fettle, fettle-doc in build-deb/; without debug packages
 deb: SETUP = --deb
 deb: setup
 	@rm -rf build-deb && mkdir -p build-deb/fettle
-	@cp -r CMakeLists.txt LICENSE bench cmake debian doc include python src tools build-deb/fettle
+	@cp -r *.md CMakeLists.txt LICENSE bench cmake debian doc examples include python src tools build-deb/fettle
 	@cd build-deb/fettle && ort=$$(tools/setup --ort) && [ "$$ort" != system ] || ort=; \
 		ORT_ROOT=$$ort DEB_BUILD_OPTIONS="noautodbgsym terse parallel=$(JOBS)" dpkg-buildpackage -b -uc -us >../log 2>&1 || \
 		{ tail -n 30 ../log; exit 1; }

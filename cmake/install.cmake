@@ -49,7 +49,7 @@ install(FILES ${CMAKE_BINARY_DIR}/fettle.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/
 include(CMakePackageConfigHelpers)
 set_target_properties(fettle_shared PROPERTIES EXPORT_NAME fettle)
 install(EXPORT fettle FILE fettle-config.cmake NAMESPACE fettle:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/fettle)
-write_basic_package_version_file(fettle-config-version.cmake COMPATIBILITY SameMinorVersion)
+write_basic_package_version_file(fettle-config-version.cmake COMPATIBILITY SameMajorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/fettle-config-version.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/fettle)
 
 # last: the list of files, for make uninstall

@@ -61,8 +61,9 @@
 extern "C" {
 #endif
 
-#define FETTLE_VERSION "0.1.0"
-#define FETTLE_VERSION_NUMBER 100 /* 10000 * major + 100 * minor + patch; of the header */
+/* The version of the header, and of everything else: CMake, packages and documents take it from here. */
+#define FETTLE_VERSION "0.2.0"
+#define FETTLE_VERSION_NUMBER 200 /* 10000 * major + 100 * minor + patch */
 
 /* For the *_INIT macros: all zeros but the size, in C99 and in C++11. */
 #ifdef __cplusplus
