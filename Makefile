@@ -8,7 +8,7 @@ ASAN_TESTS ?= .
 SETUP ?= $(if $(filter tests,$(TARGETS)),--tests)
 
 all: build
-.PHONY: all build setup demo test test-members test-cpus check asan fuzz bench install uninstall doc dist wheel deb format clean
+.PHONY: all build mpi setup demo test test-members test-cpus check asan fuzz bench install uninstall doc dist wheel deb format clean
 
 setup:
 	@tools/setup $(SETUP)
@@ -17,6 +17,13 @@ build: setup
 	@cmake -S . -B $(BUILD) $(CMAKE_FLAGS) >$(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@rm -f $(BUILD).log
 	@cmake --build $(BUILD) -j$(JOBS) --target $(TARGETS) -- --no-print-directory -s
+
+# the plug-in that shares trials among MPI ranks, beside the library; MPICC is that of the MPI whose mpirun will be used
+MPICC ?= mpicc
+mpi: build
+	@command -v $(MPICC) >/dev/null || { echo "cannot build fettle_mpi.so: no $(MPICC); install libopenmpi-dev or libmpich-dev, or set MPICC" >&2; exit 2; }
+	@$(MPICC) -std=c11 -O2 -g -fPIC -shared -fvisibility=hidden -Wall -Wextra -Werror -D_GNU_SOURCE -Isrc \
+		-o $(BUILD)/fettle_mpi.so.new src/dist/mpi.c && mv $(BUILD)/fettle_mpi.so.new $(BUILD)/fettle_mpi.so
 
 demo: build
 	@BUILD=$(BUILD) examples/demo

@@ -430,6 +430,7 @@ struct fettle_trial {
 	bool pareto;         /* no other trial beats it in all objectives of the run; of finished runs */
 	size_t footprint_bytes;      /* peak memory, where that is an objective; 0: not measured */
 	struct fettle_values values; /* of an evaluation that did not end early */
+	int rank, worker;            /* that ran it, where several do; -1: one at a time */
 };
 /* Called after every trial, with the best so far and the accuracy to reach. */
 struct fettle_progress_info {
@@ -442,6 +443,7 @@ struct fettle_progress_info {
 	double best_accuracy;
 	bool best_met, best_early;         /* early: its accuracy is a bound */
 	double seconds_used, seconds_left; /* left: INFINITY when unknown */
+	size_t ranks;                      /* that take part; 1: there is no other */
 };
 typedef void (*fettle_on_trial_fn)(void *self, const struct fettle_progress_info *info);
 FETTLE_API void fettle_on_trial(struct fettle *f, fettle_on_trial_fn call, void *self);
@@ -519,6 +521,9 @@ struct fettle_tune_options {
 	const char *bits, *group_size, *scheme, *accuracy_level, *algorithm;
 	/* The most accurate model of at most this size, a share of the fp32 model's ("0.3") or bytes ("300MB"); NULL: any. */
 	const char *size_budget;
+	/* One of the processes that mpirun has started: trials are shared among them. Only rank 0 writes and reports; on the others
+	 * the call serves rank 0 until that is done, and *out is NULL. doc/MANY-MACHINES.md */
+	bool ranks;
 };
 #define FETTLE_TUNE_OPTIONS_INIT FETTLE_INIT_TOLERANCE_(fettle_tune_options)
 struct fettle_measure {
@@ -567,6 +572,13 @@ struct fettle_speed {
 	size_t batch;                              /* samples in a run */
 	double latency_ms, baseline_latency_ms;    /* of one run */
 	double speedup, speedup_low, speedup_high; /* as in struct fettle_timing */
+};
+/* What other ranks did, and what was sent for it, there and back, apart from the plans. */
+struct fettle_ranks {
+	size_t size;
+	size_t ranks, trials; /* how many there are; trials that others than rank 0 ran */
+	size_t given_twice;   /* trials that were given to another rank too, because the first was slow */
+	size_t bytes, most_bytes, plan_bytes; /* in all; for one trial; of the plans */
 };
 struct fettle_tuned {
 	size_t size;
@@ -618,6 +630,7 @@ struct fettle_tuned {
 	const char *no_faster, *would_help;
 	/* how many times as fast as fp32 profiles predicted it to be, before it was timed; NaN: they did not */
 	double predicted_speedup;
+	const struct fettle_ranks *ranks; /* NULL: there were no others */
 };
 FETTLE_API enum fettle_status fettle_tune(struct fettle *f, const struct fettle_tune_options *o,
 					  struct fettle_tuned **out);
@@ -699,6 +712,7 @@ struct fettle_search_options {
 	const char *latency_batch;
 	int latency_threads;
 	size_t instances;
+	bool ranks; /* as in struct fettle_tune_options */
 };
 #define FETTLE_SEARCH_OPTIONS_INIT FETTLE_INIT_TOLERANCE_(fettle_search_options)
 FETTLE_API enum fettle_status fettle_auto_search(struct fettle *f, const struct fettle_search_options *o,
@@ -725,6 +739,7 @@ struct fettle_resume_options {
 	size_t n_settings;
 	const struct fettle_data *calib_data, *eval_data;
 	bool to_memory;
+	bool ranks; /* as in struct fettle_tune_options */
 };
 #define FETTLE_RESUME_OPTIONS_INIT FETTLE_INIT_(fettle_resume_options)
 FETTLE_API enum fettle_status fettle_resume(struct fettle *f, const struct fettle_resume_options *o,

@@ -99,7 +99,7 @@ static enum fettle_status give_tuned(struct fettle *f, enum fettle_status st, st
 				     json_t **out)
 {
 	if (!st)
-		*out = json_of_tuned(&f->cx, t);
+		*out = t ? json_of_tuned(&f->cx, t) : json_null(); /* rank 0 has the result */
 	fettle_tuned_free(t);
 	return st;
 }

@@ -184,6 +184,7 @@ enum fettle_status fettle_tune_preview(struct fettle *f, const struct fettle_tun
 	struct options o;
 	enum fettle_status st = begin(f, &o, &options_tune, in);
 
+	o.o.ranks = false; /* each looks for itself */
 	st = st ? st : job_request_begin(&u, &f->cx, &o.o, false);
 	st = st ? st : job_request_preview(&u, &p);
 	if (!st)
@@ -217,14 +218,16 @@ enum fettle_status api_run_job(struct fettle *f, const struct call_options *o, b
 
 	u->job.trial = tuned_tell_trial;
 	u->job.trial_self = &call;
+	*out = NULL;
 	if (!st)
 		st = job_request_run(u);
-	if (!st && to_memory)
+	if (!st && to_memory && !job_request_serves(u))
 		st = memory_keep(f, u->output);
-	if (!st) {
+	if (!st && !job_request_serves(u)) {
 		*out = tuned_new(u);
 		keep_result(f, *out);
 	}
+	st = job_request_end(u, st);
 	job_request_release(u);
 	return st;
 }
@@ -270,7 +273,7 @@ enum fettle_status fettle_resume(struct fettle *f, const struct fettle_resume_op
 	if (!st)
 		st = api_run_job(f, &r.o, strcmp(r.job, "search") == 0,
 				 ((const struct fettle_resume_options *)o.given)->to_memory, out);
-	if (!st && (*out)->trials == trials)
+	if (!st && *out && (*out)->trials == trials)
 		resume_note_finished(&f->cx, (*out)->stop);
 	run_request_release(&r);
 	options_release(&o);

@@ -89,6 +89,7 @@ static const struct option_field tune_fields[] = {
 	BLOCKS,
 	SETTING(TEXT, algorithm, "quantization.weight_only.algorithm"),
 	SETTING(TEXT, size_budget, "tuning.size_budget"),
+	SAME(YES, ranks),
 };
 OPTIONS(tune, FETTLE_TUNE_OPTIONS_INIT);
 #undef CALL
@@ -120,6 +121,7 @@ static const struct option_field search_fields[] = {
 	ARRAYS,
 	READ_BY_CALL(YES, to_memory),
 	DEPLOYED,
+	SAME(YES, ranks),
 };
 OPTIONS(search, FETTLE_SEARCH_OPTIONS_INIT);
 #undef CALL
@@ -140,6 +142,7 @@ static const struct option_field resume_fields[] = {
 	SETTINGS,
 	ARRAYS,
 	READ_BY_CALL(YES, to_memory),
+	SAME(YES, ranks),
 };
 OPTIONS(resume, FETTLE_RESUME_OPTIONS_INIT);
 #undef CALL

@@ -6,6 +6,7 @@
 
 #include "api/internal.h"
 #include "base/str.h"
+#include "tune/ranks.h"
 #include "tune/settings_job.h"
 #include "tune/stop_words.h"
 
@@ -15,6 +16,7 @@ struct tuned {
 	struct fettle_measure baseline, best, rewritten;
 	struct fettle_seconds seconds;
 	struct fettle_saved saved;
+	struct fettle_ranks ranks;
 	struct arena arena;
 };
 
@@ -51,6 +53,8 @@ void tuned_tell_trial(void *self, const struct job_progress *p)
 		.samples = t->samples,
 		.seconds = t->seconds,
 		.values = values_of(t->values, t->score.early ? 0 : metric_n_parts(u->run.lab.metric)),
+		.rank = u->ranks || u->run.lab.o.jobs > 1 ? t->rank : -1,
+		.worker = u->ranks || u->run.lab.o.jobs > 1 ? (int)t->worker : -1,
 	};
 	const struct fettle_progress_info info = {
 		.size = sizeof(info),
@@ -65,6 +69,7 @@ void tuned_tell_trial(void *self, const struct job_progress *p)
 		.best_early = best && best->score.early,
 		.seconds_used = p->seconds_used,
 		.seconds_left = p->seconds_left,
+		.ranks = p->ranks,
 	};
 
 	if (f->on_trial)
@@ -229,6 +234,20 @@ static void copy_candidates(struct tuned *out, const struct settings_job *s)
 	out->pub.space = s->list->n;
 }
 
+static void copy_ranks(struct tuned *t, const struct ranks *r)
+{
+	const struct ranks_stats s = ranks_stats(r);
+
+	t->ranks = (struct fettle_ranks){ .size = sizeof(t->ranks),
+					  .ranks = s.ranks,
+					  .trials = s.trials,
+					  .given_twice = s.given_twice,
+					  .bytes = s.bytes,
+					  .most_bytes = s.most_bytes,
+					  .plan_bytes = s.plan_bytes };
+	t->pub.ranks = r ? &t->ranks : NULL;
+}
+
 struct fettle_tuned *tuned_new(const struct job_request *u)
 {
 	struct tuned *t = xcalloc(1, sizeof(*t));
@@ -245,5 +264,6 @@ struct fettle_tuned *tuned_new(const struct job_request *u)
 	t->pub.best = &t->best;
 	t->pub.seconds = &t->seconds;
 	t->pub.saved = &t->saved;
+	copy_ranks(t, u->ranks);
 	return &t->pub;
 }

@@ -24,6 +24,7 @@ static enum fettle_status resume(struct fettle *f, const struct tuner *u, struct
 	o.settings = u->settings;
 	o.n_settings = u->n_settings;
 	o.helper = "/proc/self/exe";
+	o.ranks = true;
 	return fettle_resume(f, &o, out);
 }
 

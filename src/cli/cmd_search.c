@@ -81,6 +81,7 @@ static struct fettle_search_options options_of(const struct tuner *u)
 	o.settings = u->settings;
 	o.n_settings = u->n_settings;
 	o.helper = "/proc/self/exe";
+	o.ranks = true;
 	return o;
 }
 

@@ -144,6 +144,7 @@ static struct fettle_tune_options options_of(const struct tuner *u)
 	o.recipes = u->recipes.v;
 	o.n_recipes = u->recipes.n;
 	o.helper = "/proc/self/exe";
+	o.ranks = true;
 	return o;
 }
 

@@ -4,6 +4,10 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "base/launched.h"
 
 static const char *best_sign(const struct fettle_progress_info *i)
 {
@@ -30,11 +34,20 @@ static const char *verdict(const struct fettle_progress_info *i, char *buf, size
 	return buf;
 }
 
+/* "4 ranks, "; "" where there is one */
+static const char *ranks_text(const struct fettle_progress_info *i, char *buf, size_t n)
+{
+	buf[0] = 0;
+	if (i->ranks > 1)
+		snprintf(buf, n, "%zu ranks, ", i->ranks);
+	return buf;
+}
+
 /* what the live line says until the next trial; least important last, for it may be cut off */
 static void keep_trial(struct progress *p, const struct fettle_progress_info *i)
 {
 	const struct fettle_trial *t = i->trial;
-	char limit[32] = "", left[32] = "", result[96] = "failed", best[64] = "", a[32], b[64];
+	char limit[32] = "", left[32] = "", result[96] = "failed", best[64] = "", a[32], b[64], ranks[32];
 
 	if (i->max_trials)
 		snprintf(limit, sizeof(limit), " of %zu", i->max_trials);
@@ -46,8 +59,8 @@ static void keep_trial(struct progress *p, const struct fettle_progress_info *i)
 	if (i->best)
 		snprintf(best, sizeof(best), ", best %s%s%s", best_sign(i),
 			 human_score(i->best_accuracy, a, sizeof(a)), best_meets(i) ? " met" : "");
-	snprintf(p->trial, sizeof(p->trial), "%strial %zu%s: %s%s, %.200s", left, t->number, limit, result,
-		 best, t->stage);
+	snprintf(p->trial, sizeof(p->trial), "%s%strial %zu%s: %s%s, %.200s", left,
+		 ranks_text(i, ranks, sizeof(ranks)), t->number, limit, result, best, t->stage);
 }
 
 static void show_trial(void *self, const struct fettle_progress_info *i)
@@ -242,6 +255,8 @@ static int run_one(const struct tuner *u)
 	progress_end(&p);
 	if (st) {
 		code = library_error(f, st);
+	} else if (!t) { /* rank 0 reports */
+		code = EXIT_MET;
 	} else {
 		if (u->json)
 			print_json(fettle_tuned_json(f, t));
@@ -282,11 +297,24 @@ static size_t flags_given(const struct flag *v, size_t n, struct fettle_setting 
 	return given;
 }
 
+/* of several that mpirun has started, only rank 0 speaks */
+static void silence_other_ranks(void)
+{
+	const char *level = getenv("LOGLEVEL");
+	int rank;
+
+	if (!launched_as_rank(&rank) || !rank || (level && strcasecmp(level, "DEBUG") == 0))
+		return;
+	if (!freopen("/dev/null", "w", stdout) || !freopen("/dev/null", "w", stderr))
+		_exit(EXIT_USAGE);
+}
+
 int tuner_main(struct tuner *u, int argc, char **argv)
 {
 	const char *rest[128];
 	int n;
 
+	silence_other_ranks();
 	if (argc > 128)
 		return usage_error(u->command, "too many arguments");
 	n = args_read(u->command, u->options, u->n_options, u->details, argc, argv, rest);

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/fingerprint.h"
 #include "base/str.h"
+#include "tune/ranks.h"
 #include "tune/runs.h"
 
 static enum fettle_status choose_strategy(struct job_request *u)
@@ -29,7 +30,7 @@ static enum fettle_status choose_strategy(struct job_request *u)
 	own = registered_strategy_find(m, name);
 	u->job.search.options.self = own;
 	u->job.strategy = own ? &own->type : strategy_find(name);
-	if (u->job.strategy && strcmp(u->job.strategy->name, "sigopt") == 0)
+	if (u->job.strategy && strcmp(u->job.strategy->name, "sigopt") == 0 && !job_request_serves(u))
 		return request_service(c, &u->service, &u->run.cx->err);
 	if (u->job.strategy)
 		return FETTLE_OK;
@@ -375,6 +376,29 @@ static void describe_job(struct job_request *u)
 	o->search.timeout = u->run.r.is_search ? 0 : c->tuning.timeout;
 }
 
+/* Is it the same run everywhere? */
+static enum fettle_status agree(struct job_request *u)
+{
+	const struct run_info *i = &u->job.info;
+	const struct ranks_fact facts[] = {
+		{ "it runs another version of fettle", i->fettle_version, NULL },
+		{ "it runs another version of ONNX Runtime", i->runtime_version, NULL },
+		{ "it has another kind of CPU", i->cpu, NULL },
+		{ "the model differs", i->model_fingerprint, i->model_path },
+		{ "the calibration data differs", i->calib_fingerprint, i->calib_path },
+		{ "the evaluation data differs", i->eval_fingerprint, i->eval_path },
+		{ "the settings differ", i->config_fingerprint, NULL },
+		{ "the tuning space differs", i->space, NULL },
+	};
+
+	if (!u->ranks)
+		return FETTLE_OK;
+	if (!u->run.lab.o.threads) /* cores are shared among the ranks that are on this machine */
+		u->run.lab.o.threads = ranks_threads(u->ranks);
+	u->run.lab.ranks = u->ranks;
+	return ranks_agree(u->ranks, facts, ARRAY_LEN(facts), u->run.lab.o.jobs, &u->run.cx->err);
+}
+
 /* all but the history: nothing is written yet */
 static enum fettle_status open_all(struct job_request *u)
 {
@@ -399,6 +423,30 @@ static enum fettle_status open_all(struct job_request *u)
 	return describe_run(u, &u->arena, &u->job.info);
 }
 
+/* Another rank than 0: opens the same model and data, has no history, and runs what rank 0 sends. */
+static enum fettle_status serve(struct job_request *u)
+{
+	struct run *b = &u->run;
+	enum fettle_status st = scratch_new(&u->scratch, &b->cx->err);
+
+	if (st)
+		return st;
+	b->workspace = xstrdup(u->scratch.dir);
+	if (!u->job.strategy)
+		st = choose_strategy(u);
+	st = st ? st : run_open(b, true);
+	st = st ? st : set_objective(u);
+	st = st ? st : check_loss(u);
+	if (st)
+		return st;
+	run_opened(b);
+	describe_job(u);
+	b->lab.o.relative = u->job.search.relative;
+	st = describe_run(u, &u->arena, &u->job.info);
+	st = st ? st : agree(u);
+	return st ? st : ranks_serve(u->ranks, &b->lab, &b->cx->err);
+}
+
 static enum fettle_status carry_out(struct job_request *u)
 {
 	struct context *cx = u->run.cx;
@@ -420,22 +468,38 @@ static enum fettle_status carry_out(struct job_request *u)
 	return st;
 }
 
+static void warn(void *cx, const char *text)
+{
+	context_warn(cx, "%s", text);
+}
+
+bool job_request_serves(const struct job_request *u)
+{
+	return ranks_rank(u->ranks) > 0;
+}
+
 enum fettle_status job_request_begin(struct job_request *u, struct context *cx, const struct call_options *o,
 				     bool is_search)
 {
-	enum fettle_status st;
+	enum fettle_status st = FETTLE_OK;
 
 	u->run.cx = cx;
 	u->run.start = clock_now();
 	u->job.kind = &job_tune;
-	st = request_begin(&u->run.r, cx, o, is_search ? CONFIG_SEARCH : CONFIG_TUNE);
+	if (o->ranks)
+		st = ranks_open(&u->ranks, warn, cx, &cx->err);
+	st = st ? st : request_begin(&u->run.r, cx, o, is_search ? CONFIG_SEARCH : CONFIG_TUNE);
 	return st || !is_search ? st : job_request_search(u);
 }
 
 enum fettle_status job_request_run(struct job_request *u)
 {
-	enum fettle_status st = open_all(u);
+	enum fettle_status st;
 
+	if (job_request_serves(u))
+		return serve(u);
+	st = open_all(u);
+	st = st ? st : agree(u);
 	if (!st)
 		st = job_open(&u->j, &u->job, &u->run.cx->err);
 	if (!st)
@@ -471,6 +535,13 @@ enum fettle_status job_request_preview(struct job_request *u, struct preview *ou
 	return st ? st : preview_times(&u->run.lab, out, err);
 }
 
+enum fettle_status job_request_end(struct job_request *u, enum fettle_status st)
+{
+	st = ranks_close(u->ranks, st, &u->run.cx->err);
+	u->ranks = u->run.lab.ranks = NULL;
+	return st;
+}
+
 void job_request_release(struct job_request *u)
 {
 	job_free(u->j);
@@ -479,6 +550,7 @@ void job_request_release(struct job_request *u)
 	source_release(&u->hold);
 	run_release(&u->run);
 	settings_search_free(u->search);
+	scratch_release(&u->scratch);
 	arena_release(&u->arena);
 	free(u->output);
 }

@@ -3,11 +3,13 @@
  *
  *	st = job_request_begin(&u, cx, &options, false);
  *	st = job_request_run(&u);			job_result(u.j) is then complete
- *	job_request_release(&u);			also after a failure
+ *	st = job_request_end(&u, st);			also after a failure
+ *	job_request_release(&u);			likewise
  */
 #ifndef CONFIG_JOB_H
 #define CONFIG_JOB_H
 
+#include "base/scratch.h"
 #include "config/run.h"
 #include "tune/job.h"
 #include "tune/preview.h"
@@ -21,11 +23,16 @@ struct job_request {
 	char *output;
 	struct arena arena; /* of what the job's options point to */
 	struct job *j;
+	struct ranks *ranks;    /* NULL: this process is the only one */
+	struct scratch scratch; /* on another rank than 0: instead of a workspace */
 };
 
 enum fettle_status job_request_begin(struct job_request *u, struct context *cx, const struct call_options *o,
 				     bool is_search);
 enum fettle_status job_request_run(struct job_request *u);
+bool job_request_serves(const struct job_request *u); /* it is not rank 0, and has no result */
+/* Ends the other ranks with the status that the call has; theirs is rank 0's. */
+enum fettle_status job_request_end(struct job_request *u, enum fettle_status st);
 /* In place of running it: what it would do, and how long that may take. Nothing is written. */
 enum fettle_status job_request_preview(struct job_request *u, struct preview *out);
 void job_request_release(struct job_request *u);

@@ -76,6 +76,7 @@ struct call_options {
 	const char *cpu;         /* plan for this kind of CPU, see fettle_cpu_kind(); NULL: for this one */
 	const char *scores;      /* names of the outputs to score, with commas; NULL: as fits the labels */
 	const struct run_request *resumed; /* the run that is done again; NULL: a new one */
+	bool ranks;                        /* share trials with the other ranks of an MPI job */
 };
 
 /* What a field of a call's options is. */

@@ -68,6 +68,7 @@ const struct option_row option_rows[] = {
 	ROW(cpu, TEXT, FREE), /* also a setting */
 	ROW(scores, TEXT, FREE),
 	ROW(resumed, GONE, FREE),
+	ROW(ranks, GONE, FREE),
 };
 const size_t n_option_rows = ARRAY_LEN(option_rows);
 

@@ -13,11 +13,27 @@ struct hard;
 struct hard *hard_new(size_t n, const double *scores, const double *margins, int higher_is_better);
 void hard_free(struct hard *h);
 
-/* What a trial scored; NaN for samples that it did not look at. Counts from the next hard_order() on. */
-void hard_learn(struct hard *h, const double *scores);
+/*
+ * What trials showed, and the order that follows from it, travel between machines: a small number for each sample, in as many
+ * bits as there is room for. Of very many samples, only the first ones have one.
+ */
+enum { HARD_BYTES = 1700 };
+struct hard_notes {
+	size_t n; /* numbers */
+	unsigned char v[HARD_BYTES];
+};
+size_t hard_notes_bytes(const struct hard *h, const struct hard_notes *n); /* of v that are in use */
 
-/* The hardest first; place[n]. */
-void hard_order(const struct hard *h, size_t *place);
+/* What a trial scored. `looked` has the places of the n samples that it looked at, in that order. */
+void hard_note(const struct hard *h, const double *scores, const size_t *looked, size_t n,
+	       struct hard_notes *out);
+/* Counts from the next hard_levels() on. */
+void hard_learn(struct hard *h, const size_t *looked, const struct hard_notes *notes);
+
+/* How hard the samples are, and their order by that: the hardest first; place[n]. The order depends on the levels and on the
+ * fp32 model's evaluation only. */
+void hard_levels(const struct hard *h, struct hard_notes *out);
+void hard_order(const struct hard *h, const struct hard_notes *levels, size_t *place);
 
 /* What trials showed, as text for a history, and back; free() it. Text of another size is ignored. */
 char *hard_save(const struct hard *h);

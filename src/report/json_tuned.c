@@ -138,6 +138,14 @@ json_t *json_of_tuned(const struct context *cx, const struct fettle_tuned *t)
 					      json_number(t->holdout_low), "high",
 					      json_number(t->holdout_high), "baseline", t->holdout_baseline,
 					      "samples", (json_int_t)t->holdout_samples));
+	if (t->ranks)
+		json_object_set_new(
+			j, "ranks",
+			json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "ranks", (json_int_t)t->ranks->ranks,
+				  "trials", (json_int_t)t->ranks->trials, "given_twice",
+				  (json_int_t)t->ranks->given_twice, "bytes", (json_int_t)t->ranks->bytes,
+				  "most_bytes", (json_int_t)t->ranks->most_bytes, "plan_bytes",
+				  (json_int_t)t->ranks->plan_bytes));
 	json_add_remarks(j, cx);
 	if (t->is_search)
 		add_candidates(j, t);
@@ -168,6 +176,9 @@ json_t *json_of_run(const struct fettle_run *r, bool pareto)
 					"samples", (json_int_t)t->samples, "seconds", t->seconds, "pareto",
 					t->pareto, "plan", json_loads(t->plan, 0, NULL)));
 		json_add_values(json_array_get(list, json_array_size(list) - 1), r->metric, &t->values);
+		if (t->rank >= 0)
+			json_object_update_new(json_array_get(list, json_array_size(list) - 1),
+					       json_pack("{s:i, s:i}", "rank", t->rank, "worker", t->worker));
 		if (t->footprint_bytes)
 			json_object_set_new(json_array_get(list, json_array_size(list) - 1),
 					    "footprint_bytes", json_integer((json_int_t)t->footprint_bytes));

@@ -25,6 +25,12 @@ static bool depends_on_batches(const struct lab *l, const struct plan *p)
 	return false;
 }
 
+/* or at random, where a verdict by confidence is enough */
+static bool hardest_first(const struct lab *l, const struct trial *t)
+{
+	return t->verdict && l->examiner && l->examiner->order->feed && !depends_on_batches(l, &t->plan);
+}
+
 static void begin_evaluation(struct lab *l, struct worker *d, struct evaluation *e)
 {
 	size_t i;
@@ -35,8 +41,8 @@ static void begin_evaluation(struct lab *l, struct worker *d, struct evaluation 
 	*e = (struct evaluation){ .net = network_of(d->session),
 				  .feed = l->eval,
 				  .metric = d->metric,
-				  .progress = lab_trial_may_continue,
-				  .self = l };
+				  .progress = worker_may_continue,
+				  .self = d };
 	if (l->o.has_reference)
 		e->reference = recall_network(&d->recall);
 	if (!l->examiner)
@@ -77,7 +83,7 @@ static enum fettle_status evaluate_graph(struct lab *l, struct worker *d, const 
 		e.certain = certain;
 		e.judge = &v;
 	}
-	if (t->verdict && l->examiner && l->examiner->order->feed && !depends_on_batches(l, &t->plan)) {
+	if (hardest_first(l, t)) {
 		e.feed = l->examiner->order->feed;
 		if (!l->examiner->order->hard) {
 			paired_init(&paired, e.n_scores, type->score_max - type->score_min, l->o.confidence);
@@ -131,27 +137,87 @@ enum fettle_status lab_evaluate(struct lab *l, struct session *s, struct accurac
 
 /* ---- what was learnt ---- */
 
-void examiner_learn(struct lab *l, const struct trial *t)
+/* the places of the samples, as a trial looks at them; free() it */
+static size_t *places_in_order(const struct order *o, bool hardest_first_)
 {
-	struct examiner *x = l->examiner;
-	const struct worker *d = workers_with(l->workers, &t->plan);
+	size_t *place = xcalloc(o->n, sizeof(*place)), i;
+
+	for (i = 0; i < o->n; i++)
+		place[i] = hardest_first_ ? o->place[feed_sample(o->feed, i)] : i;
+	return place;
+}
+
+static bool teaches(const struct lab *l)
+{
+	return l->examiner && l->examiner->order->hard && metric_type(l->metric)->is_mean;
+}
+
+void examiner_see(const struct lab *l, const struct worker *d, const struct trial *t, struct shown *out)
+{
+	size_t *looked;
+
+	*out = (struct shown){ .hardest_first = hardest_first(l, t) };
+	if (!teaches(l) || !d->scores || t->score.failed || !t->samples)
+		return;
+	looked = places_in_order(l->examiner->order, out->hardest_first);
+	hard_note(l->examiner->order->hard, d->scores, looked, t->samples, &out->notes);
+	free(looked);
+}
+
+void examiner_keep(struct lab *l, const struct trial *t, const struct shown *s, const double *scores)
+{
+	struct kept_shown k = { t->number, *s, NULL };
+	const size_t n = l->examiner ? l->examiner->order->n : 0;
+
+	if (!l->examiner || t->score.failed || !t->samples)
+		return;
+	if (scores) {
+		k.scores = xcalloc(n, sizeof(*k.scores));
+		memcpy(k.scores, scores, n * sizeof(*k.scores));
+	}
+	VEC_PUSH(&l->examiner->shown, k);
+}
+
+void examiner_forget_shown(struct examiner *x)
+{
+	size_t i;
+
+	for (i = 0; i < x->shown.n; i++)
+		free(x->shown.v[i].scores);
+	x->shown.n = 0;
+}
+
+static void learn_from(struct lab *l, const struct shown *s)
+{
+	struct order *o = l->examiner->order;
+	size_t *looked = places_in_order(o, s->hardest_first);
 	char *text;
 
-	if (!d || !d->scores || t->score.failed || !x || !t->samples)
-		return;
-	if (t->score.met) {
-		plan_copy(&x->kept, &t->plan);
-		x->kept_scores = xrealloc(x->kept_scores, x->order->n, sizeof(*x->kept_scores));
-		memcpy(x->kept_scores, d->scores, x->order->n * sizeof(*x->kept_scores));
-	}
-	if (!x->order->hard || !metric_type(l->metric)->is_mean)
-		return;
-	hard_learn(x->order->hard, d->scores);
+	hard_learn(o->hard, looked, &s->notes);
+	free(looked);
 	if (l->history) {
-		text = hard_save(x->order->hard);
+		text = hard_save(o->hard);
 		history_set_meta(l->history, "hard samples", text, NULL);
 		free(text);
 	}
+}
+
+void examiner_learn(struct lab *l, const struct trial *t)
+{
+	struct examiner *x = l->examiner;
+	size_t i;
+
+	for (i = 0; x && i < x->shown.n && x->shown.v[i].number != t->number; i++)
+		;
+	if (!x || i == x->shown.n)
+		return;
+	if (t->score.met && x->shown.v[i].scores) {
+		plan_copy(&x->kept, &t->plan);
+		x->kept_scores = xrealloc(x->kept_scores, x->order->n, sizeof(*x->kept_scores));
+		memcpy(x->kept_scores, x->shown.v[i].scores, x->order->n * sizeof(*x->kept_scores));
+	}
+	if (teaches(l))
+		learn_from(l, &x->shown.v[i].shown);
 }
 
 /* the samples that the trial did not look at */

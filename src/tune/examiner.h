@@ -19,7 +19,21 @@ enum fettle_status examine(struct lab *l, struct worker *d, struct trial *t, str
 /* To the end: what the trial of that plan left out is evaluated now. */
 enum fettle_status examine_rest(struct lab *l, struct worker *d, const struct plan *p, struct accuracy *a,
 				struct err *err);
+
+/* What a trial showed of the samples it looked at; small enough to be sent. */
+struct shown {
+	bool hardest_first; /* the order it looked at them in; otherwise their own */
+	struct hard_notes notes;
+};
+void examiner_see(const struct lab *l, const struct worker *d, const struct trial *t, struct shown *out);
+/* Keeps that until the trial is learnt from; `scores` of the samples, by place, or NULL. */
+void examiner_keep(struct lab *l, const struct trial *t, const struct shown *s, const double *scores);
 /* From a trial that is finished, in the order of trials. */
 void examiner_learn(struct lab *l, const struct trial *t);
+
+/* The order that trials look at samples in: for another machine, and as another machine has it. */
+const struct hard_notes *examiner_levels(const struct examiner *x); /* NULL: it never changes */
+size_t examiner_notes_bytes(const struct examiner *x, const struct hard_notes *n); /* of n->v, in use */
+void examiner_set_levels(struct lab *l, const struct hard_notes *levels);
 
 #endif

@@ -4,6 +4,13 @@
 
 #include "tune/examiner.h"
 
+/* What a trial of this group showed, until it is learnt from. */
+struct kept_shown {
+	size_t number;
+	struct shown shown;
+	double *scores; /* of the samples, by place; NULL: it ran elsewhere */
+};
+
 struct examiner {
 	struct order *order; /* of the evaluation samples */
 	struct rows
@@ -13,6 +20,10 @@ struct examiner {
 	struct map node_macs;  /* name of a node -> its multiply-adds in thousands */
 	struct plan kept;      /* the last one that met the criterion, and what its samples scored */
 	double *kept_scores;
+	struct hard_notes levels; /* what the order in use was made from */
+	VEC(struct kept_shown) shown;
 };
+
+void examiner_forget_shown(struct examiner *x);
 
 #endif

@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "tune/board.h"
 #include "tune/examiner.h"
+#include "tune/ranks.h"
 #include "tune/values.h"
 
 static const struct trial *best_tuned(const struct job *j)
@@ -90,7 +91,8 @@ static void on_trial(void *self, const struct trial *t)
 				  .baseline = j->baseline.value,
 				  .target = job_target(j),
 				  .seconds_used = clock_now() - j->o.start,
-				  .seconds_left = search_time_left(j->search) };
+				  .seconds_left = search_time_left(j->search),
+				  .ranks = ranks_at_work(j->o.lab->ranks) };
 
 	if (most && t->number) { /* at most as long as the trials that are left would take */
 		double each = p.seconds_used / (double)t->number;
@@ -182,7 +184,7 @@ static enum fettle_status measure_noise(struct job *j, struct err *err)
 
 	if (!has_evaluator(j->o.lab))
 		return FETTLE_OK;
-	st = lab_evaluate_file(j->o.lab, 0, j->o.model, lab_go_on, &again, err);
+	st = lab_evaluate_file(j->o.lab, 0, j->o.model, lab_go_on, j->o.lab, &again, err);
 	if (st)
 		return st;
 	noise = fabs(again - j->baseline.value);
@@ -229,6 +231,8 @@ enum fettle_status job_baseline(struct job *j, struct err *err)
 		st = lab_baseline(l, &j->baseline, err);
 	if (st)
 		return st;
+	if (l->ranks && !has_evaluator(l))
+		ranks_baseline(l->ranks, j->baseline.value);
 	if (found)
 		j->baseline.value = b.accuracy;
 	if (isnan(j->baseline.value))
@@ -316,7 +320,7 @@ enum fettle_status job_search(struct job *j, struct err *err)
 		c.size_room = size_room(l);
 	}
 	c.no_early = l->o.no_early;
-	c.width = l->o.jobs;
+	c.width = l->o.jobs + ranks_slots(l->ranks);
 	c.frugal = !(c.timeout > 0);
 	c.samples = l->examiner ? examiner_samples(l->examiner) : 0;
 	c.backend = &lab_backend;

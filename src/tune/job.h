@@ -41,6 +41,7 @@ struct job_progress {
 	const char *text;                 /* of the trial's plan */
 	double baseline, target;
 	double seconds_used, seconds_left; /* left: INFINITY when unknown */
+	size_t ranks;                      /* that take part */
 };
 
 /* All pointers must outlive the job. */

@@ -89,7 +89,8 @@ static enum fettle_status write_trial(struct lab *l, const struct trial *t, stru
 
 	if (l->learner) /* first: a trial that is in the history can be recovered */
 		learner_keep(l->learner, l->history);
-	st = ledger_write(l->history, t, plan, text, metric_n_parts(l->metric), err);
+	st = l->ranks || l->o.jobs > 1 ? ran_on_write(l->history, t, err) : FETTLE_OK;
+	st = st ? st : ledger_write(l->history, t, plan, text, metric_n_parts(l->metric), err);
 	free(text);
 	free(plan);
 	return st;

@@ -71,6 +71,7 @@ struct reference {
 		.per_batch = 0                                                                               \
 	}
 
+struct ranks;
 struct meter;
 struct impact;
 struct timing;
@@ -96,6 +97,8 @@ struct lab {
 	void *progress_self;
 	void (*on_trial)(void *self, const struct trial *t);
 	void *on_trial_self;
+
+	struct ranks *ranks; /* that share the trials; NULL: this is the only one. The job's */
 
 	/* kept between trials */
 	struct session *fp32;
@@ -154,12 +157,11 @@ bool lab_output_counts(const struct lab *l, size_t i); /* is it one that the met
 int lab_threads(const struct lab *l); /* of a trial's session: one when trials run side by side */
 /* By the user's program or function; `worker` says which of those side by side asks. */
 enum fettle_status lab_evaluate_file(struct lab *l, size_t worker, const char *path, progress_fn go_on,
-				     double *value, struct err *err);
+				     void *self, double *value, struct err *err);
 enum fettle_status lab_run(void *lab, struct trial *t, struct err *err);
 void lab_identify(void *lab, struct trial *t);
 void lab_run_all(void *lab, struct trial *t, size_t n, enum fettle_status *st, struct err *err);
 void lab_begin_group(void *lab);
-bool lab_trial_may_continue(void *lab, size_t done, size_t total); /* a progress_fn, for any of the workers */
 struct qplan_summary lab_summary(const struct lab *l, const struct plan *p);
 enum fettle_status lab_size(struct model *m, size_t *bytes, struct err *err);
 /* meter.c: what struct search_backend asks; once for all plans that run the same kernels */

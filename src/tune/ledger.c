@@ -55,6 +55,28 @@ bool speedup_read(struct history *h, struct race_ratio *out)
 	return read;
 }
 
+#define RAN_ON_NAME "who ran trial %zu"
+
+enum fettle_status ran_on_write(struct history *h, const struct trial *t, struct err *err)
+{
+	char name[64], text[64];
+
+	snprintf(name, sizeof(name), RAN_ON_NAME, t->number);
+	snprintf(text, sizeof(text), "%d %zu", t->rank, t->worker);
+	return history_set_meta(h, name, text, err);
+}
+
+bool ran_on_read(struct history *h, size_t number, int *rank, int *worker)
+{
+	char name[64], *text = NULL;
+	bool read;
+
+	snprintf(name, sizeof(name), RAN_ON_NAME, number);
+	read = !history_meta(h, name, &text, NULL) && text && sscanf(text, "%d %d", rank, worker) == 2;
+	free(text);
+	return read;
+}
+
 char *footprint_key(size_t trial)
 {
 	return xstrfmt("footprint of trial %zu", trial);

@@ -11,6 +11,9 @@ bool ledger_find(struct history *h, const char *hash, struct trial *out);
 /* `plan` is its text, `text` describes it; `n_values` metrics have a value each. */
 enum fettle_status ledger_write(struct history *h, const struct trial *t, const char *plan, const char *text,
 				size_t n_values, struct err *err);
+/* Which rank and worker ran it, where there are several. false: that is not kept. */
+enum fettle_status ran_on_write(struct history *h, const struct trial *t, struct err *err);
+bool ran_on_read(struct history *h, size_t number, int *rank, int *worker);
 /* What the history keeps a trial's peak memory by, where that is an objective; free() it. */
 char *footprint_key(size_t trial);
 

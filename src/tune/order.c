@@ -129,6 +129,8 @@ void examiner_free(struct examiner *x)
 	if (!x)
 		return;
 	drop_reference(x);
+	examiner_forget_shown(x);
+	VEC_RELEASE(&x->shown);
 	cutcache_free(x->cuts);
 	map_release(&x->node_macs);
 	plan_release(&x->kept);
@@ -242,7 +244,7 @@ enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err 
 		return st;
 	start = clock_now();
 	if (has_evaluator(l)) {
-		st = lab_evaluate_file(l, 0, l->o.model, lab_go_on, &out->value, err);
+		st = lab_evaluate_file(l, 0, l->o.model, lab_go_on, l, &out->value, err);
 	} else {
 		l->examiner = xcalloc(1, sizeof(*l->examiner));
 		l->examiner->order = order_new(l->eval);
@@ -272,17 +274,39 @@ enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err 
 	return st;
 }
 
-void lab_begin_group(void *lab)
+void examiner_set_levels(struct lab *l, const struct hard_notes *levels)
 {
-	struct examiner *x = ((struct lab *)lab)->examiner;
-	size_t *place, i;
+	struct examiner *x = l->examiner;
+	size_t *place = xcalloc(x->order->n, sizeof(*place)), i;
 
-	if (!x || !x->order->hard)
-		return;
-	place = xcalloc(x->order->n, sizeof(*place));
-	hard_order(x->order->hard, place);
+	x->levels = *levels;
+	hard_order(x->order->hard, levels, place);
 	for (i = 0; i < x->order->n; i++)
 		place[i] = x->order->sample[place[i]];
 	feed_set_order(x->order->feed, place, x->order->n, NULL); /* the samples are the feed's own */
 	free(place);
+}
+
+const struct hard_notes *examiner_levels(const struct examiner *x)
+{
+	return x && x->order->hard ? &x->levels : NULL;
+}
+
+size_t examiner_notes_bytes(const struct examiner *x, const struct hard_notes *n)
+{
+	return x && x->order->hard ? hard_notes_bytes(x->order->hard, n) : 0;
+}
+
+void lab_begin_group(void *lab)
+{
+	struct lab *l = lab;
+	struct hard_notes levels;
+
+	if (!l->examiner)
+		return;
+	examiner_forget_shown(l->examiner);
+	if (!l->examiner->order->hard)
+		return;
+	hard_levels(l->examiner->order->hard, &levels);
+	examiner_set_levels(l, &levels);
 }

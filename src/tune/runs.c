@@ -156,6 +156,8 @@ static enum fettle_status copy_run(struct run_copy *c, struct history *h, struct
 		copy_trial(c, &t);
 		at = &c->trials.v[c->trials.n - 1];
 		at->values.n = values_read(h, t.number, at->values.v);
+		if (!ran_on_read(h, t.number, &at->rank, &at->worker))
+			at->rank = at->worker = -1;
 		last = t.number;
 	}
 	history_trial_release(&t);

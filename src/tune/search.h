@@ -47,6 +47,8 @@ struct trial {
 	double quantize_s, session_s, evaluate_s, measure_s;
 	double values[METRICS_MAX]; /* of several metrics, each one's; NaN: not known */
 	double cut_share;           /* of a pass, that earlier trials had run already */
+	int rank;                   /* that ran it, and which of its workers */
+	size_t worker;
 };
 
 struct search_backend {

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/why.h"
 #include "tune/examiner.h"
+#include "tune/ranks.h"
 #include "tune/worker.h"
 
 static size_t n_workers(const struct lab *l)
@@ -23,10 +24,10 @@ int lab_threads(const struct lab *l)
 	return n_workers(l) > 1 ? 1 : l->o.threads;
 }
 
-static struct workers *workers_of(struct lab *l)
+struct workers *workers_of(struct lab *l)
 {
 	if (!l->workers)
-		l->workers = workers_new(n_workers(l), &l->t->space);
+		l->workers = workers_new(n_workers(l), l);
 	return l->workers;
 }
 
@@ -50,11 +51,13 @@ enum fettle_status worker_model(struct lab *l, struct worker *d, const struct pl
 
 	if (weights == WEIGHTS_NEAREST && l->t->base.recipes.finetune.algorithm == FINETUNE_OFF)
 		weights = WEIGHTS_AS_PLANNED; /* which then are the nearest too, or the plan's own recipe's */
+	workers_lock(l->workers);             /* the space, too, may grow meanwhile: tune/serve.c */
 	if (d->model && plan_equal(&d->plan, p, &l->t->space) &&
-	    (d->weights == weights || weights == WEIGHTS_ANY))
+	    (d->weights == weights || weights == WEIGHTS_ANY)) {
+		workers_unlock(l->workers);
 		return FETTLE_OK;
+	}
 	forget_model(d);
-	workers_lock(l->workers);
 	tuning_qplan(l->t, p, &q);
 	if (q.recipes.finetune.algorithm == FINETUNE_OFF)
 		weights = WEIGHTS_AS_PLANNED;
@@ -123,27 +126,27 @@ bool lab_output_counts(const struct lab *l, size_t i)
 }
 
 /* The thread that the search runs on asks whether to stop, and tells the others. */
-bool lab_trial_may_continue(void *lab, size_t done, size_t total)
+bool worker_may_continue(void *worker, size_t done, size_t total)
 {
-	struct lab *l = lab;
+	struct worker *d = worker;
 
-	if (workers_is_main(l->workers) && !lab_go_on(l, done, total))
-		workers_stop(l->workers, true);
-	return !workers_stopped(l->workers);
+	if (workers_is_main(d->l->workers) && !lab_go_on(d->l, done, total))
+		workers_stop(d->l->workers, true);
+	return !workers_stopped(d->l->workers) && !atomic_load(&d->stop);
 }
 
 enum fettle_status lab_evaluate_file(struct lab *l, size_t worker, const char *path, progress_fn go_on,
-				     double *value, struct err *err)
+				     void *self, double *value, struct err *err)
 {
 	struct worker *d = workers_at(workers_of(l), worker);
 
 	if (l->o.eval_server) {
 		if (!d->server)
 			d->server = server_new(l->o.eval_server);
-		return server_ask(d->server, path, go_on, l, value, err);
+		return server_ask(d->server, path, go_on, self, value, err);
 	}
 	if (l->o.eval_cmd)
-		return evaluate_command(l->o.eval_cmd, path, go_on, l, value, err);
+		return evaluate_command(l->o.eval_cmd, path, go_on, self, value, err);
 	why_forget();
 	*value = l->o.evaluate(l->o.evaluate_self, path);
 	if (isnan(*value))
@@ -151,8 +154,7 @@ enum fettle_status lab_evaluate_file(struct lab *l, size_t worker, const char *p
 	return FETTLE_OK;
 }
 
-static enum fettle_status evaluate_saved(struct lab *l, const struct worker *d, double *value,
-					 struct err *err)
+static enum fettle_status evaluate_saved(struct lab *l, struct worker *d, double *value, struct err *err)
 {
 	const size_t worker = workers_index(l->workers, d);
 	char *path = xstrfmt("%s/trial%zu.onnx", l->o.workspace, worker);
@@ -160,7 +162,7 @@ static enum fettle_status evaluate_saved(struct lab *l, const struct worker *d, 
 
 	st = model_save(d->model, path, err);
 	if (!st)
-		st = lab_evaluate_file(l, worker, path, lab_trial_may_continue, value, err);
+		st = lab_evaluate_file(l, worker, path, worker_may_continue, d, value, err);
 	unlink(path);
 	free(path);
 	return st;
@@ -215,14 +217,18 @@ void lab_identify(void *lab, struct trial *t)
 	graph_index_release(&g);
 }
 
-static enum fettle_status run_on(struct lab *l, struct worker *d, struct trial *t)
+enum fettle_status worker_run(struct lab *l, struct worker *d, struct trial *t)
 {
 	struct accuracy a = { .value = NAN };
 	struct err why = ERR_INIT;
 	enum fettle_status st;
 	double start;
+	bool nothing;
 
-	if (quantizes_nothing(l, &t->plan)) {
+	workers_lock(l->workers);
+	nothing = quantizes_nothing(l, &t->plan);
+	workers_unlock(l->workers);
+	if (nothing) {
 		t->score.failed = true;
 		snprintf(t->why, sizeof(t->why), "its recipes leave nothing quantized");
 		return FETTLE_OK;
@@ -240,7 +246,7 @@ static enum fettle_status run_on(struct lab *l, struct worker *d, struct trial *
 		st = examine(l, d, t, &a, &why);
 	t->evaluate_s = clock_now() - start - t->session_s;
 	t->samples = a.samples;
-	if (st == FETTLE_STOP || (st && workers_stopped(l->workers))) {
+	if (st == FETTLE_STOP || (st && !worker_may_continue(d, 0, 0))) {
 		fail(&d->err, FETTLE_STOP, "stopped");
 		return FETTLE_STOP;
 	}
@@ -258,8 +264,14 @@ static enum fettle_status run_on(struct lab *l, struct worker *d, struct trial *
 }
 
 /* what it cost, and what it did not */
-static void account(struct lab *l, const struct trial *t)
+void lab_account(struct lab *l, const struct trial *t, const struct worker *d)
 {
+	struct shown shown;
+
+	if (d) {
+		examiner_see(l, d, t, &shown);
+		examiner_keep(l, t, &shown, d->scores);
+	}
 	l->times.quantize += t->quantize_s;
 	l->times.session += t->session_s;
 	l->times.evaluate += t->evaluate_s;
@@ -277,8 +289,8 @@ enum fettle_status lab_run(void *lab, struct trial *t, struct err *err)
 	enum fettle_status st;
 
 	begin(l);
-	st = run_on(l, d, t);
-	account(l, t);
+	st = worker_run(l, d, t);
+	lab_account(l, t, st ? NULL : d);
 	if (st)
 		*err = d->err;
 	return st;
@@ -295,7 +307,7 @@ static void *trial_main(void *arg)
 {
 	struct trial_on_worker *j = arg;
 
-	j->st = run_on(j->l, j->d, j->t);
+	j->st = worker_run(j->l, j->d, j->t);
 	return NULL;
 }
 
@@ -311,13 +323,12 @@ static void join(struct lab *l, pthread_t thread)
 			until.tv_nsec -= 1000000000;
 			until.tv_sec++;
 		}
-		lab_trial_may_continue(l, 0, 0);
+		worker_may_continue(workers_at(l->workers, 0), 0, 0);
 	} while (pthread_timedjoin_np(thread, NULL, &until) == ETIMEDOUT);
 }
 
-void lab_run_all(void *lab, struct trial *t, size_t n, enum fettle_status *st, struct err *err)
+static void run_beside(struct lab *l, struct trial *t, size_t n, enum fettle_status *st, struct err *err)
 {
-	struct lab *l = lab;
 	struct trial_on_worker *on = xcalloc(n, sizeof(*on));
 	pthread_t *threads = xcalloc(n, sizeof(*threads));
 	bool *started = xcalloc(n, sizeof(*started));
@@ -325,10 +336,10 @@ void lab_run_all(void *lab, struct trial *t, size_t n, enum fettle_status *st, s
 	size_t i;
 
 	begin(l);
-	for (; n && t[n - 1].ahead; n--)
-		st[n - 1] = FETTLE_STOP;
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
+		t[i].worker = i;
 		on[i] = (struct trial_on_worker){ l, workers_at(workers_of(l), i), &t[i], FETTLE_OK };
+	}
 	for (i = 1; i < n; i++)
 		started[i] = pthread_create(&threads[i], NULL, trial_main, &on[i]) == 0;
 	for (i = 0; i < n; i++)
@@ -337,7 +348,7 @@ void lab_run_all(void *lab, struct trial *t, size_t n, enum fettle_status *st, s
 	for (i = 0; i < n; i++) {
 		if (started[i])
 			join(l, threads[i]);
-		account(l, &t[i]);
+		lab_account(l, &t[i], on[i].st ? NULL : on[i].d);
 		sum += t[i].quantize_s + t[i].session_s + t[i].evaluate_s;
 		st[i] = on[i].st;
 		if (st[i])
@@ -347,6 +358,18 @@ void lab_run_all(void *lab, struct trial *t, size_t n, enum fettle_status *st, s
 	free(on);
 	free(threads);
 	free(started);
+}
+
+void lab_run_all(void *lab, struct trial *t, size_t n, enum fettle_status *st, struct err *err)
+{
+	struct lab *l = lab;
+
+	for (; n && t[n - 1].ahead; n--)
+		st[n - 1] = FETTLE_STOP;
+	if (l->ranks)
+		ranks_run_all(l, t, n, st, err);
+	else
+		run_beside(l, t, n, st, err);
 }
 
 enum fettle_status lab_finish(struct lab *l, const struct plan *p, struct accuracy *out, struct err *err)

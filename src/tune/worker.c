@@ -14,13 +14,16 @@ struct workers {
 	atomic_bool stop;
 };
 
-struct workers *workers_new(size_t n, const struct space *space)
+struct workers *workers_new(size_t n, struct lab *l)
 {
 	struct workers *w = xcalloc(1, sizeof(*w));
+	size_t i;
 
 	w->v = xcalloc(n + 1, sizeof(*w->v));
 	w->n = n;
-	w->space = space;
+	for (i = 0; i <= n; i++)
+		w->v[i].l = l;
+	w->space = &l->t->space;
 	w->main = pthread_self();
 	pthread_mutex_init(&w->lock, NULL);
 	return w;

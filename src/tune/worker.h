@@ -2,10 +2,14 @@
 #ifndef TUNE_WORKER_H
 #define TUNE_WORKER_H
 
+#include <stdatomic.h>
+
 #include "evaluate/paired.h"
 #include "tune/order.h"
 
 struct worker {
+	struct lab *l;
+	atomic_bool stop; /* its trial is no longer wanted; see workers_stop() for all of them */
 	struct plan plan; /* whose model and session these are */
 	enum lab_weights weights;
 	struct model *model;
@@ -18,7 +22,7 @@ struct worker {
 };
 
 struct workers;
-struct workers *workers_new(size_t n, const struct space *space); /* which outlives them */
+struct workers *workers_new(size_t n, struct lab *l); /* which outlives them */
 void workers_free(struct workers *w);
 
 struct worker *workers_at(struct workers *w, size_t i);
@@ -46,5 +50,11 @@ bool workers_stopped(const struct workers *w);
 enum fettle_status worker_model(struct lab *l, struct worker *d, const struct plan *p,
 				enum lab_weights weights, double *seconds, struct err *err);
 enum fettle_status worker_session(struct lab *l, struct worker *d, double *seconds, struct err *err);
+/* Runs the trial, in any thread: FETTLE_OK, or FETTLE_STOP if it was broken off. lab_account() comes after it, in the search's
+ * thread: adds up what the trial cost, and keeps what it showed, unless the worker is NULL. */
+enum fettle_status worker_run(struct lab *l, struct worker *d, struct trial *t);
+void lab_account(struct lab *l, const struct trial *t, const struct worker *d);
+bool worker_may_continue(void *worker, size_t done, size_t total); /* a progress_fn */
+struct workers *workers_of(struct lab *l);                         /* made when first asked for */
 
 #endif

@@ -1,16 +1,41 @@
 #include "unit/unit.h"
 
+#include <math.h>
+
 #include "base/mem.h"
 #include "base/rng.h"
 #include "evaluate/hard.h"
 
 enum { N = 6 };
 
+static void order_now(const struct hard *h, size_t *place)
+{
+	struct hard_notes levels;
+
+	hard_levels(h, &levels);
+	hard_order(h, &levels, place);
+}
+
+/* a trial that looked at the samples that have a score, in their own order */
+static void learn(struct hard *h, const double *scores, size_t n)
+{
+	size_t *looked = xcalloc(n, sizeof(*looked)), i, seen = 0;
+	struct hard_notes notes;
+
+	for (i = 0; i < n; i++)
+		if (!isnan(scores[i]))
+			looked[seen++] = i;
+	hard_note(h, scores, looked, seen, &notes);
+	assert_true(hard_notes_bytes(h, &notes) <= HARD_BYTES);
+	hard_learn(h, looked, &notes);
+	free(looked);
+}
+
 static void assert_order(const struct hard *h, const size_t *want, const char *why)
 {
 	size_t place[N], i;
 
-	hard_order(h, place);
+	order_now(h, place);
 	for (i = 0; i < N; i++)
 		if (place[i] != want[i])
 			fail_msg("%s: sample %zu comes at %zu, want %zu", why, place[i], i, want[i]);
@@ -75,7 +100,7 @@ static void what_trials_teach(void **state)
 
 	(void)state;
 	assert_order(h, before, "by margin");
-	hard_learn(h, trial);
+	learn(h, trial, N);
 	assert_order(h, once, "after a trial");
 	hard_free(h);
 }
@@ -88,9 +113,9 @@ static void degrees_count(void **state)
 	struct hard *h = hard_new(N, fp32, NULL, true);
 
 	(void)state;
-	hard_learn(h, trial);
-	hard_learn(h, trial);
-	hard_learn(h, trial);
+	learn(h, trial, N);
+	learn(h, trial, N);
+	learn(h, trial, N);
 	assert_order(h, want, "by how much they lost");
 	hard_free(h);
 }
@@ -106,8 +131,8 @@ static void counts_do_not_overflow(void **state)
 
 	(void)state;
 	for (i = 0; i < 700; i++)
-		hard_learn(h, trial);
-	hard_order(h, place);
+		learn(h, trial, N);
+	order_now(h, place);
 	assert_int_equal(place[0], 2);
 	for (i = 0; i < N; i++)
 		seen[place[i]] = true;
@@ -142,18 +167,54 @@ static void comes_back_from_a_history(void **state)
 		for (k = rng_below(&r, 8); k > 0; k--) {
 			for (i = 0; i < N; i++)
 				trial[i] = rng_below(&r, 3) ? (double)rng_below(&r, 2) : NAN;
-			hard_learn(h, trial);
+			learn(h, trial, N);
 		}
 		text = hard_save(h);
 		hard_restore(again, "00");
 		hard_restore(again, text);
 		hard_restore(again, "");
-		hard_order(h, a);
-		hard_order(again, b);
+		order_now(h, a);
+		order_now(again, b);
 		assert_memory_equal(a, b, sizeof(a));
 		free(text);
 		hard_free(h);
 		hard_free(again);
+	}
+}
+
+/* However many samples there are: what one in ten trials got wrong comes first, and the order is a permutation. */
+static void many_samples(void **state)
+{
+	static const size_t sizes[] = { 1, 1700, 1701, 3400, 6800, 13600, 13601, 60000 };
+	size_t k, i;
+
+	(void)state;
+	for (k = 0; k < ARRAY_LEN(sizes); k++) {
+		const size_t n = sizes[k], told = n < 8 * HARD_BYTES ? n : 8 * HARD_BYTES;
+		double *fp32 = xcalloc(n, sizeof(*fp32)), *trial = xcalloc(n, sizeof(*trial));
+		size_t *place = xcalloc(n, sizeof(*place)), wrong = 0, first = 0;
+		bool *seen = xcalloc(n, sizeof(*seen));
+		struct hard *h;
+
+		for (i = 0; i < n; i++) {
+			fp32[i] = 1;
+			trial[i] = i % 10 != 9;
+			wrong += i % 10 == 9 && i < told;
+		}
+		h = hard_new(n, fp32, NULL, true);
+		learn(h, trial, n);
+		order_now(h, place);
+		for (i = 0; i < n; i++) {
+			assert_false(seen[place[i]]);
+			seen[place[i]] = true;
+			first += i < wrong && place[i] % 10 == 9;
+		}
+		assert_int_equal(first, wrong);
+		hard_free(h);
+		free(fp32);
+		free(trial);
+		free(place);
+		free(seen);
 	}
 }
 
@@ -165,6 +226,7 @@ int main(void)
 		cmocka_unit_test(degrees_count),
 		cmocka_unit_test(counts_do_not_overflow),
 		cmocka_unit_test(comes_back_from_a_history),
+		cmocka_unit_test(many_samples),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,216 @@
+/* Rank 0's side: trials that others run. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "tune/ranks_impl.h"
+
+static bool is_there(const struct peer *p)
+{
+	return p->agreed && !p->gone;
+}
+
+size_t ranks_slots(const struct ranks *r)
+{
+	size_t n = 0;
+	int i;
+
+	for (i = 1; r && i < r->t->size; i++)
+		n += is_there(&r->peers[i]) ? r->peers[i].jobs : 0;
+	return n;
+}
+
+size_t ranks_at_work(const struct ranks *r)
+{
+	size_t n = 1;
+	int i;
+
+	for (i = 1; r && i < r->t->size; i++)
+		n += is_there(&r->peers[i]);
+	return n;
+}
+
+void ranks_baseline(struct ranks *r, double accuracy)
+{
+	r->baseline = accuracy;
+}
+
+/* the one with the least to do */
+static int free_rank(const struct ranks *r, int not_to)
+{
+	int i, best = 0;
+
+	for (i = 1; i < r->t->size; i++) {
+		const struct peer *p = &r->peers[i];
+
+		if (i != not_to && is_there(p) && p->ready && p->busy < p->jobs &&
+		    (!best || p->busy < r->peers[best].busy))
+			best = i;
+	}
+	return best;
+}
+
+bool ranks_give(struct ranks *r, struct lab *l, const struct trial *t, size_t key, int not_to)
+{
+	struct str m = STR_INIT;
+	size_t plan;
+	int to;
+
+	while ((to = free_rank(r, not_to))) {
+		const uint64_t id = ++r->last_id;
+
+		ranks_begin(&m, MESSAGE_TRIAL);
+		plan = errand_put(&m, id, l, t, &r->peers[to]);
+		if (!ranks_send(r, to, &m))
+			continue; /* it is gone: the next */
+		r->peers[to].busy++;
+		VEC_PUSH(&r->given, ((struct given){ id, key, to, false, m.n - plan }));
+		r->stats.plan_bytes += plan;
+		break;
+	}
+	str_release(&m);
+	return to != 0;
+}
+
+bool ranks_have(const struct ranks *r, size_t key, int *rank)
+{
+	size_t i;
+
+	for (i = 0; i < r->given.n; i++)
+		if (r->given.v[i].key == key && !r->given.v[i].dropped) {
+			*rank = r->given.v[i].rank;
+			return true;
+		}
+	return false;
+}
+
+void ranks_drop(struct ranks *r, size_t key)
+{
+	struct str m = STR_INIT;
+	size_t i;
+
+	for (i = 0; i < r->given.n; i++) {
+		struct given *g = &r->given.v[i];
+
+		if (g->key != key || g->dropped)
+			continue;
+		g->dropped = true;
+		ranks_begin(&m, MESSAGE_DROP);
+		wire_put_count(&m, g->id);
+		ranks_send(r, g->rank, &m);
+	}
+	str_release(&m);
+}
+
+void ranks_gave_twice(struct ranks *r)
+{
+	r->stats.given_twice++;
+}
+
+/* ---- what comes back ---- */
+
+static void read_ready(struct ranks *r, int from, struct wire *w)
+{
+	const char *why = wire_text(w);
+	double baseline = wire_real(w);
+	char *text;
+
+	if (*why) {
+		ranks_lose(r, from, why);
+		return;
+	}
+	if (!isnan(baseline) && !isnan(r->baseline) && baseline != r->baseline) {
+		text = xstrfmt("its fp32 model has an accuracy of %.17g, and rank 0's %.17g", baseline,
+			       r->baseline);
+		ranks_lose(r, from, text);
+		free(text);
+		return;
+	}
+	r->peers[from].ready = true;
+}
+
+static void read_answer(struct ranks *r, int from, struct wire *w, struct heard *out)
+{
+	const size_t size = w->n;
+	struct given g;
+	uint64_t id;
+	size_t i;
+
+	if (!errand_read_answer(w, &id, out)) {
+		out->what = HEARD_NOTHING;
+		ranks_lose(r, from, "its answer cannot be read");
+		return;
+	}
+	out->what = HEARD_NOTHING;
+	for (i = 0; i < r->given.n && r->given.v[i].id != id; i++)
+		;
+	if (i == r->given.n)
+		return;
+	g = r->given.v[i];
+	r->given.v[i] = r->given.v[--r->given.n];
+	r->peers[from].busy--;
+	if (g.dropped)
+		return;
+	g.bytes += size + 1;
+	r->stats.trials++;
+	r->stats.bytes += g.bytes;
+	if (g.bytes > r->stats.most_bytes)
+		r->stats.most_bytes = g.bytes;
+	out->what = HEARD_ANSWER;
+	out->key = g.key;
+	out->t.rank = from;
+}
+
+/* a trial that was with a rank that is gone */
+static bool find_lost(struct ranks *r, struct heard *out)
+{
+	size_t i;
+
+	for (i = 0; i < r->given.n; i++) {
+		const struct given g = r->given.v[i];
+
+		if (!r->peers[g.rank].gone)
+			continue;
+		r->given.v[i--] = r->given.v[--r->given.n];
+		if (g.dropped)
+			continue;
+		*out = (struct heard){ .what = HEARD_LOST, .key = g.key };
+		return true;
+	}
+	return false;
+}
+
+enum fettle_status ranks_hear(struct ranks *r, double seconds, struct heard *out, struct err *err)
+{
+	const char *why = "";
+	void *bytes = NULL;
+	struct wire w;
+	size_t n;
+	int from;
+
+	*out = (struct heard){ .what = HEARD_NOTHING };
+	if (find_lost(r, out))
+		return FETTLE_OK;
+	switch (r->t->receive(seconds, &from, &bytes, &n, &why)) {
+	case TRANSPORT_BROKEN:
+		return fail(err, FETTLE_SYSTEM, "cannot hear the other ranks: %s", why);
+	case TRANSPORT_GONE:
+		ranks_lose(r, from, "it has died");
+		find_lost(r, out);
+		return FETTLE_OK;
+	case TRANSPORT_MESSAGE:
+		w = (struct wire){ bytes, n, false };
+		switch (wire_count(&w)) {
+		case MESSAGE_READY:
+			read_ready(r, from, &w);
+			break;
+		case MESSAGE_ANSWER:
+			read_answer(r, from, &w, out);
+			break;
+		}
+		free(bytes);
+		break;
+	default:
+		break;
+	}
+	return FETTLE_OK;
+}

@@ -1,0 +1,83 @@
+/*
+ * The ranks of a job: processes that mpirun has started, on one machine or several. Rank 0 runs the search, keeps the history and
+ * hands trials out; the others open the same model and data, and answer. What they are sent is enough to give the answer
+ * that rank 0 would give, so it does not matter who runs a trial, nor how many ranks there are.
+ *
+ *	rank 0					the others
+ *	ranks_open(&r, ...)			ranks_open(&r, ...)
+ *	ranks_agree(r, &facts, err)		ranks_agree(r, &facts, err)	same model, same data?
+ *	ranks_give(), ranks_hear(), ...		ranks_serve(r, lab, err)	until rank 0 ends it
+ *	ranks_close(r, st, err)			ranks_close(r, st, err)		also after a failure
+ */
+#ifndef TUNE_RANKS_H
+#define TUNE_RANKS_H
+
+#include "tune/examiner.h"
+#include "tune/lab.h"
+
+struct ranks;
+
+/* *out is NULL when there is one rank only. `warn` is told of ranks that drop out. */
+enum fettle_status ranks_open(struct ranks **out, void (*warn)(void *self, const char *text), void *self,
+			      struct err *err);
+int ranks_rank(const struct ranks *r); /* which of them this is; 0 of NULL */
+/* Of a session, so that the ranks on this machine do not ask for more cores than there are; 0: as the runtime chooses. */
+int ranks_threads(const struct ranks *r);
+
+/* What must be the same for all: texts, and how messages name them. */
+struct ranks_fact {
+	const char *what; /* "the evaluation data differs" */
+	const char *value;
+	const char *path; /* of the file; NULL: it has none */
+};
+/* Fails on all ranks when one differs from rank 0, or could not begin. `jobs` trials this rank can run at once. */
+enum fettle_status ranks_agree(struct ranks *r, const struct ranks_fact *facts, size_t n, size_t jobs,
+			       struct err *err);
+/* Ends the others' work; on these, waits until rank 0 does. They end with rank 0's status. NULL is fine. */
+enum fettle_status ranks_close(struct ranks *r, enum fettle_status st, struct err *err);
+
+/* What was sent. */
+struct ranks_stats {
+	size_t ranks;             /* that take part */
+	size_t trials;            /* that others ran */
+	size_t given_twice;       /* to another, because the first was slow */
+	size_t bytes, most_bytes; /* there and back, for all these and for one, plans apart */
+	size_t plan_bytes;
+};
+struct ranks_stats ranks_stats(const struct ranks *r); /* all 0 of NULL */
+
+/* ---- rank 0 ---- */
+
+size_t ranks_slots(const struct ranks *r);             /* trials that others can run at once; 0 of NULL */
+size_t ranks_at_work(const struct ranks *r);           /* this one included */
+void ranks_baseline(struct ranks *r, double accuracy); /* who gets another for fp32 is given nothing */
+
+/* Gives a trial to a rank that is free, and remembers it by `key`. Not to the rank `not_to`. False: none is. */
+bool ranks_give(struct ranks *r, struct lab *l, const struct trial *t, size_t key, int not_to);
+bool ranks_have(const struct ranks *r, size_t key, int *rank); /* is it with one of them? */
+void ranks_drop(struct ranks *r, size_t key);                  /* its answer is no longer wanted */
+void ranks_gave_twice(struct ranks *r);                        /* for the statistics */
+
+enum heard_what { HEARD_NOTHING, HEARD_ANSWER, HEARD_LOST };
+struct heard {
+	enum heard_what what;
+	size_t key;
+	struct trial t; /* but for number, plan and stage */
+	enum fettle_status st;
+	struct shown shown;
+};
+/* Waits for an answer for at most so many seconds. HEARD_LOST: that trial's rank has gone, somebody else must run it. */
+enum fettle_status ranks_hear(struct ranks *r, double seconds, struct heard *out, struct err *err);
+
+/* share.c: as lab_run_all(), on this rank and the others. */
+void ranks_run_all(struct lab *l, struct trial *t, size_t n, enum fettle_status *st, struct err *err);
+
+/* ---- the others ---- */
+
+enum fettle_status ranks_serve(struct ranks *r, struct lab *l, struct err *err);
+
+/* transport.c */
+struct transport;
+enum fettle_status transport_load(const struct transport **out, struct err *err);
+
+#endif

@@ -1,0 +1,73 @@
+/* The ranks' insides: ranks.c (who takes part), errand.c (messages), give.c (rank 0), serve.c (the others). */
+#ifndef TUNE_RANKS_IMPL_H
+#define TUNE_RANKS_IMPL_H
+
+#include "tune/ranks.h"
+#include "tune/transport.h"
+#include "tune/wire.h"
+
+/* The first number of a message. */
+enum message {
+	MESSAGE_HELLO, /* to rank 0: facts, or why there are none */
+	MESSAGE_GO,    /* from rank 0: all agree */
+	MESSAGE_READY, /* to rank 0: trials may come */
+	MESSAGE_TRIAL, /* from rank 0 */
+	MESSAGE_ANSWER,
+	MESSAGE_DROP, /* from rank 0: that answer is no longer wanted */
+	MESSAGE_END,  /* from rank 0: with its status */
+};
+
+/* Another rank, as rank 0 sees it. */
+struct peer {
+	bool agreed, ready, gone;
+	size_t jobs, busy;
+	size_t roots; /* of the space, that it has been sent */
+	bool has_levels;
+	struct hard_notes levels; /* the order of samples that it has been sent */
+};
+
+/* A trial that another rank has. */
+struct given {
+	uint64_t id;
+	size_t key;
+	int rank;
+	bool dropped;
+	size_t bytes;
+};
+
+struct ranks {
+	const struct transport *t;
+	void (*warn)(void *self, const char *text);
+	void *warn_self;
+	struct peer *peers; /* [t->size]; rank 0's */
+	VEC(struct given) given;
+	uint64_t last_id;
+	double baseline;
+	struct ranks_stats stats;
+	bool said_hello, ended; /* of another rank than 0 */
+	enum fettle_status ended_with;
+};
+
+/* A message to a rank; one that cannot be sent makes the rank one that is gone. */
+bool ranks_send(struct ranks *r, int to, const struct str *message);
+void ranks_begin(struct str *out, enum message what);
+void ranks_lose(struct ranks *r, int rank, const char *why); /* it is gone */
+
+/* ---- errand.c: what is sent for a trial, and comes back ---- */
+
+struct errand {
+	uint64_t id;
+	struct trial t;
+	struct verdict verdict;
+};
+/* Returns how many bytes of it are the plan's. */
+size_t errand_put(struct str *to, uint64_t id, struct lab *l, const struct trial *t, struct peer *peer);
+/* On the rank that is to run it; nobody else may use the lab's space or feeds. plan_release() it. */
+enum fettle_status errand_read(struct errand *out, struct lab *l, struct wire *w, struct err *err);
+bool errand_changes_order(const struct wire *w); /* before errand_read(): no trial may be in progress */
+
+void errand_put_answer(struct str *to, uint64_t id, size_t worker, enum fettle_status st,
+		       const struct trial *t, const struct shown *shown, size_t notes_bytes);
+bool errand_read_answer(struct wire *w, uint64_t *id, struct heard *out); /* false: it is none */
+
+#endif

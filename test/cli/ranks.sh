@@ -1,0 +1,88 @@
+# Trials shared among ranks: the same answer at any number of them, what is refused, ranks that die or are slow, and MPI itself.
+. test/lib.sh
+ex=examples
+m=$ex/fashion.onnx c=$ex/fashion_calib.npz e=$ex/fashion_eval.npz
+data="--calib $c --eval $e --eval-samples 150 --samples 16 --threads 1"
+k=0 shared=0
+py() { /usr/bin/python3 -B -c "import json, sys
+d = json.load(open(sys.argv[1]))
+$2" "$1" 2>"$dir/py" >"$dir/said" && ok || bad "$2: $(tail -n 1 "$dir/py")"; }
+trials() { "$fettle" history "$1" --json | /usr/bin/python3 -c "
+import json, sys
+for t in json.load(sys.stdin)['trials']: print(t['trial'], t['stage'], t['accuracy'], t['accuracy_low'], t['accuracy_high'], t['samples'], t['met'], json.dumps(t['plan'], sort_keys=True))"; }
+same() { cmp -s "$1" "$2" && ok || bad "$3: $1 and $2 differ"; }
+
+# rank R of N ARGS...: one process
+rank() { env PMI_RANK=$1 PMI_SIZE=$2 FETTLE_MPI_PLUGIN="$plugin" FETTLE_TEST_SOCKETS="$dir/s$k" "$fettle" "${@:3}" </dev/null; }
+plugin=$(realpath "${BUILD:-build}/test/ranks_plugin.so")
+# ranks N ARGS...: rank 0's output in $dir/out, its code in $code, the others' in $codes; what they print in $dir/others
+ranks() {
+	k=$((k + 1)) pids= codes=
+	mkdir "$dir/s$k"
+	: >"$dir/others"
+	for r in $(seq $(($1 - 1))); do
+		rank $r "$@" >>"$dir/others" 2>&1 &
+		pids="$pids $!"
+	done
+	rank 0 "$@" >"$dir/out" 2>&1
+	code=$?
+	for p in $pids; do wait $p; codes="$codes $?"; done
+}
+
+# tune: what no plan can reach, so that no time decides
+never="tune $m $data --strategy basic --tolerance -0.5 --criterion absolute --max-trials 14"
+expect 1 'TARGET NOT MET' $never --workspace "$dir/one" -o "$dir/one.onnx"
+trials "$dir/one" >"$dir/one.trials"
+is "$(wc -l <"$dir/one.trials") == 14" "trials of the first run"
+for n in 2 "3 --jobs 2" 4 7; do
+	ranks ${n%% *} $never ${n#[0-9]} --workspace "$dir/w$k" -o "$dir/many.onnx" --json --quiet
+	is "$code == 1" "exit code of rank 0 of $n"
+	[ -z "$(echo $codes | tr -d ' 0')" ] && ok || bad "exit codes of the others of $n: $codes"
+	[ ! -s "$dir/others" ] && ok || bad "another rank than 0 speaks: $(head -c 300 "$dir/others")"
+	"$fettle" history "$dir/w$((k - 1))" --json >"$dir/h.json"
+	trials "$dir/w$((k - 1))" >"$dir/many.trials"
+	same "$dir/one.trials" "$dir/many.trials" "trials with $n ranks"
+	same "$dir/one.onnx" "$dir/many.onnx" "the model with $n ranks"
+	py "$dir/out" "r = d['ranks']
+assert r['ranks'] == ${n%% *} and r['trials'] < 14, r
+assert r['most_bytes'] <= 4096 and r['bytes'] <= r['trials'] * r['most_bytes'], r
+assert (r['trials'] > 0) == (r['plan_bytes'] > 0) == (r['bytes'] > 0), r
+h = json.load(open('$dir/h.json'))['trials']
+assert sum(t['rank'] > 0 for t in h) == r['trials'] and all(t['worker'] in (0, 1) for t in h), h
+print(r['trials'])"
+	shared=$((shared + $(cat "$dir/said")))
+done
+is "$shared > 0" "trials that others ran" # on a busy machine rank 0 may be done before some of them are ready
+
+# search
+cat >"$dir/space.yaml" <<END
+search_space:
+  calibrate_method: [MinMax, Percentile, NonOverflow]
+  extra_options:
+    Percentile: [99.9, 99.99]
+  weight_type: [QInt8, QInt16]
+END
+expect 0 'candidates' search $m -c "$dir/space.yaml" $data --workspace "$dir/s-one" -o "$dir/one.onnx"
+ranks 3 search $m -c "$dir/space.yaml" $data --workspace "$dir/s-many" -o "$dir/many.onnx" --quiet
+is "$code == 0" "search: exit code of rank 0"
+trials "$dir/s-one" >"$dir/one.trials"
+trials "$dir/s-many" >"$dir/many.trials"
+same "$dir/one.trials" "$dir/many.trials" "search: trials"
+same "$dir/one.onnx" "$dir/many.onnx" "search: the model"
+
+# MPI itself, where it is installed; its plug-in comes from 'make mpi'
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+mpi() { timeout 120 mpirun --oversubscribe -np "$@" >"$dir/out" 2>"$dir/err" </dev/null; code=$?; }
+if ! command -v mpicc >/dev/null || ! command -v mpirun >/dev/null; then
+	echo "SKIPPED: no mpicc and mpirun (tools/setup --tests installs them): MPI itself is not tested" >&2
+else
+	mpicc -std=c11 -O1 -fPIC -shared -Wall -Wextra -Werror -D_GNU_SOURCE -Isrc -o "$dir/fettle_mpi.so" src/dist/mpi.c && ok || bad "make mpi"
+	export FETTLE_MPI_PLUGIN="$dir/fettle_mpi.so"
+	mpi 3 "$fettle" search $m -c "$dir/space.yaml" $data --workspace "$dir/s-mpi" -o "$dir/mpi.onnx" --json --quiet
+	is "$code == 0" "mpirun: $(tail -c 300 "$dir/err")"
+	py "$dir/out" "assert d['ranks']['ranks'] == 3, d['ranks']"
+	trials "$dir/s-mpi" >"$dir/mpi.trials"
+	same "$dir/one.trials" "$dir/mpi.trials" "mpirun: trials"
+	same "$dir/one.onnx" "$dir/mpi.onnx" "mpirun: the model"
+fi
+finish
