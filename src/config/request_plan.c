@@ -283,6 +283,34 @@ static unsigned methods_without_data(void)
 	return mask;
 }
 
+/* Weight-only ops are MatMulNBits, unless the user asks for pairs. */
+static enum quant_format format_of(const struct config *c)
+{
+	const bool blocks =
+		c->quantization.approach == APPROACH_WEIGHT || c->quantization.approach == APPROACH_ALL;
+
+	return blocks && c->quantization.format == FORMAT_QDQ && config_is_set(c, &c->quantization.format)
+		       ? FORMAT_QDQ_WEIGHTS
+		       : (enum quant_format)c->quantization.format;
+}
+
+/* What the QDQ form can not say is not on offer. */
+static enum fettle_status mask_pairs(const struct subject *s, struct op_mask *masks, struct err *err)
+{
+	static const struct op_mask can = { .weight = { .bits = 1u << 4 | 1u << 8, .level = 1u << 4 } };
+	size_t i;
+
+	if (s->m->opset < QDQ_WEIGHTS_OPSET)
+		return fail(
+			err, FETTLE_UNSUPPORTED,
+			"cannot write weight-only ops in the QDQ form: that needs opset %d, the model has "
+			"%d; leave out --format qdq",
+			QDQ_WEIGHTS_OPSET, s->m->opset);
+	for (i = 0; i < s->ops.n; i++)
+		mask_intersect(&masks[i], &can);
+	return FETTLE_OK;
+}
+
 enum fettle_status request_tuning(const struct request *r, struct subject *s, struct tuning **out,
 				  struct err *err)
 {
@@ -308,11 +336,13 @@ enum fettle_status request_tuning(const struct request *r, struct subject *s, st
 	o.defaults = qplan_defaults(&s->cpu);
 	o.defaults.elsewhere = s->cpu.saturates && !cpu_detect().saturates;
 	o.defaults.approach = (enum approach)c->quantization.approach;
-	o.defaults.format = (enum quant_format)c->quantization.format;
+	o.defaults.format = format_of(c);
 	st = read_masks(r, s, &masks, err);
 	for (i = 0; i < s->ops.n && !st && !request_has_data(r, &c->calibration.dataloader); i++)
 		mask_intersect(&masks[i],
 			       &(struct op_mask){ .weight = { .method = methods_without_data() } });
+	if (!st && o.defaults.format == FORMAT_QDQ_WEIGHTS)
+		st = mask_pairs(s, masks, err);
 	o.masks = masks;
 	if (!st)
 		*out = (r->is_search ? settings_tuning_new : tuning_new)(&s->ops, &s->g, &o);
@@ -405,7 +435,7 @@ enum fettle_status request_plan(struct request *r, const struct subject *s, stru
 	st = read_settings(&r->o, &s->cpu, (enum approach)r->c->quantization.approach, &d, err);
 	if (st)
 		return st;
-	d.format = (enum quant_format)r->c->quantization.format;
+	d.format = format_of(r->c);
 	qplan_default(out, &s->ops, &s->g, &d);
 	st = apply_config(r, s, &d, out, err);
 	if (!st && r->o.quantize)

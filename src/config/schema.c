@@ -152,7 +152,8 @@ static const struct key quantization_keys[] = {
 	  .help = "static int8, dynamic int8, both as each op gains most (auto), weights alone in few bits, "
 		  "or all of these; unless one is named, tune has static and dynamic",
 	  AT(quantization.approach), WORDS(approaches) },
-	{ "quant_format", KEY_WORD, .help = "Q/DQ pairs around float ops, or integer ops",
+	{ "quant_format", KEY_WORD,
+	  .help = "Q/DQ pairs around float ops, or integer ops; given as QDQ, weight-only ops are pairs too",
 	  AT(quantization.format), WORDS(formats), USED(TRIES | CONFIG_QUANTIZE) },
 	{ "cpu", KEY_TEXT,
 	  .help = "plans for another kind of CPU ('fettle inspect --cpus' lists them); this one otherwise",

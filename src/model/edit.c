@@ -135,11 +135,20 @@ void model_need_domain(struct model *m, const char *domain, int version)
 	p->opset_import = grown;
 }
 
+void model_need_ir(struct model *m, int version)
+{
+	Onnx__ModelProto *p = m->proto;
+
+	p->has_ir_version = 1;
+	if (p->ir_version < version)
+		p->ir_version = version;
+}
+
 void model_set_opset(struct model *m, int opset)
 {
 	static const int ir_versions[] = { [9] = 4, [10] = 5, [11] = 6, [12] = 7, [13] = 7 };
 	Onnx__ModelProto *p = m->proto;
-	int64_t ir = opset < (int)ARRAY_LEN(ir_versions) ? ir_versions[opset] : 0;
+	const int ir = opset < (int)ARRAY_LEN(ir_versions) ? ir_versions[opset] : 0;
 	size_t i;
 
 	for (i = 0; i < p->n_opset_import; i++)
@@ -149,9 +158,7 @@ void model_set_opset(struct model *m, int opset)
 				dup_array(&m->arena, p->opset_import[i], 1, sizeof(**p->opset_import));
 			p->opset_import[i]->version = opset;
 		}
-	p->has_ir_version = 1;
-	if (p->ir_version < ir)
-		p->ir_version = ir;
+	model_need_ir(m, ir);
 	m->opset = opset;
 }
 

@@ -146,6 +146,7 @@ struct node *model_new_node(struct model *m, const char *op, const char *domain,
 void model_set_nodes(struct model *m, struct node *const *nodes, size_t n);
 void model_need_domain(struct model *m, const char *domain, int version);
 int model_domain_version(const struct model *m, const char *domain); /* 0 when not imported */
+void model_need_ir(struct model *m, int version); /* raises the IR version to this one, if it is lower */
 /* Says that ONNX's own ops are of this version, and raises the IR version to the one that came with it. */
 void model_set_opset(struct model *m, int opset);
 /*

@@ -7,17 +7,20 @@
 #include "quantize/blocks.h"
 #include "quantize/late_blocks.h"
 
-static const char *constant(struct job *j, const struct node *old, const struct block_setting *s,
-			    const char *part, const struct tensor *t)
+/* What the names of a weight's constants begin with. */
+static const char *constant_base(struct job *j, const struct node *old, const struct block_setting *s)
 {
 	const struct block_format *f = &s->format;
 
-	return emit_const(j,
-			  arena_strfmt(&j->m->arena, "%s%s_q%d_g%lld_%s_%s_%s", old->in[block_input(old)],
-				       block_turned(old) ? "_t" : "", f->bits, (long long)f->block,
-				       f->symmetric ? "sym" : "asym", block_methods[s->algorithm]->name,
-				       part),
-			  t);
+	return arena_strfmt(&j->m->arena, "%s%s_q%d_g%lld_%s_%s", old->in[block_input(old)],
+			    block_turned(old) ? "_t" : "", f->bits, (long long)f->block,
+			    f->symmetric ? "sym" : "asym", block_methods[s->algorithm]->name);
+}
+
+static const char *constant(struct job *j, const struct node *old, const struct block_setting *s,
+			    const char *part, const struct tensor *t)
+{
+	return emit_const(j, arena_strfmt(&j->m->arena, "%s_%s", constant_base(j, old, s), part), t);
 }
 
 /* the same, whose bytes are made when the model is saved */
@@ -236,41 +239,54 @@ static enum fettle_status emit_block_table(struct job *j, size_t i, struct err *
 	return FETTLE_OK;
 }
 
-static enum fettle_status emit_product(struct job *j, size_t i, struct err *err)
+static struct node *emit_nbits(struct job *j, const struct node *old, const struct block_setting *s,
+			       const char *name, const struct block_packed *w, float alpha)
 {
-	const struct node *old = j->g->m->nodes.v[i];
-	const struct block_setting *s = &j->plan->ops[i].blocks;
-	const char *name = j->z->ops->v[i].name;
-	const float alpha = node_is(old, "Gemm") ? node_float(old, "alpha", 1) : 1;
-	const bool late = alpha == 1 && late_blocks_can(model_init(j->z->base, old->in[1]), s);
-	const struct block_packed *w = NULL;
-	struct node *n, *last;
-	const char *input;
-	enum fettle_status st = late ? FETTLE_OK : find_blocks(j, i, &w, err);
+	struct node *n = push(j, "MatMulNBits", DOMAIN_MS, name, s->format.symmetric ? 3 : 4);
 
-	if (!st && w && w->spilled && alpha != 1)
-		st = fail(err, FETTLE_UNSUPPORTED,
-			  "cannot quantize op '%s' part by part: alpha is %g, need 1", name, (double)alpha);
-	if (st)
-		return st;
-	input = emit_input(j, old, name);
-	n = last = push(j, "MatMulNBits", DOMAIN_MS, name, s->format.symmetric ? 3 : 4);
-	n->name = name; /* in whose place it is */
-	n->in[0] = input;
-	if (late)
+	if (!w)
 		w = emit_late(j, n, old, s);
 	else if (w->spilled)
 		emit_spilled(j, n, old, s, w);
 	else
 		emit_made(j, n, old, s, w, alpha);
-	if (j->watch && !late)
-		j->watch->blocks(j->watch->self, &j->z->ops->v[i], w);
 	node_set_int(j->m, n, "K", w->inputs);
 	node_set_int(j->m, n, "N", w->outputs);
 	node_set_int(j->m, n, "bits", s->format.bits);
 	node_set_int(j->m, n, "block_size", s->format.block);
 	if (s->level)
 		node_set_int(j->m, n, "accuracy_level", s->level);
+	return n;
+}
+
+static enum fettle_status emit_product(struct job *j, size_t i, struct err *err)
+{
+	const struct node *old = j->g->m->nodes.v[i];
+	const struct block_setting *s = &j->plan->ops[i].blocks;
+	const char *name = j->z->ops->v[i].name;
+	const float alpha = node_is(old, "Gemm") ? node_float(old, "alpha", 1) : 1;
+	const bool pairs = j->plan->format == FORMAT_QDQ_WEIGHTS;
+	const bool late = alpha == 1 && !pairs && late_blocks_can(model_init(j->z->base, old->in[1]), s);
+	const struct block_packed *w = NULL;
+	struct node *n, *last;
+	const char *input, *weight = NULL;
+	enum fettle_status st = late ? FETTLE_OK : find_blocks(j, i, &w, err);
+
+	if (!st && w && w->spilled && alpha != 1)
+		st = fail(err, FETTLE_UNSUPPORTED,
+			  "cannot quantize op '%s' part by part: alpha is %g, need 1", name, (double)alpha);
+	if (!st && pairs)
+		st = emit_block_pairs(j, constant_base(j, old, s), name, w, alpha, &weight, err);
+	if (st)
+		return st;
+	input = emit_input(j, old, name);
+	n = last = pairs ? push(j, "MatMul", "", name, 2) : emit_nbits(j, old, s, name, w, alpha);
+	n->name = name; /* in whose place it is */
+	n->in[0] = input;
+	if (pairs)
+		n->in[1] = weight;
+	if (j->watch && w)
+		j->watch->blocks(j->watch->self, &j->z->ops->v[i], w);
 	if (old->n_in > 2 && *old->in[2])
 		last = emit_bias(j, old, name, n->out[0]);
 	last->out[0] = old->out[0];

@@ -119,6 +119,13 @@ const char *float_input(struct job *j, const char *name, bool in_weights_path);
 enum fettle_status emit_weights(struct job *j, size_t node, struct node *n, float input_scale,
 				struct node **added, struct err *err);
 const char *emit_weight_dq(struct job *j, const char *name, const struct qweight *w, const char *out_base);
+/* emit_block_pairs.c: a weight as floats again, by a blocked DequantizeLinear; `base` begins the names of its constants. */
+struct block_packed;
+enum fettle_status check_block_pairs(const struct model *m, const struct op *op,
+				     const struct block_setting *s, struct err *err);
+enum fettle_status emit_block_pairs(struct job *j, const char *base, const char *op,
+				    const struct block_packed *w, float alpha, const char **out,
+				    struct err *err);
 /* emit_blocks.c: a weight-only op */
 enum fettle_status emit_blocks(struct job *j, size_t node, struct err *err);
 /* dynamic.c */

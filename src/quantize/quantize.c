@@ -73,6 +73,10 @@ static enum fettle_status check_plan(const struct quantizer *z, const struct qpl
 			st = block_setting_check(&c->blocks, err);
 		if (st)
 			return fail_prefix(err, st, "cannot apply plan: op '%s'", op->name);
+		if (c->mode == OP_WEIGHT && op->rule->kind == OP_COMPUTE && p->format == FORMAT_QDQ_WEIGHTS)
+			st = check_block_pairs(z->base, op, &c->blocks, err);
+		if (st)
+			return fail_prefix(err, st, "cannot apply plan");
 		if (c->mode == OP_WEIGHT && !block_setting_fits(&c->blocks, op))
 			return fail(err, FETTLE_INVALID,
 				    "cannot apply plan: op '%s' in %d bits and blocks of %lld by %s, which "

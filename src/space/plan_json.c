@@ -10,7 +10,9 @@
 static const char *const modes[] = {
 	[OP_FP32] = "fp32", [OP_STATIC] = "static", [OP_DYNAMIC] = "dynamic", [OP_WEIGHT] = "weight_only"
 };
-const char *const plan_formats[2] = { [FORMAT_QDQ] = "qdq", [FORMAT_QOPERATOR] = "qoperator" };
+const char *const plan_formats[FORMATS] = {
+	[FORMAT_QDQ] = "qdq", [FORMAT_QOPERATOR] = "qoperator", [FORMAT_QDQ_WEIGHTS] = "qdq_weights"
+};
 const char *const plan_schemes[2] = { [SCHEME_ASYM] = "asym", [SCHEME_SYM] = "sym" };
 const char *const plan_grains[2] = { "per_tensor", "per_channel" };
 
@@ -606,7 +608,7 @@ static enum fettle_status read_spelled_out(struct plan_reader *r, json_t *all, c
 	enum fettle_status st;
 
 	start_empty(out, ops);
-	st = plan_read_word(r, all, "format", plan_formats, 2, &format);
+	st = plan_read_word(r, all, "format", plan_formats, FORMATS, &format);
 	out->format = (enum quant_format)format;
 	if (!st)
 		st = plan_read_recipes(r, json_object_get(all, "recipes"), &out->recipes);

@@ -12,7 +12,7 @@ struct plan_reader {
 	struct err *err;
 };
 
-extern const char *const plan_formats[2], *const plan_schemes[2], *const plan_grains[2];
+extern const char *const plan_formats[FORMATS], *const plan_schemes[2], *const plan_grains[2];
 
 /* The index of j[key] among words; *out stays as it is when there is no such key. */
 enum fettle_status plan_read_word(const struct plan_reader *r, const json_t *j, const char *key,

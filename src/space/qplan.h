@@ -46,7 +46,13 @@ struct op_choice op_choice(enum op_mode mode, const struct qsetting *act, const 
 bool op_choice_widen(struct op_choice *c, const struct op_rule *r);
 void op_choice_fell_back(struct op_choice *c, const struct op_choice *before);
 
-enum quant_format { FORMAT_QDQ, FORMAT_QOPERATOR };
+enum quant_format {
+	FORMAT_QDQ,
+	FORMAT_QOPERATOR,
+	FORMAT_QDQ_WEIGHTS, /* as QDQ, and weight-only MatMul and Gemm as pairs too, not as MatMulNBits */
+	FORMATS
+};
+enum { QDQ_WEIGHTS_OPSET = 21 }; /* which that needs */
 enum approach {
 	APPROACH_STATIC,
 	APPROACH_DYNAMIC,

@@ -141,7 +141,7 @@ static enum fettle_status read_defaults(struct plan_reader *r, const json_t *all
 	st = cpu_read(name ? name : "", &cpu, r->err);
 	if (st)
 		return fail_prefix(r->err, st, "cannot read plan %s", r->where);
-	st = plan_read_word(r, all, "format", plan_formats, 2, &format);
+	st = plan_read_word(r, all, "format", plan_formats, FORMATS, &format);
 	st = st ? st : plan_read_word(r, all, "approach", approaches, ARRAY_LEN(approaches), &approach);
 	*out = qplan_defaults(&cpu);
 	out->format = (enum quant_format)format;

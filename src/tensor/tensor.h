@@ -25,6 +25,8 @@ enum dtype {
 	DT_U32 = 12,
 	DT_U64 = 13,
 	DT_BF16 = 16,
+	DT_U4 = 21, /* these two are only carried along, as bytes: see struct init */
+	DT_S4 = 22,
 };
 
 size_t dtype_size(enum dtype t);       /* bytes per element; 0 for strings and types we do not know */

@@ -41,6 +41,8 @@ refuses "rtm.*did you mean rtn" quantize $model --plan "$dir/bad.json" -o "$dir/
 refuses "weight_only.bits: '3'" quantize $model --approach weight_only --bits 3 -o "$dir/no.onnx"
 refuses "group_size.*'48', need one of 16" quantize $model --approach weight_only --group-size 48 -o "$dir/no.onnx"
 refuses "algorithm nearest" quantize $model --approach weight_only --algorithm nearest -o "$dir/no.onnx"
+refuses "QDQ form needs opset 21, the model has 14" quantize $model --approach weight_only --format qdq -o "$dir/no.onnx"
+refuses "QDQ form: that needs opset 21, the model has 14" tune $model --approach weight_only --format qdq --eval ../shared/models/lm_eval.npz --workspace "$dir/none" -o "$dir/no.onnx"
 [ -e "$dir/no.onnx" ] && bad "a model was written after an error"
 
 # what a configuration says, op by op; the rest stays as the model is

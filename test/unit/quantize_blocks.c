@@ -207,6 +207,139 @@ static void every_form_is_what_its_bits_mean(void **state)
 					}
 }
 
+/* What the DequantizeLinear of an op makes is what the bits of its MatMulNBits mean: nothing else is in the model then. */
+static void check_dequantized(const char *what, struct model *q, struct model *nbits, const struct node *by)
+{
+	const int64_t k = node_int(by, "K", 0), n = node_int(by, "N", 0);
+	const char *name = op_named(q, by->name)->in[1];
+	struct model *m = model_derive(q);
+	struct session *s = NULL;
+	struct tensor in[4], out[1];
+	struct err err = ERR_INIT;
+	float *w = unpacked(nbits, by);
+	int64_t r, c;
+	size_t i;
+
+	model_set_outputs(m, &name, 1);
+	model_sweep(m);
+	assert_ok(session_new(&s, rt, m, &(struct session_options){ .threads = 1 }, &err), err);
+	assert_ok(fake_inputs(s, 2, 4, true, in, &err), err);
+	assert_ok(session_run(s, in, out, &err), err);
+	assert_true(out[0].rank == 2 && out[0].dims[0] == k && out[0].dims[1] == n);
+	for (r = 0; r < k; r++)
+		for (c = 0; c < n; c++)
+			if (((const float *)out[0].data)[r * n + c] != w[c * k + r])
+				fail_msg("%s: element %d, %d is %g, not %g", what, (int)r, (int)c,
+					 (double)((const float *)out[0].data)[r * n + c],
+					 (double)w[c * k + r]);
+	for (i = 0; i < session_n_inputs(s); i++)
+		tensor_free(&in[i]);
+	session_free(s);
+	model_free(m);
+	free(w);
+}
+
+/* The QDQ form against the other: the same weights, and what a default session computes. */
+static void run_pairs(const struct row *row, const struct block_setting *how)
+{
+	struct subject *s = NULL;
+	struct model *q = NULL, *nbits = NULL;
+	struct qplan plan = QPLAN_INIT;
+	struct precisions is = PRECISIONS_INIT;
+	struct err err = ERR_INIT;
+	char path[64], what[128];
+	double db;
+	size_t i;
+
+	snprintf(what, sizeof(what), "pairs: %s, %d bits, blocks of %d, %s", row->why, how->format.bits,
+		 (int)how->format.block, how->format.symmetric ? "symmetric" : "asymmetric");
+	snprintf(path, sizeof(path), "%s/p.onnx", dir);
+	build_model(path, 21, row->inputs, row->body, "y");
+	assert_ok(subject_open(&s, rt, path, &err), err);
+	if (!(runtime_weight_bits(s->m) >> how->format.bits & 1)) {
+		print_message("skipped: %s: this runtime does not have it\n", what);
+		subject_free(s);
+		return;
+	}
+	weight_only(&plan, s, how);
+	assert_ok(quantize(s->z, &(struct knowledge){ .values = NULL }, &plan, &nbits, &err), err);
+	plan.format = FORMAT_QDQ_WEIGHTS;
+	assert_ok(quantize(s->z, &(struct knowledge){ .values = NULL }, &plan, &q, &err), err);
+	if (count_ops(q, "DequantizeLinear") != row->ops || count_ops(q, "MatMulNBits"))
+		fail_msg("%s: ops:%s", what, describe(q));
+	for (i = 0; i < s->ops.n; i++) {
+		const struct node *by = op_named(nbits, s->ops.v[i].name);
+
+		if (by && strcmp(by->op, "MatMulNBits") == 0)
+			check_dequantized(what, q, nbits, by);
+	}
+	db = compare(rt, nbits, q);
+	if (db < 30)
+		fail_msg("%s: %.1f dB from the other form", what, db);
+	assert_ok(precisions_of(&is, rt, s, &(struct precisions_wanted){ APPROACH_WEIGHT, &plan, &plan, q },
+				&err),
+		  err);
+	assert_int_equal(is.weight, row->ops);
+	precisions_release(&is);
+	model_free(nbits);
+	model_free(q);
+	qplan_release(&plan);
+	subject_free(s);
+}
+
+static void pairs_are_what_their_bits_mean(void **state)
+{
+	static const int bits[] = { 4, 8 };
+	static const int64_t blocks[] = { 32, 16, 128 };
+	size_t i, b, f, sym;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(rows); i++)
+		for (b = 0; b < ARRAY_LEN(bits); b++)
+			for (f = 0; f < (i == 0 || i == 3 ? ARRAY_LEN(blocks) : 1); f++)
+				for (sym = 0; sym < 2; sym++) {
+					const struct block_setting how = { { bits[b], blocks[f], sym },
+									   BLOCK_RTN,
+									   4 };
+
+					run_pairs(&rows[i], &how);
+				}
+}
+
+static void what_pairs_cannot_say_is_refused(void **state)
+{
+	static const struct {
+		int opset;
+		struct block_setting how;
+		const char *why;
+	} bad[] = {
+		{ 20, { { 4, 32, false }, BLOCK_RTN, 4 }, "needs opset 21, the model has 20" },
+		{ 21, { { 2, 32, false }, BLOCK_RTN, 4 }, "has 2 bits, need 4 or 8" },
+		{ 21, { { 4, 32, false }, BLOCK_RTN, 0 }, "accuracy_level 0, need 4" },
+	};
+	struct err err = ERR_INIT;
+	char path[64];
+	size_t i;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/n.onnx", dir);
+	for (i = 0; i < ARRAY_LEN(bad); i++) {
+		struct qplan plan = QPLAN_INIT;
+		struct subject *s = NULL;
+		struct model *q = NULL;
+
+		build_model(path, bad[i].opset, "x:?x64", "w = 64x24; y = MatMul(x, w)", "y");
+		assert_ok(subject_open(&s, rt, path, &err), err);
+		weight_only(&plan, s, &bad[i].how);
+		plan.format = FORMAT_QDQ_WEIGHTS;
+		assert_int_equal(quantize(s->z, &(struct knowledge){ .values = NULL }, &plan, &q, &err),
+				 FETTLE_UNSUPPORTED);
+		assert_non_null(strstr(err.msg, bad[i].why));
+		qplan_release(&plan);
+		subject_free(s);
+	}
+}
+
 /* Embedding tables: rows are what their bits mean, and one constant serves a head that is tied to them. */
 static void tables_are_what_their_bits_mean(void **state)
 {
@@ -310,7 +443,7 @@ static void what_unpacks_at_each_call_is_refused(void **state)
 }
 
 /* ops in fp32, static, dynamic and weight-only in one model */
-static void all_modes_live_in_one_model(void **state)
+static void check_modes(enum quant_format format)
 {
 	static const enum op_mode modes[] = { OP_FP32, OP_STATIC, OP_DYNAMIC, OP_WEIGHT };
 	struct subject *s = NULL;
@@ -318,9 +451,8 @@ static void all_modes_live_in_one_model(void **state)
 	char path[64];
 	size_t i, k;
 
-	(void)state;
 	snprintf(path, sizeof(path), "%s/c.onnx", dir);
-	build_model(path, 13, "x:?x32",
+	build_model(path, format == FORMAT_QDQ ? 13 : 21, "x:?x32",
 		    "u = 32x32; a = 32; p = Gemm(x, u, a); q = Relu(p); v = 32x32; b = 32; r = Gemm(q, v, "
 		    "b); w = "
 		    "32x32; y = MatMul(r, w)",
@@ -344,8 +476,9 @@ static void all_modes_live_in_one_model(void **state)
 			}
 		n = quantizer_values(&s->g, &s->ops, &plan, &values);
 		observe(&seen, rt, s, values, n);
+		plan.format = format;
 		assert_ok(quantize_by(s, &plan, seen_range, NULL, &seen, &q, &err), err);
-		assert_int_equal(count_ops(q, "MatMulNBits"), weight);
+		assert_int_equal(count_ops(q, "MatMulNBits"), format == FORMAT_QDQ ? weight : 0);
 		if (compare(rt, s->m, q) < (has_8 ? 25 : 12))
 			fail_msg("combination %zu: %.1f dB; ops:%s", k, compare(rt, s->m, q), describe(q));
 		assert_ok(precisions_of(&is, rt, s,
@@ -362,6 +495,18 @@ static void all_modes_live_in_one_model(void **state)
 		qplan_release(&plan);
 	}
 	subject_free(s);
+}
+
+static void all_modes_live_in_one_model(void **state)
+{
+	(void)state;
+	check_modes(FORMAT_QDQ);
+}
+
+static void all_modes_live_in_one_model_of_pairs(void **state)
+{
+	(void)state;
+	check_modes(FORMAT_QDQ_WEIGHTS);
 }
 
 static int begin(void **state)
@@ -386,9 +531,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_form_is_what_its_bits_mean),
+		cmocka_unit_test(pairs_are_what_their_bits_mean),
+		cmocka_unit_test(what_pairs_cannot_say_is_refused),
 		cmocka_unit_test(tables_are_what_their_bits_mean),
 		cmocka_unit_test(what_unpacks_at_each_call_is_refused),
 		cmocka_unit_test(all_modes_live_in_one_model),
+		cmocka_unit_test(all_modes_live_in_one_model_of_pairs),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);
