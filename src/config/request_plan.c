@@ -356,23 +356,26 @@ enum fettle_status request_tuning(const struct request *r, struct subject *s, st
 static enum fettle_status apply_config(const struct request *r, const struct subject *s,
 				       const struct qplan_defaults *d, struct qplan *p, struct err *err)
 {
+	enum { SHOWN = 4 };
 	struct str kept = STR_INIT;
 	struct op_mask *masks;
 	enum fettle_status st;
-	size_t i, n = 0;
+	size_t i, n = 0, all = 0;
 
 	st = read_masks(r, s, &masks, err);
 	for (i = 0; i < s->ops.n && !st; i++) {
 		bool was = p->ops[i].mode != OP_FP32 && s->ops.v[i].rule->kind != OP_MOVE;
 
 		mask_fit(&masks[i], &s->ops.v[i], d, &p->ops[i]);
-		if (was && p->ops[i].mode == OP_FP32)
-			str_addf(&kept, "%s%s", n++ ? ", " : "", s->ops.v[i].name);
+		all += was;
+		if (was && p->ops[i].mode == OP_FP32 && n++ < SHOWN)
+			str_addf(&kept, "%s%s", n > 1 ? ", " : "", s->ops.v[i].name);
 	}
 	/* not what the user has listed; and request_tuning(), which inspect calls too, says it already */
 	if (n && !r->o.keep_fp32 && r->command != CONFIG_INSPECT) {
-		char *text = xstrfmt("by constraint, %zu op%s in fp32: %.400s%s", n,
-				     n == 1 ? " stays" : "s stay", kept.s, kept.n > 400 ? ", …" : "");
+		char *text = xstrfmt("by constraint, %zu op%s in fp32%s%.400s%s", n,
+				     n == 1 ? " stays" : "s stay", n > 1 && n == all ? " (all)" : ": ",
+				     n > 1 && n == all ? "" : kept.s, n > SHOWN && n < all ? ", …" : "");
 
 		context_note(r->cx, text);
 		free(text);
@@ -400,8 +403,9 @@ static enum fettle_status read_plan(const char *path, const struct subject *s, s
 	return st;
 }
 
-/* An older runtime has weight-only kernels for 4 bits alone: a plan of other bits would quantize nothing. */
-static enum fettle_status check_bits(const struct subject *s, const struct qplan *p, struct err *err)
+/* Settings that no op can have would quantize nothing. An older runtime has weight-only kernels for 4 bits alone. */
+static enum fettle_status check_bits(const struct request *r, const struct subject *s, const struct qplan *p,
+				     struct err *err)
 {
 	bool can = false, does = false;
 	size_t i;
@@ -410,8 +414,12 @@ static enum fettle_status check_bits(const struct subject *s, const struct qplan
 		can |= (s->ops.v[i].modes & MODE_WEIGHT) != 0;
 		does |= p->ops[i].mode == OP_WEIGHT;
 	}
-	if (!can || does || runtime_weight_bits(s->m) != 1u << 4)
+	if (!can || does || r->o.keep_fp32)
 		return FETTLE_OK;
+	if (runtime_weight_bits(s->m) != 1u << 4)
+		return fail(err, FETTLE_INVALID,
+			    "cannot quantize weights: the settings leave no op in few bits (8 bits need "
+			    "accuracy level 4)");
 	return fail(
 		err, FETTLE_UNSUPPORTED,
 		"cannot quantize weights: ONNX Runtime %s has kernels for 4 bits only, and no op is left in "
@@ -441,7 +449,7 @@ enum fettle_status request_plan(struct request *r, const struct subject *s, stru
 	if (!st && r->o.quantize)
 		st = quantize_too(r->o.quantize, s, &d, out, err);
 	if (!st && d.approach == APPROACH_WEIGHT)
-		st = check_bits(s, out, err);
+		st = check_bits(r, s, out, err);
 	if (st)
 		qplan_release(out);
 	return st;

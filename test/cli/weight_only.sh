@@ -38,6 +38,8 @@ refuses "accuracy_level 0, need 4" quantize $model --plan "$dir/bad.json" -o "$d
 sed 's/"algorithm": "rtn"/"algorithm": "rtm"/' "$dir/plan.json" >"$dir/bad.json"
 refuses "rtm.*did you mean rtn" quantize $model --plan "$dir/bad.json" -o "$dir/no.onnx"
 
+refuses "leave no op in few bits" quantize $model --approach weight_only --bits 8 --accuracy-level 0 -o "$dir/no.onnx"
+[ $(grep -c /b.0/ "$dir/out") = 0 ] && ok || bad "ops are listed before an error"
 refuses "weight_only.bits: '3'" quantize $model --approach weight_only --bits 3 -o "$dir/no.onnx"
 refuses "group_size.*'48', need one of 16" quantize $model --approach weight_only --group-size 48 -o "$dir/no.onnx"
 refuses "algorithm nearest" quantize $model --approach weight_only --algorithm nearest -o "$dir/no.onnx"
