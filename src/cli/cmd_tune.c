@@ -337,7 +337,8 @@ static int run(int argc, char **argv)
 		{ "tolerance", "T", "accuracy that may be lost: 0.01 is one percent (0.01)",
 		  .text = &flags[2].value },
 		{ "criterion", "relative|absolute", "(relative)", .text = &flags[3].value },
-		{ "objective", "performance|modelsize|footprint", "(performance)", .text = &flags[4].value },
+		{ "objective", "performance|modelsize|footprint|accuracy",
+		  "what the best is best in (performance)", .text = &flags[4].value },
 		{ "max-trials", "N", "at most N trials, 0: no limit (100)", .text = &flags[5].value },
 		{ "timeout", "TIME",
 		  "keep looking for the fastest for so long: 600, 10m, 1h30m; 0: stop at the first that "

@@ -22,6 +22,7 @@
 
 #include "base/str.h"
 #include "calibrate/range.h"
+#include "data/squad.h"
 #include "data/transform.h"
 #include "evaluate/metric.h"
 #include "space/qplan.h"
@@ -112,6 +113,8 @@ struct config_dataloader {
 	int64_t label_shift;                 /* postprocess.transform.LabelShift: 0; of the evaluation only */
 	const char *label_map;               /* a metric's anno_path: NULL; of the evaluation only */
 	int objects;                         /* filter.LabelBalance: 0, any number */
+	const char *vocabulary;   /* evaluation.accuracy.vocab_file: NULL; of the evaluation only */
+	struct squad_files squad; /* postprocess.transform.SquadV1: none; of the evaluation only */
 };
 enum config_last_batch { LAST_BATCH_ROLLOVER, LAST_BATCH_DISCARD };
 
@@ -120,7 +123,7 @@ enum config_objective {
 	OBJECTIVE_PERFORMANCE,
 	OBJECTIVE_MODELSIZE,
 	OBJECTIVE_FOOTPRINT,
-	OBJECTIVE_ACCURACY, /* only among several */
+	OBJECTIVE_ACCURACY,
 };
 enum config_quant_level { QUANT_LEVEL_0, QUANT_LEVEL_1, QUANT_LEVEL_AUTO };
 enum config_direction { DIRECTION_MINIMIZE, DIRECTION_MAXIMIZE };

@@ -200,7 +200,7 @@ static const char *objectives_text(struct job_request *u)
 
 	/* what is gained is always weighed against what is lost */
 	str_addf(&out, "accuracy%c", u->run.higher_is_better ? '+' : '-');
-	if (!list->n)
+	if (!list->n && c->tuning.objective != OBJECTIVE_ACCURACY)
 		str_addf(&out, " %s-", names[c->tuning.objective]);
 	for (i = 0; i < list->n; i++)
 		if (list->v[i] != OBJECTIVE_ACCURACY)
@@ -371,7 +371,9 @@ static void describe_job(struct job_request *u)
 	o->search.relative = c->tuning.criterion == CRITERION_RELATIVE;
 	o->search.tolerance = c->tuning.tolerable_loss;
 	o->search.accuracy_weight =
-		c->tuning.objectives.n || c->tuning.size_budget ? u->run.lab.o.weights[LAB_ACCURACY] : 0;
+		c->tuning.objectives.n || c->tuning.size_budget || c->tuning.objective == OBJECTIVE_ACCURACY
+			? u->run.lab.o.weights[LAB_ACCURACY]
+			: 0;
 	o->search.max_trials = (size_t)c->tuning.max_trials;
 	o->search.timeout = u->run.r.is_search ? 0 : c->tuning.timeout;
 }

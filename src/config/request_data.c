@@ -116,6 +116,8 @@ enum fettle_status request_data(struct request *r, const struct config_dataloade
 		.transforms = d->transforms.v,
 		.n_transforms = d->transforms.n,
 		.label_shift = d->label_shift,
+		.squad = d->squad,
+		.vocabulary = d->vocabulary,
 		.objects = (size_t)d->objects,
 		.inputs = r->c->model.inputs.v,
 		.n_inputs = r->c->model.inputs.n,

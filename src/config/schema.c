@@ -203,17 +203,28 @@ static const struct key accuracy_configs_keys[] = {
 	END,
 };
 /* Of the label, and of outputs. */
-#define SQUAD KEY_REFUSED, .why = "answers to questions are not scored here, use eval_cmd"
+static const struct key squad_keys[] = {
+	{ "label_file", KEY_PATH, .help = "the questions, in SQuAD's form", .example = "dev-v1.1.json",
+	  AT(evaluation.dataloader.squad.label_file), .quiet = true, USED(SCORES) },
+	{ "vocab_file", KEY_PATH, .help = "the model's WordPiece vocabulary", .example = "vocab.txt",
+	  AT(evaluation.dataloader.squad.vocab_file), .quiet = true, USED(SCORES) },
+	{ "do_lower_case", KEY_BOOL, .help = "of models without capitals",
+	  AT(evaluation.dataloader.squad.lower), .quiet = true, USED(SCORES) },
+	{ "max_seq_length", KEY_INT, .help = "tokens of a sample", .example = "384",
+	  AT(evaluation.dataloader.squad.max_seq_length), LIMITS(1, 1e6), .quiet = true, USED(SCORES) },
+	END,
+};
 static const struct key postprocess_transform_keys[] = {
 	{ "LabelShift", KEY_INT64, .help = "is subtracted from labels", .example = "1",
 	  AT(evaluation.dataloader.label_shift), LIMITS(-1e9, 1e9), .quiet = true },
 	{ "Collect", KEY_UNUSED, .why = "a metric sees all outputs anyway" },
-	{ "SquadV1", SQUAD },
-	{ "SquadV1ModelZoo", SQUAD },
+	{ "SquadV1", KEY_MAP, .help = "answers to questions, for the metric SquadF1", .keys = squad_keys },
+	{ "SquadV1ModelZoo", KEY_MAP, .keys = squad_keys, .alias = true },
 	END,
 };
 static const struct key postprocess_keys[] = {
-	{ "transform", KEY_MAP, .help = "what is done to labels", .keys = postprocess_transform_keys },
+	{ "transform", KEY_MAP, .help = "what is done to labels and outputs",
+	  .keys = postprocess_transform_keys },
 	END,
 };
 static const struct key accuracy_keys[] = {
@@ -224,6 +235,8 @@ static const struct key accuracy_keys[] = {
 	{ "anno_path", KEY_PATH,
 	  .help = "lines NAME: NUMBER, for models whose classes have other numbers than the data's",
 	  .example = "label_map.yaml", AT(evaluation.dataloader.label_map), .quiet = true, USED(SCORES) },
+	{ "vocab_file", KEY_PATH, .help = "a piece per line: bleu, wer and cer then compare tokens as text",
+	  .example = "vocab.txt", AT(evaluation.dataloader.vocabulary), .quiet = true, USED(SCORES) },
 	{ "eval_cmd", KEY_TEXT, .help = "a program that prints the accuracy of {model}",
 	  .example = "python3 score.py {model}", AT(evaluation.command), .quiet = true,
 	  USED(CONFIG_TUNE | CONFIG_SEARCH | CONFIG_EVAL) },
@@ -379,7 +392,7 @@ static const struct key criterion_keys[] = {
 
 static const struct key objectives_keys[] = {
 	{ "objective", KEY_WORDS, .help = "what is weighed", .example = "[accuracy, performance]",
-	  AT(tuning.objectives), WORDS(many_objectives), .empty = true },
+	  AT(tuning.objectives), WORDS(objectives), .empty = true },
 	{ "weight", KEY_NUMBERS, .help = "the weight of each; equal otherwise", .example = "[0.8, 0.2]",
 	  AT(tuning.weights), LIMITS(0, 1e9), .empty = true },
 	{ "higher_is_better", KEY_BOOLS,
@@ -736,7 +749,8 @@ void make_keys(const struct key *out[KEY_MAKERS], struct arena *arena)
 
 void config_defaults(struct config *c, struct arena *arena)
 {
-	struct config_dataloader loader = { .batch_size = 1 };
+	struct config_dataloader loader = { .batch_size = 1,
+					    .squad = { .lower = true, .max_seq_length = 384 } };
 
 	recipe_key_defaults(c, arena);
 	c->calibration.sampling_size = (struct config_ints){ arena_alloc(arena, sizeof(int64_t)), 1 };

@@ -26,7 +26,6 @@
 
 extern const struct word approaches[], frameworks[], formats[], backends[], graph_levels[], granularities[],
 	schemes[], dtypes[], algorithms[], weight_algorithms[], bit_words[], group_words[], level_words[],
-	last_batches[], criteria[], objectives[], many_objectives[], quant_levels[], quant_types[],
-	directions[];
+	last_batches[], criteria[], objectives[], quant_levels[], quant_types[], directions[];
 
 #endif

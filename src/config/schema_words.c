@@ -118,12 +118,6 @@ const struct word objectives[] = {
 	WORD("performance", OBJECTIVE_PERFORMANCE),
 	WORD("modelsize", OBJECTIVE_MODELSIZE),
 	WORD("footprint", OBJECTIVE_FOOTPRINT),
-	END,
-};
-const struct word many_objectives[] = {
-	WORD("performance", OBJECTIVE_PERFORMANCE),
-	WORD("modelsize", OBJECTIVE_MODELSIZE),
-	WORD("footprint", OBJECTIVE_FOOTPRINT),
 	WORD("accuracy", OBJECTIVE_ACCURACY),
 	END,
 };

@@ -1,3 +1,5 @@
+#include "data/squad.h"
+#include "data/vocabulary.h"
 #include "data/dataset.h"
 
 #include <errno.h>
@@ -252,6 +254,23 @@ static void note_idle(struct dataset *d, const struct dataset_options *opt)
 	str_release(&note);
 }
 
+/* Samples are features of a SQuAD file's questions, in its order unless they have labels. */
+static enum fettle_status add_questions(struct dataset *d, const struct squad_files *files, struct err *err)
+{
+	enum fettle_status st = squad_open(&d->squad, files, err);
+
+	if (st || dataset_labels(d))
+		return st;
+	if (d->n > squad_features(d->squad))
+		return fail(err, FETTLE_INVALID,
+			    "cannot score %s by %s: %zu samples, the file has %zu features of %d tokens",
+			    d->path, files->label_file, d->n, squad_features(d->squad),
+			    files->max_seq_length);
+	dataset_add_field(d, "feature", FIELD_LABEL, DT_S64, 0, NULL);
+	d->numbers = d->n_fields;
+	return FETTLE_OK;
+}
+
 /* takes over `state` */
 static enum fettle_status open_as(struct dataset **out, const struct dataset_kind *kind, const char *path,
 				  void *state, const struct dataset_options *opt, struct err *err)
@@ -270,6 +289,10 @@ static enum fettle_status open_as(struct dataset **out, const struct dataset_kin
 	st = filter_by_objects(d, opt->objects, err);
 	if (!st)
 		st = add_transforms(d, opt, err);
+	if (!st && opt->squad)
+		st = add_questions(d, opt->squad, err);
+	if (!st && opt->vocabulary)
+		st = vocabulary_open(&d->vocabulary, opt->vocabulary, err);
 	if (st)
 		goto out;
 	if (d->label_shift && dataset_labels(d) && dtype_is_integer(dataset_labels(d)->sample.dtype))
@@ -317,6 +340,8 @@ void dataset_free(struct dataset *d)
 		free(d->fields[i].name);
 	free(d->fields);
 	free(d->transforms);
+	squad_free(d->squad);
+	vocabulary_free(d->vocabulary);
 	free(d->kept);
 	free(d->ignored);
 	free(d->note);
@@ -442,7 +467,13 @@ static enum fettle_status read_sample(const struct dataset *d, size_t field, siz
 	enum fettle_status st;
 	size_t k;
 
-	st = d->kind->read(d, field, d->kept ? d->kept[i] : i, src, err);
+	if (field + 1 == d->numbers) {
+		st = buffer_shape(src, DT_S64, 0, NULL, "a number", err);
+		if (!st)
+			*(int64_t *)src->t.data = (int64_t)(d->kept ? d->kept[i] : i);
+	} else {
+		st = d->kind->read(d, field, d->kept ? d->kept[i] : i, src, err);
+	}
 	if (st)
 		return st;
 	tidy_bools(&src->t);

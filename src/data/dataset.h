@@ -57,9 +57,12 @@ struct dataset {
 	bool objects;        /* labels are those of data/objects.h */
 	int64_t label_shift; /* labels come out less this; of objects, their classes */
 	size_t *kept;        /* [n]: the kind's numbers of the samples that a filter has left; NULL: all */
-	char *note;          /* what the user should know of it; NULL: nothing */
-	char *ignored;       /* names of arrays, with commas; NULL: none */
-	struct transform *transforms; /* applied to the field `transformed` */
+	struct squad *squad; /* the questions that samples are features of (data/squad.h); NULL: none */
+	struct vocabulary *vocabulary; /* what its tokens are as text (data/vocabulary.h); NULL: not known */
+	size_t numbers;                /* the field that has the samples' own numbers, from 1; 0: none has */
+	char *note;                    /* what the user should know of it; NULL: nothing */
+	char *ignored;                 /* names of arrays, with commas; NULL: none */
+	struct transform *transforms;  /* applied to the field `transformed` */
 	size_t n_transforms, transformed;
 	void *state;                /* the kind's */
 	void (*closed)(void *self); /* of dataset_on_close() */
@@ -79,7 +82,10 @@ struct dataset_options {
 	size_t n_transforms;
 	int64_t label_shift; /* is subtracted from labels */
 	size_t objects;      /* only images with so many objects (INC's LabelBalance); 0: any number */
-	int channels;        /* of images: 1 or 3; 0: 3 */
+	const struct squad_files
+		*squad;         /* samples are features of its questions, labels their numbers; NULL: no */
+	const char *vocabulary; /* the file; NULL: none */
+	int channels;           /* of images: 1 or 3; 0: 3 */
 	/* What is wanted of a .npz: these arrays, or `x` (n = 1), and labels. If it has one of them, arrays of other names are
 	 * ignored, whatever they hold. NULL: all are wanted. */
 	const char *const *wanted;

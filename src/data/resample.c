@@ -33,6 +33,30 @@ static double cubic(double x)
 	return 0;
 }
 
+/* TensorFlow's further kernels: how far they reach, and what they are at a distance. */
+static double kernel_radius(enum interpolation how)
+{
+	return how == INTERPOLATE_LANCZOS3   ? 3
+	       : how == INTERPOLATE_LANCZOS5 ? 5
+	       : how == INTERPOLATE_GAUSSIAN ? 1.5
+					     : 2;
+}
+
+static double kernel(enum interpolation how, double x)
+{
+	const double radius = kernel_radius(how), pi = acos(-1);
+
+	x = fabs(x);
+	if (x > radius)
+		return 0;
+	if (how == INTERPOLATE_GAUSSIAN) /* its standard deviation is a third of that */
+		return exp(-x * x / (2 * (radius / 3) * (radius / 3)));
+	if (how != INTERPOLATE_MITCHELL)
+		return x <= 1e-3 ? 1 : radius * sin(pi * x) * sin(pi * x / radius) / (pi * pi * x * x);
+	return x < 1 ? ((7.0 / 6 * x - 2) * x) * x + 8.0 / 9
+		     : ((-7.0 / 18 * x + 2) * x - 10.0 / 3) * x + 16.0 / 9;
+}
+
 static int64_t clamp(int64_t x, int64_t n)
 {
 	return x < 0 ? 0 : x >= n ? n - 1 : x;
@@ -85,6 +109,24 @@ static void area_tap(const struct taps *t, int64_t i, int64_t in, int64_t out)
 	}
 }
 
+/* positions beyond the edge are left out, the others get their share */
+static void kernel_tap(const struct taps *t, enum interpolation how, int64_t i, int64_t in, double x)
+{
+	const int64_t first = (int64_t)ceil(x - kernel_radius(how));
+	double sum = 0;
+	int k;
+
+	for (k = 0; k < t->n; k++)
+		if (first + k >= 0 && first + k < in)
+			sum += kernel(how, x - (double)(first + k));
+	for (k = 0; k < t->n; k++) {
+		const bool inside = first + k >= 0 && first + k < in;
+
+		t->at[t->n * i + k] = clamp(first + k, in);
+		t->w[t->n * i + k] = inside ? (float)(kernel(how, x - (double)(first + k)) / sum) : 0;
+	}
+}
+
 static int taps_needed(enum interpolation how, bool grows, int64_t in, int64_t out)
 {
 	switch (how) {
@@ -94,8 +136,10 @@ static int taps_needed(enum interpolation how, bool grows, int64_t in, int64_t o
 		return 4;
 	case INTERPOLATE_AREA:
 		return grows ? 2 : (int)(in / out) + 2;
-	default:
+	case INTERPOLATE_BILINEAR:
 		return 2;
+	default:
+		return 2 * (int)ceil(kernel_radius(how)) + 1;
 	}
 }
 
@@ -119,6 +163,8 @@ static enum fettle_status make_taps(enum interpolation how, bool grows, int64_t 
 			linear_tap(t, i, in, base, x - (double)base);
 		else if (how == INTERPOLATE_BICUBIC)
 			cubic_tap(t, i, in, base, x - (double)base);
+		else if (how != INTERPOLATE_AREA)
+			kernel_tap(t, how, i, in, x);
 		else if (grows)
 			grown_tap(t, i, in, out);
 		else
@@ -246,10 +292,10 @@ enum fettle_status image_crop_resize(const struct tensor *src, int64_t top, int6
 enum fettle_status interpolation_set(enum interpolation *out, const char *text, struct err *err)
 {
 	static const char *const names[] = {
-		[INTERPOLATE_BILINEAR] = "bilinear",
-		[INTERPOLATE_NEAREST] = "nearest",
-		[INTERPOLATE_BICUBIC] = "bicubic",
-		[INTERPOLATE_AREA] = "area",
+		[INTERPOLATE_BILINEAR] = "bilinear", [INTERPOLATE_NEAREST] = "nearest",
+		[INTERPOLATE_BICUBIC] = "bicubic",   [INTERPOLATE_AREA] = "area",
+		[INTERPOLATE_LANCZOS3] = "lanczos3", [INTERPOLATE_LANCZOS5] = "lanczos5",
+		[INTERPOLATE_GAUSSIAN] = "gaussian", [INTERPOLATE_MITCHELL] = "mitchellcubic",
 	};
 	size_t i;
 
@@ -259,8 +305,10 @@ enum fettle_status interpolation_set(enum interpolation *out, const char *text, 
 			return FETTLE_OK;
 		}
 	}
-	return fail(err, FETTLE_INVALID, "%s, need bilinear, nearest, bicubic or area",
-		    text ? text : "a number");
+	return fail(
+		err, FETTLE_INVALID,
+		"%s, need bilinear, nearest, bicubic, area, lanczos3, lanczos5, gaussian or mitchellcubic",
+		text ? text : "a number");
 }
 
 enum fettle_status image_check_sides(int64_t h, int64_t w, const char *name, struct err *err)

@@ -7,7 +7,16 @@
 
 enum { IMAGE_SIDE_MAX = 1 << 16 };
 
-enum interpolation { INTERPOLATE_BILINEAR, INTERPOLATE_NEAREST, INTERPOLATE_BICUBIC, INTERPOLATE_AREA };
+enum interpolation {
+	INTERPOLATE_BILINEAR,
+	INTERPOLATE_NEAREST,
+	INTERPOLATE_BICUBIC,
+	INTERPOLATE_AREA,
+	INTERPOLATE_LANCZOS3, /* these are TensorFlow's */
+	INTERPOLATE_LANCZOS5,
+	INTERPOLATE_GAUSSIAN,
+	INTERPOLATE_MITCHELL,
+};
 /* By its name; text may be NULL. The message names neither transform nor key. */
 enum fettle_status interpolation_set(enum interpolation *out, const char *text, struct err *err);
 

@@ -13,7 +13,7 @@ enum { CHANNELS = 3 };
 
 struct resize_crop {
 	int64_t height, width, side;
-	bool random_crop, random_flip, bgr;
+	bool random_crop, random_flip, bgr, slice_crop, first;
 	enum interpolation method;
 	double mean[CHANNELS], std[CHANNELS], scale;
 	bool has_std;
@@ -69,7 +69,6 @@ static enum fettle_status resize_crop_set(struct transform *t, const char *key,
 {
 	struct resize_crop *own = TRANSFORM_OWN(struct resize_crop, t);
 	enum fettle_status st;
-	bool other = false;
 
 	if (strcmp(key, "height") == 0)
 		return transform_whole(value, 1, IMAGE_SIDE_MAX, &own->height, err);
@@ -79,6 +78,8 @@ static enum fettle_status resize_crop_set(struct transform *t, const char *key,
 		return transform_whole(value, 1, IMAGE_SIDE_MAX, &own->side, err);
 	if (strcmp(key, "random_crop") == 0)
 		return transform_bool(value, &own->random_crop, err);
+	if (strcmp(key, "slice_crop") == 0) /* how INC cuts the middle out, not what */
+		return transform_bool(value, &own->slice_crop, err);
 	if (strcmp(key, "random_flip_left_right") == 0)
 		return transform_bool(value, &own->random_flip, err);
 	if (strcmp(key, "resize_method") == 0)
@@ -95,10 +96,8 @@ static enum fettle_status resize_crop_set(struct transform *t, const char *key,
 			own->scale = value->v[0];
 		return st;
 	}
-	st = set_word(value, "channels_last", "channels_first", &other, err); /* data_format */
-	if (!st && other)
-		st = fail(err, FETTLE_INVALID, "channels_first, images are read with their channels last");
-	return st;
+	/* the images are read with their channels last, whatever the data had */
+	return set_word(value, "channels_last", "channels_first", &own->first, err); /* data_format */
 }
 
 static const char *resize_crop_lacks(const struct transform *t)
@@ -226,7 +225,7 @@ const struct transform_kind transform_resize_crop_imagenet = {
 		   "mean_value) / std_value * scale, channels first; for TensorFlow (x - mean_value) * "
 		   "scale, channels last",
 	.keys = { "height", "width", "resize_side", "random_crop", "random_flip_left_right", "resize_method",
-		  "subpixels", "mean_value", "std_value", "scale", "data_format" },
+		  "subpixels", "mean_value", "std_value", "scale", "data_format", "slice_crop" },
 	.random = resize_crop_random,
 	.init = resize_crop_init,
 	.set = resize_crop_set,

@@ -9,10 +9,12 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/str.h"
 
 struct wordpiece {
 	struct arena arena;
 	struct map pieces; /* to their numbers */
+	VEC(const char *) texts;
 	bool lower;
 	int64_t unknown, begin, end, padding; /* [UNK], [CLS], [SEP], [PAD] */
 };
@@ -26,5 +28,8 @@ enum fettle_status wordpiece_open(struct wordpiece *w, const char *path, bool lo
 void wordpiece_release(struct wordpiece *w);
 /* Appends the pieces of UTF-8 text; bytes that are not UTF-8 are left out. */
 void wordpiece_add(const struct wordpiece *w, const char *text, size_t n, struct tokens *out);
+/* Appends the words that are cut into pieces, with blanks between them. */
+void wordpiece_words(const struct wordpiece *w, const char *text, size_t n, struct str *out);
+const char *wordpiece_text(const struct wordpiece *w, int64_t id); /* of a piece, as the vocabulary has it */
 
 #endif

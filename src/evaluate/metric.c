@@ -360,9 +360,20 @@ struct metric *metric_twin(const struct metric *m)
 	twin->needs = m->needs;
 	memcpy(twin->name, m->name, sizeof(twin->name));
 	metric_select(twin, m->selected.v, m->selected.n);
+	metric_set_texts(twin, m->squad, m->vocabulary);
 	if (m->whole)
 		set_whole(twin, m->whole);
 	return twin;
+}
+
+void metric_set_texts(struct metric *m, const struct squad *s, const struct vocabulary *v)
+{
+	size_t i;
+
+	for (i = 0; i < metric_n_parts(m); i++)
+		metric_set_texts(m->joint->part[i], s, v);
+	m->squad = s;
+	m->vocabulary = v;
 }
 
 void metric_keep_whole(struct metric *m)

@@ -17,6 +17,7 @@
  *	auc           chance that a sample of class 1 scores higher than one of class 0; a tie counts half
  *	cross_entropy mean over all tokens of -log of the label's probability, which is the outputs' softmax;
  *	              perplexity is its exp
+ *	loss          mean over samples of the sum of outputs[0]: the model computes it itself
  *	agreement     share of samples whose highest class is the reference's
  *	kl            mean over all tokens of sum p log(p/q), p and q being the softmax of b and a
  *	mse, mae      mean of (a-b)^2, |a-b| over all elements of all samples; rmse is the root of mse
@@ -28,7 +29,9 @@
  *	psnr          20 log10(max b - min b) - 10 log10(mse) in dB, over everything; at most 200
  *	mse:labels, mse:reference (also mae, rmse, r2, pearson, sqnr, psnr): compared with nothing else
  *	ssim          mean over samples of the structural similarity of a and b, see metric_ssim.c
- *	cocomap, vocmap, map  mean average precision of detected objects, see metric_map.c
+ *	bleu, wer, cer, exact_match  of sequences of tokens, see metric_sequence.c
+ *	squadf1, squadem  how good answers to questions are, see metric_squad.c
+ *	cocomap, map  mean average precision of detected objects, see metric_map.c
  *
  * Classes. top-k, f1, mcc, miou, cross_entropy, perplexity, agreement and kl read outputs[0], shaped [N,C], or [N,T,C] for token classifiers, where
  * each sample's score is the mean over its T tokens, or [N,C,H,W] for segmentation (any number of dimensions
@@ -198,6 +201,12 @@ void metric_bounds(const struct metric *m, size_t rest, double *low, double *hig
  * and to twins made of it, and bounds are the tighter for it.
  */
 void metric_keep_whole(struct metric *m);
+
+/* The questions that answers are scored by (data/squad.h), and what tokens are as text (data/vocabulary.h); NULL: not known. They
+ * must outlive the metric. Before metric_twin(). */
+struct squad;
+struct vocabulary;
+void metric_set_texts(struct metric *m, const struct squad *s, const struct vocabulary *v);
 
 /* Is it, or one of its parts, one with next_tokens? */
 bool metric_next_tokens(const struct metric *m);

@@ -37,8 +37,10 @@ struct metric {
 	VEC(double) scores;       /* of one batch */
 	VEC(size_t) selected;     /* outputs to look at; none: all */
 	void *state;
-	void *whole;                /* the state after metric_keep_whole(); NULL: not known */
-	struct metric_joint *joint; /* NULL: it is one metric */
+	void *whole;                         /* the state after metric_keep_whole(); NULL: not known */
+	struct metric_joint *joint;          /* NULL: it is one metric */
+	const struct squad *squad;           /* what answers are scored by; NULL: none */
+	const struct vocabulary *vocabulary; /* what tokens are as text; NULL: not known */
 };
 
 /* Numeric, and at least n_valid rows. `what` is "outputs", "labels" or "reference". */

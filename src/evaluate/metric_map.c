@@ -1,6 +1,7 @@
 /*
  * Mean average precision of object detection (evaluate/detect.h), under INC's names: cocomap reads precision at 101 recalls and takes
- * the mean over overlaps from 0.5 to 0.95, vocmap at 11 recalls for an overlap of 0.5, map takes the area below the curve.
+ * the mean over overlaps from 0.5 to 0.95; map takes the area below the curve for an overlap of 0.5 (VOC since 2010; with
+ * map_points=11, as VOC 2007 had it).
  *
  * Outputs are boxes [n, objects, 4] (ymin, xmin, ymax, xmax), scores and classes [n, objects] and perhaps the number of detections [n];
  * a model without a batch dimension leaves n out. Labels are those of data/objects.h, [n, objects, 5 to 8].
@@ -16,7 +17,7 @@
 #include "evaluate/detect.h"
 #include "evaluate/metric_impl.h"
 
-enum { AREA, VOC, COCO }; /* the types */
+enum { AREA, COCO }; /* the types */
 enum { BOXES, SCORES, CLASSES, NUMBER, ROLES };
 
 struct map {
@@ -125,7 +126,7 @@ static bool read_options(int type, const char *text, struct map_options *o, char
 	*bad = NULL;
 	*o = (struct map_options){ .rule = { .most = 100, .area = { 0, 1e10 } },
 				   .output = { -1, -1, -1, -1 } };
-	o->rule.points = type == COCO ? 101 : type == VOC ? 11 : 0;
+	o->rule.points = type == COCO ? 101 : 0;
 	read_ious(type == COCO ? "0.5:0.05:0.95" : "0.5", &o->rule);
 	while (ok && *text && (part = strsep(&at, "/"))) {
 		value = strchr(part, '=');
@@ -343,5 +344,6 @@ static void map_release(void *state)
 		.release = map_release,                                                                      \
 	};
 MAP(cocomap, "COCOmAPv2", COCO, "mean average precision of detected objects, overlaps of 0.5 to 0.95 (COCO)")
-MAP(vocmap, NULL, VOC, "mean average precision at 11 recalls for an overlap of 0.5 (VOC 2007)")
-MAP(map, NULL, AREA, "mean average precision as the area below the curve, for an overlap of 0.5 (VOC 2012)")
+MAP(map, "VOCmAP", AREA,
+    "mean average precision as the area below the curve, for an overlap of 0.5 (VOC; map_points=11: as in "
+    "2007)")

@@ -298,12 +298,12 @@ static void choose_outputs(struct choice *c, struct metric *m, const char **why)
 	char *text;
 	size_t i;
 
-	if (metric_type(m)->whole_answer)
-		return;
 	if (c->named.n) {
 		metric_select(m, c->named.v, c->named.n);
 		return;
 	}
+	if (metric_type(m)->whole_answer)
+		return;
 	for (i = 0; i < metric_n_parts(m); i++)
 		choose_outputs(c, metric_part(m, i), why);
 	if (c->t.n < 2 || !c->t.labels.data || !(metric_needs(m) & METRIC_LABELS) || metric_n_parts(m))
@@ -386,6 +386,8 @@ enum fettle_status scores_open(struct scores *out, struct context *cx, const str
 		why_metric = xstrfmt("the data has no labels, so they are the next tokens of input '%s'",
 				     feed_input(data->feed, feed_tokens(data->feed))->name);
 	}
+	if (!st)
+		metric_set_texts(out->metric, data->data->squad, data->data->vocabulary);
 	if (!st) {
 		choose_outputs(&c, out->metric, &why_outputs);
 		tell_scoring(&c, out->metric, why_metric, why_outputs);

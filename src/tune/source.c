@@ -30,6 +30,8 @@ static enum fettle_status open_data(struct dataset **out, struct context *cx, co
 				       .n_transforms = d->n_transforms,
 				       .label_shift = d->label_shift,
 				       .objects = d->objects,
+				       .squad = d->squad.label_file ? &d->squad : NULL,
+				       .vocabulary = d->vocabulary,
 				       .channels = n ? image_channels(specs, n) : 0,
 				       .n_wanted = n };
 	const char **names = xcalloc(n + 1, sizeof(*names));

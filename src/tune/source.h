@@ -3,6 +3,7 @@
 #define TUNE_SOURCE_H
 
 #include "data/feed.h"
+#include "data/squad.h"
 #include "runtime/session.h"
 #include "tune/context.h"
 
@@ -16,8 +17,10 @@ struct data_ref {
 	size_t n_params;
 	const struct transform *transforms;
 	size_t n_transforms;
-	int64_t label_shift; /* is subtracted from labels */
-	size_t objects;      /* only images with so many; 0: any number */
+	int64_t label_shift;      /* is subtracted from labels */
+	struct squad_files squad; /* of the evaluation only, as is ... */
+	const char *vocabulary;   /* ... what tokens are as text: a file; NULL: none */
+	size_t objects;           /* only images with so many; 0: any number */
 	/* names that the model's inputs must have, and what begins a message about them ("conf.yaml:3:5: ") */
 	const char *const *inputs;
 	size_t n_inputs;

@@ -127,7 +127,8 @@ if __name__ == "__main__":
     where = "boxes=0/classes=1/scores=2/num_detections=3"
     for name, value in [
         ("cocomap:" + where, average(images)),
-        ("vocmap:" + where, average(images, [0.5], 11)),
+        ("map:map_points=11/" + where, average(images, [0.5], 11)),
+        ("VOCmAP:" + where, average(images, [0.5], 0)),
         ("map:" + where, average(images, [0.5], 0)),
         ("cocomap:" + where + "/iou_thrs=0.6", average(images, [0.6])),
         ("cocomap:" + where + "/map_key=mAP@.75IOU", average(images, [0.75])),

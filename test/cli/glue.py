@@ -97,27 +97,31 @@ def model(path, names):
     onnx.save(helper.make_model(g, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), path)
 
 
-folder = sys.argv[1]
-r = random.Random(4)
-letters = "abcdefgilmnorstu" + "éÀñçüßøłŠžÖĐœİ" + "ийЁщΛλ" + "漢字" + "-.,!?'\"«»…—¿’" + "€™°" + " \u00a0\u200b\u3000\u0301" + "   "
-vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
-for c in "abcdefgilmnorstu" + "ßøłđœ" + "ищеλ" + "漢字" + "-.,!?'\"«»…—¿’" + "ABCŠ":
-    vocab += [c, "##" + c]
-vocab += ["the", "##ing", "##er", "an", "##an", "re", "##st", "in", "##in", "tion"]
-os.makedirs(folder + "/MRPC", exist_ok=True)
-with open(folder + "/vocab.txt", "w") as f:
-    f.write("\n".join(vocab) + "\n")
-vocab = {p: i for i, p in enumerate(vocab)}
-rows = []
-for _ in range(120):
-    a, b = ("".join(r.choice(letters) for _ in range(r.randint(1, 30))) for _ in range(2))
-    ids, mask, types = sample(tokens(a, vocab, True), tokens(b, vocab, True), vocab)
-    value = sum((k + 1) * (i + 100 * m + 1000 * t) for k, (i, m, t) in enumerate(zip(ids, mask, types)))
-    rows.append(["x"] * 7 + [a, b, str(value)])
-os.makedirs(folder + "/STS-B", exist_ok=True)
-with open(folder + "/STS-B/dev.tsv", "w") as f:
-    f.write("\t".join(["head"] * 10) + "\n" + "".join("\t".join(row) + "\n" for row in rows))
-with open(folder + "/MRPC/dev.tsv", "w") as f:
-    f.write("q\ta\tb\ts1\ts2\n1\t2\t3\tthe one\tthe other\n0\t2\t3\n")
-model(folder + "/named.onnx", ["ids", "my_mask", "segments"])
-model(folder + "/positions.onnx", ["a", "b", "c"])
+def main(folder):
+    r = random.Random(4)
+    letters = "abcdefgilmnorstu" + "éÀñçüßøłŠžÖĐœİ" + "ийЁщΛλ" + "漢字" + "-.,!?'\"«»…—¿’" + "€™°" + " \u00a0\u200b\u3000\u0301" + "   "
+    vocab = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+    for c in "abcdefgilmnorstu" + "ßøłđœ" + "ищеλ" + "漢字" + "-.,!?'\"«»…—¿’" + "ABCŠ":
+        vocab += [c, "##" + c]
+    vocab += ["the", "##ing", "##er", "an", "##an", "re", "##st", "in", "##in", "tion"]
+    os.makedirs(folder + "/MRPC", exist_ok=True)
+    with open(folder + "/vocab.txt", "w") as f:
+        f.write("\n".join(vocab) + "\n")
+    vocab = {p: i for i, p in enumerate(vocab)}
+    rows = []
+    for _ in range(120):
+        a, b = ("".join(r.choice(letters) for _ in range(r.randint(1, 30))) for _ in range(2))
+        ids, mask, types = sample(tokens(a, vocab, True), tokens(b, vocab, True), vocab)
+        value = sum((k + 1) * (i + 100 * m + 1000 * t) for k, (i, m, t) in enumerate(zip(ids, mask, types)))
+        rows.append(["x"] * 7 + [a, b, str(value)])
+    os.makedirs(folder + "/STS-B", exist_ok=True)
+    with open(folder + "/STS-B/dev.tsv", "w") as f:
+        f.write("\t".join(["head"] * 10) + "\n" + "".join("\t".join(row) + "\n" for row in rows))
+    with open(folder + "/MRPC/dev.tsv", "w") as f:
+        f.write("q\ta\tb\ts1\ts2\n1\t2\t3\tthe one\tthe other\n0\t2\t3\n")
+    model(folder + "/named.onnx", ["ids", "my_mask", "segments"])
+    model(folder + "/positions.onnx", ["a", "b", "c"])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -50,11 +50,32 @@ def middle(a, size):
 
 
 # name, the transforms, what they do, the largest root of the mean square of the difference
+def mitchell(x):
+    """Mitchell and Netravali 1988, B = C = 1/3"""
+    near = (7 * x ** 3 - 12 * x ** 2 + 16 / 3) / 6
+    far = (-7 / 3 * x ** 3 + 12 * x ** 2 - 20 * x + 32 / 3) / 6
+    return numpy.where(x < 1, near, numpy.where(x < 2, far, 0))
+
+
+def by_kernel(a, h, w, radius, f):
+    """weighted sums over pixels no further than the radius, whatever the scale, the weights adding up to 1"""
+    def weights(n, to):
+        d = numpy.abs((numpy.arange(to)[:, None] + 0.5) * n / to - 0.5 - numpy.arange(n)[None, :])
+        m = numpy.where(d <= radius, f(d), 0)
+        return m / m.sum(1, keepdims=True)
+    out = numpy.einsum("ya,xb,abc->yxc", weights(a.shape[0], h), weights(a.shape[1], w), a.astype("d"))
+    return numpy.clip(numpy.rint(out), 0, 255)
+
+
 CASES = [
     ("linear", "Resize: {size: [40, 30]}", lambda a: cv2.resize(a, (30, 40)), 0.6),
     ("larger", "Resize: {size: 90}", lambda a: cv2.resize(a, (90, 90)), 0.6),
     ("nearest", "Resize: {size: [31, 17], interpolation: nearest}", lambda a: cv2.resize(a, (17, 31), interpolation=cv2.INTER_NEAREST), 0),
     ("cubic", "Resize: {size: [41, 33], interpolation: bicubic}", lambda a: cv2.resize(a, (33, 41), interpolation=cv2.INTER_CUBIC), 0.6),
+    ("lanczos", "Resize: {size: [90, 81], interpolation: lanczos3}", lambda a: numpy.asarray(Image.fromarray(a).resize((81, 90), Image.LANCZOS)), 1.0),
+    ("mitchell", "Resize: {size: [41, 33], interpolation: mitchellcubic}", lambda a: by_kernel(a, 41, 33, 2, mitchell), 0.6),
+    ("lanczos5", "Resize: {size: [41, 33], interpolation: lanczos5}", lambda a: by_kernel(a, 41, 33, 5, lambda x: numpy.sinc(x) * numpy.sinc(x / 5)), 0.6),
+    ("gaussian", "Resize: {size: [70, 33], interpolation: gaussian}", lambda a: by_kernel(a, 70, 33, 1.5, lambda x: numpy.exp(-2 * x * x)), 0.6),
     ("area", "Resize: {size: [20, 16], interpolation: area}", lambda a: cv2.resize(a, (16, 20), interpolation=cv2.INTER_AREA), 0.6),
     ("crop", "CenterCrop: {size: 31}", lambda a: middle(a, 31), 0),
     ("aspect", "ResizeWithAspectRatio: {height: 24, width: 24}, CenterCrop: {size: 24}", lambda a: middle(aspect(a, 24, 24), 24), 0.6),
@@ -65,7 +86,9 @@ CASES = [
     ("pad edge", "Pad: {padding: [5, 2], padding_mode: edge}", lambda a: cv2.copyMakeBorder(a, 2, 2, 5, 5, cv2.BORDER_REPLICATE), 0),
     ("pad reflect", "Pad: {padding: 6, padding_mode: reflect}", lambda a: cv2.copyMakeBorder(a, 6, 6, 6, 6, cv2.BORDER_REFLECT_101), 0),
     ("pad symmetric", "Pad: {padding: 6, padding_mode: symmetric}", lambda a: cv2.copyMakeBorder(a, 6, 6, 6, 6, cv2.BORDER_REFLECT), 0),
-    ("quantized", "QuantizedInput: {dtype: int8, scale: 0.7}", lambda a: numpy.clip(numpy.rint(a * 0.7), -128, 127), 0),
+    ("quantized", "QuantizedInput: {dtype: int8, scale: 0.7}", lambda a: numpy.clip(numpy.trunc(a * 0.7), -128, 127), 0),
+    ("unsigned", "QuantizedInput: {dtype: uint8, scale: 0.4}", lambda a: numpy.clip(numpy.trunc(a * 0.4 + 128), 0, 255), 0),
+    ("as is", "QuantizedInput: {dtype: int8}", lambda a: a, 0),
     ("keras", "KerasRescale: {rescale: [127.5, 1]}", lambda a: a / 127.5 - 1, 1e-6),
     ("grey", "AlignImageChannel: {dim: 1}", lambda a: numpy.asarray(Image.fromarray(a).convert("L"))[:, :, None], 1.0),
     ("box", "CropToBoundingBox: {offset_height: 3, offset_width: 5, target_height: 20, target_width: 11}", lambda a: a[3:23, 5:16], 0),

@@ -16,7 +16,7 @@ echo 'evaluation: {accuracy: {dataloader: {transform: {ColorJitter: {brightness:
 refuses 'it is random, and scores must be repeatable' tune -c "$dir/c.yaml" --print-config
 for bad in 'Pad: {}|no padding, need one' 'Pad: {padding: [1, 2, 3]}|3 numbers, need 1, 2 or 4' 'Pad: {padding: 1, padding_mode: wrap}|need constant, edge' \
 	'ResizeWithRatio: {max_dim: 0, padding: true}|padding without max_dim' 'QuantizedInput: {dtype: float32}|need int8 or uint8' \
-	'KerasRescale: {rescale: [0, 1]}|need another number to divide by' 'QuantizedInput: {scale: 2}|no dtype'; do
+	'KerasRescale: {rescale: [0, 1]}|need another number to divide by' 'QuantizedInput: {scale: 0}|need a positive number'; do
 	echo "quantization: {calibration: {dataloader: {transform: {${bad%|*}}}}}" >"$dir/c.yaml"
 	refuses "${bad#*|}" tune -c "$dir/c.yaml" --print-config
 done

@@ -59,6 +59,11 @@ static const struct kind {
 	{ "cross_entropy", TOKENS, true },
 	{ "kl", NO_LABELS, true },
 	{ "kl", TOKENS, true },
+	{ "loss", NUMBERS, false },
+	{ "bleu", TOKENS, false },
+	{ "wer:blank=1", TOKENS, false },
+	{ "cer", TOKENS, false },
+	{ "exact_match", TOKENS, true },
 };
 
 /* A data set and what a model says to it. */
