@@ -813,6 +813,8 @@ struct fettle_run {
 	struct fettle_values baseline_values;
 	/* of the result against fp32; NaN: not measured, or it has not ended */
 	double speedup, speedup_low, speedup_high;
+	const struct fettle_trial *best_trial; /* NULL: none */
+	bool running; /* a process is at it; neither this nor ended: it was cut off */
 };
 FETTLE_API enum fettle_status fettle_history(struct fettle *f, const char *workspace,
 					     struct fettle_run **out);

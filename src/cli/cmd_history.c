@@ -71,16 +71,6 @@ static void show_run(const struct fettle_run *r, bool pareto)
 
 /* ---- all runs ---- */
 
-static const struct fettle_trial *best_of(const struct fettle_run *r)
-{
-	size_t i;
-
-	for (i = 0; i < r->n_trials; i++)
-		if (r->trials[i]->number == r->best)
-			return r->trials[i];
-	return NULL;
-}
-
 static int by_start(const void *a, const void *b)
 {
 	const struct fettle_run *const *x = a, *const *y = b;
@@ -100,7 +90,7 @@ static void show_runs(struct fettle_run *const *v, size_t n)
 	table_begin(&t, head, 7, 0x18);
 	for (i = 0; i < n; i++) {
 		const struct fettle_run *r = v[i];
-		const struct fettle_trial *best = best_of(r);
+		const struct fettle_trial *best = r->best_trial;
 		const char *model = strrchr(r->model, '/');
 
 		table_cell(&t, "%.16s", r->started);
@@ -109,7 +99,10 @@ static void show_runs(struct fettle_run *const *v, size_t n)
 		table_cell(&t, "%zu", r->n_trials);
 		table_cell(&t, best ? "%s %s" : "-", r->metric,
 			   best ? trial_score(best, buf, sizeof(buf)) : "");
-		table_cell(&t, "%s%s", r->met ? "met" : "not met", r->stop ? "" : ", not ended");
+		table_cell(&t, "%s%s", r->met ? "met" : "not met",
+			   r->stop      ? ""
+			   : r->running ? ", in progress"
+					: ", not ended");
 		table_cell(&t, "%s", r->workspace);
 	}
 	table_print(&t);

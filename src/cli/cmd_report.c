@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/str.h"
+
 static int run(int argc, char **argv);
 
 const struct command cmd_report = {
@@ -36,10 +38,11 @@ static void open_page(const char *path)
 			      path);
 }
 
-/* have all runs ended, and how many trials have they? */
+/* Is none of the runs in progress, and how many trials have they? Says which were cut off. */
 static enum fettle_status look(struct fettle *f, const struct fettle_report_options *o, bool *ended,
 			       size_t *trials)
 {
+	struct str cut_off = STR_INIT;
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
@@ -51,14 +54,22 @@ static enum fettle_status look(struct fettle *f, const struct fettle_report_opti
 		st = fettle_history(f, o->workspaces[i], &r);
 		if (st)
 			break;
-		*ended &= r->stop != FETTLE_STOP_NONE;
+		*ended &= !r->running;
 		*trials += r->n_trials;
+		if (!r->running && !r->stop)
+			str_addf(&cut_off,
+				 "note: the run in %s was cut off after %zu trial%s; 'fettle resume %s' "
+				 "continues it\n",
+				 r->workspace, r->n_trials, r->n_trials == 1 ? "" : "s", r->workspace);
 		fettle_run_free(r);
 	}
+	if (!st && *ended && cut_off.n)
+		fputs(cut_off.s, stderr);
+	str_release(&cut_off);
 	return st;
 }
 
-/* Writes the page again whenever a trial has ended, without what takes long, until the runs have ended. Ctrl-C ends the process. */
+/* Writes the page again whenever a trial has ended, without what takes long, until the runs have ended or were cut off. Ctrl-C ends the process. */
 static enum fettle_status follow(struct fettle *f, const struct fettle_report_options *o, bool quiet)
 {
 	struct fettle_report_options quick = *o;
@@ -74,8 +85,8 @@ static enum fettle_status follow(struct fettle *f, const struct fettle_report_op
 			if (st)
 				break;
 			if (!quiet)
-				fprintf(stderr, "wrote %s: %zu trial%s, and the run goes on\n", o->output,
-					trials, trials == 1 ? "" : "s");
+				fprintf(stderr, "wrote %s: %zu trial%s, and the run is in progress\n",
+					o->output, trials, trials == 1 ? "" : "s");
 			written = trials;
 		}
 		usleep(500000);
@@ -91,7 +102,8 @@ static int run(int argc, char **argv)
 		{ "output", "FILE", "where to write it (report.html; CSV, Markdown and JSON to stdout)",
 		  .text = &o.output, .letter = 'o' },
 		{ "open", NULL, "and open it in the browser", .flag = &show },
-		{ "follow", NULL, "write it again whenever a trial ends, until the run has ended",
+		{ "follow", NULL,
+		  "write it again whenever a trial ends, until the run has ended or was cut off",
 		  .flag = &following },
 		{ "csv", NULL, "a row per trial, as CSV", .flag = &csv },
 		{ "markdown", NULL, "the result and the trials as Markdown", .flag = &markdown },

@@ -11,6 +11,7 @@
 #include "config/resume.h"
 #include "base/file.h"
 #include "config/yaml.h"
+#include "evaluate/evaluate.h"
 #include "tune/runs.h"
 #include "base/str.h"
 
@@ -298,7 +299,7 @@ static enum fettle_status check_evaluator(const struct request *r, struct err *e
 	const char *command = r->c->evaluation.command, *server = r->c->evaluation.server;
 
 	if (!!command + !!server + !!r->o.evaluate < 2)
-		return FETTLE_OK;
+		return command ? evaluate_command_check(command, err) : FETTLE_OK;
 	return fail(err, FETTLE_INVALID, "cannot evaluate: %s, need one of them",
 		    !r->o.evaluate ? "both a command and a server are given"
 				   : "both a program and a function are given");

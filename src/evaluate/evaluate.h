@@ -71,6 +71,7 @@ size_t peak_memory(void); /* of this process so far, in bytes */
 
 /* Runs `command` with {model} replaced by the path; what it prints is read by answer_read(). When go_on (may be NULL)
  * says stop, the command is ended with all it has started, and the status is FETTLE_STOP. */
+enum fettle_status evaluate_command_check(const char *command, struct err *err); /* before anything is run */
 enum fettle_status evaluate_command(const char *command, const char *model, progress_fn go_on, void *self,
 				    double *value, struct err *err);
 

@@ -26,6 +26,14 @@ static void add_quoted(struct str *b, const char *s)
 	str_addf(b, "'");
 }
 
+enum fettle_status evaluate_command_check(const char *command, struct err *err)
+{
+	if (strstr(command, "{model}"))
+		return FETTLE_OK;
+	return fail(err, FETTLE_INVALID,
+		    "cannot use evaluator '%s': it must say where the model goes, {model}", command);
+}
+
 enum fettle_status evaluate_command(const char *command, const char *model, progress_fn go_on, void *self,
 				    double *value, struct err *err)
 {
@@ -34,9 +42,9 @@ enum fettle_status evaluate_command(const char *command, const char *model, prog
 	enum fettle_status st;
 	const char *p, *mark;
 
-	if (!strstr(command, "{model}"))
-		return fail(err, FETTLE_INVALID,
-			    "cannot use evaluator '%s': it must say where the model goes, {model}", command);
+	st = evaluate_command_check(command, err);
+	if (st)
+		return st;
 	for (p = command; (mark = strstr(p, "{model}")); p = mark + strlen("{model}")) {
 		str_add(&script, p, (size_t)(mark - p));
 		add_quoted(&script, model);

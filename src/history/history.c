@@ -55,6 +55,21 @@ static enum fettle_status lock_workspace(struct history *h, struct err *err)
 	return st;
 }
 
+bool history_is_written(const char *dir)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	char *path = xstrfmt("%s/history.lock", dir);
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool held = false;
+
+	if (fd >= 0) {
+		held = fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+		close(fd);
+	}
+	free(path);
+	return held;
+}
+
 /*
  * Write-ahead logging lets others read meanwhile; where the file system cannot do it (no shared memory: network
  * folders), SQLite stays with its rollback journal, and readers may have to wait for a moment.

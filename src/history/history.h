@@ -61,6 +61,8 @@ enum fettle_status history_check_free(const char *dir, struct err *err);
 /* For writing, the whole database is checked first, and a second writer is refused. */
 enum fettle_status history_open(struct history **out, const char *dir, bool read_only, struct err *err);
 void history_close(struct history *h); /* NULL is fine */
+/* Is a process writing to it, on this machine or another that shares the folder? */
+bool history_is_written(const char *dir);
 /*
  * Is there something to resume? A process that was killed in history_create() leaves nothing that counts:
  * then this is false, and history_create() works. True for a database that cannot be read: opening says why.

@@ -187,20 +187,11 @@ json_t *json_of_run(const struct fettle_run *r, bool pareto)
 		      r->cpu, "measured_on", r->measured_on, "strategy", r->strategy, "metric", r->metric,
 		      "started", r->started, "stop", stop_word(r->stop), "met", r->met, "baseline",
 		      json_number(r->baseline), "best", (json_int_t)r->best, "trials", list);
+	json_object_set_new(j, "running", json_boolean(r->running));
 	json_object_set_new(j, "speedup", json_number(r->speedup));
 	add_interval(j, r->speedup_low, r->speedup_high);
 	json_add_values(j, r->metric, &r->baseline_values);
 	return j;
-}
-
-static const struct fettle_trial *best_of(const struct fettle_run *r)
-{
-	size_t i;
-
-	for (i = 0; i < r->n_trials; i++)
-		if (r->trials[i]->number == r->best)
-			return r->trials[i];
-	return NULL;
 }
 
 json_t *json_of_runs(const struct fettle_run *const *v, size_t n)
@@ -210,7 +201,7 @@ json_t *json_of_runs(const struct fettle_run *const *v, size_t n)
 
 	for (i = 0; i < n; i++) {
 		const struct fettle_run *r = v[i];
-		const struct fettle_trial *best = best_of(r);
+		const struct fettle_trial *best = r->best_trial;
 
 		json_array_append_new(
 			list,

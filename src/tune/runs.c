@@ -178,8 +178,11 @@ enum fettle_status run_read(const char *workspace, struct run_copy **out, struct
 	struct run_copy *c = xcalloc(1, sizeof(*c));
 	struct history *h = NULL;
 	enum fettle_status st;
+	size_t i;
 
 	c->pub.workspace = arena_strdup(&c->arena, workspace);
+	c->pub.running = history_is_written(
+		workspace); /* asked first: a run that ends now has ended when it is read */
 	st = history_open(&h, workspace, true, err);
 	if (!st)
 		st = copy_run(c, h, err);
@@ -189,6 +192,9 @@ enum fettle_status run_read(const char *workspace, struct run_copy **out, struct
 	c->pub.size = sizeof(c->pub);
 	c->pub.trials = sized_list(&c->arena, c->trials.v, c->trials.n, sizeof(*c->trials.v));
 	c->pub.n_trials = c->trials.n;
+	for (i = 0; i < c->trials.n; i++)
+		if (c->trials.v[i].number == c->pub.best)
+			c->pub.best_trial = &c->trials.v[i];
 	if (st)
 		run_copy_free(c);
 	else

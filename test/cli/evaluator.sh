@@ -24,6 +24,8 @@ refused 'printed nothing, need' ': {model}'
 refused "printed '\{\"loss\": 0.5\}', need" 'echo "{\"loss\": 0.5}"; : {model}'
 refused "printed '\{\"score\": 1, \"value\": 2\}', need" 'echo "{\"score\": 1, \"value\": 2}"; : {model}'
 refused 'it must say where the model goes, \{model\}' 'echo 1'
+refuses 'it must say where the model goes' tune $m --calib $c --eval-cmd 'echo 1' --workspace "$dir/refused"
+[ ! -e "$dir/refused" ] && ok || bad "a refused evaluator leaves a workspace"
 expect 3 'exit code 7' eval $m --eval-cmd 'exit 7 {model}'
 
 # the baseline is evaluated twice, and its noise is said

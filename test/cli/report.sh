@@ -52,9 +52,20 @@ following=$!
 while ! grep -q '"refresh":3' "$dir/live.html" 2>/dev/null && kill -0 $following 2>/dev/null; do sleep 0.05; done
 grep -q '"refresh":3' "$dir/live.html" && ok || bad "followed: no page meanwhile: $(head -c 300 "$dir/follow.out")"
 wait $tuning
-[ -e "$dir/live/result.json" ] || kill $following # it would wait for ever
 wait $following && ok || bad "followed: $(cat "$dir/follow.out")"
 ! grep -q '"refresh"' "$dir/live.html" && grep -q '"graph"' "$dir/live.html" && ok || bad "followed: not the whole page at the end"
+
+# one that was killed is not waited for
+"$fettle" tune $m --calib $c --eval-cmd 'sleep 0.2; echo 0.5 # {model}' --tolerance 0 --threads 1 --strategy basic --timeout 60 --workspace "$dir/dead" --quiet >/dev/null 2>&1 &
+tuning=$!
+while [ "$("$fettle" history "$dir/dead" 2>/dev/null | grep -c '^ *[0-9]')" -lt 1 ] && kill -0 $tuning 2>/dev/null; do sleep 0.1; done
+"$fettle" history "$dir/dead" --json | grep -q '"running": true' && ok || bad "a run in progress is not running"
+"$fettle" report "$dir/dead" -o "$dir/dead.html" --follow --no-analysis >"$dir/follow.out" 2>&1 &
+following=$!
+while [ ! -e "$dir/dead.html" ] && kill -0 $following 2>/dev/null; do sleep 0.05; done
+kill -9 $tuning
+wait $following && grep -q "was cut off after [0-9]* trials\{0,1\}; 'fettle resume $dir/dead' continues it" "$dir/follow.out" && ok || bad "killed: $(cat "$dir/follow.out")"
+grep -q '"running":false' "$dir/dead.html" && ! grep -q '"refresh"' "$dir/dead.html" && ok || bad "killed: the page says that it runs"
 
 # what is wrong is said, and no file is left
 refuses 'no workspace given' report
@@ -64,8 +75,11 @@ refuses 'cannot open workspace' report "$dir/nothing" -o "$dir/no.html"
 
 # in a browser: both themes, a desk and a phone
 if command -v chromium >/dev/null || command -v chromium-browser >/dev/null; then
-	for page in r cut two; do
-		$py -B test/cli/browser.py "$dir/$page.html" test/cli/report_$([ $page = two ] && echo two || echo one).steps ${SHOTS:-} >"$dir/out" 2>&1 &&
+	# trials of several machines, as their history has them
+	sed 's/"trial":\([0-9]*\),/&"rank":\1,"worker":0,/g' "$dir/cut.html" >"$dir/ranks.html"
+	for page in r:one cut:one two:two ranks:ranks; do
+		steps=${page#*:} page=${page%:*}
+		$py -B test/cli/browser.py "$dir/$page.html" test/cli/report_$steps.steps ${SHOTS:-} >"$dir/out" 2>&1 &&
 			ok || bad "$page.html in the browser: $(tail -n 1 "$dir/out" | head -c 600)"
 	done
 else

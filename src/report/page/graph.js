@@ -81,7 +81,7 @@ function graphSection(run) {
 			pen.fill();
 			pen.globalAlpha = 1;
 			if (p.i === found) { pen.strokeStyle = text; pen.lineWidth = 3 / Math.min(1, view.scale); pen.stroke(); }
-			if (view.scale > 0.42) { pen.fillStyle = surface; pen.fillText(p.op.type.length > 18 ? p.op.type.slice(0, 17) + "…" : p.op.type, p.x, p.y + 1); }
+			if (view.scale > 0.42) { pen.fillStyle = p.op.is ? surface : text; pen.fillText(p.op.type.length > 18 ? p.op.type.slice(0, 17) + "…" : p.op.type, p.x, p.y + 1); }
 			if (paid.has(p.i)) {
 				const r = Math.max(5, Math.min(2 / view.scale, 12)), y = p.y + NODE.height / 2;
 				pen.fillStyle = mark;
@@ -131,13 +131,14 @@ function graphSection(run) {
 		e.preventDefault();
 	});
 	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+	matchMedia("print").addEventListener("change", draw);
 	new ResizeObserver(() => {
 		const ratio = devicePixelRatio || 1, first = !size.width;
 		size = { width: canvas.clientWidth, height: canvas.clientHeight };
 		canvas.width = size.width * ratio;
 		canvas.height = size.height * ratio;
 		if (first && size.width) fit(true);
-		redraw();
+		draw(); /* at once: on its way to paper the page has no next frame */
 	}).observe(canvas);
 	const find = (words) => { found = words ? nodes.findIndex((p) => `${p.op.name} ${p.op.type}`.toLowerCase().includes(words.toLowerCase())) : -1; if (found >= 0) centre(nodes[found]); else redraw(); };
 	const table = el("details", { ontoggle: (e) => { if (e.target.open && e.target.children.length < 2) e.target.append(opsTable(run, graph, paid)); } }, el("summary", {}, "The ops as a table"));

@@ -3,7 +3,7 @@ const SHORT = { comparison: "Compared", verdict: "Verdict", sensitivity: "Sensit
 const RUN_COLORS = ["--int8", "--fp32", "--dynamic", "--int16", "--weight"];
 
 function comparison(runs) {
-	const rows = [["model", (r) => baseName(r.model)], ["strategy", (r) => r.strategy], ["state", (r) => (r.stop || "not ended").replace(/_/g, " ")], ["target", (r) => (r.met ? "met" : "not met")],
+	const rows = [["model", (r) => baseName(r.model)], ["strategy", (r) => r.strategy], ["state", (r) => (r.stop || (r.running ? "in progress" : "cut off")).replace(/_/g, " ")], ["target", (r) => (r.met ? "met" : "not met")],
 		["accuracy", (r) => `${r.metric} ${accuracyText(trialOf(r, r.best) || {})}`], ["fp32", (r) => score(r.baseline)],
 		["speed-up", (r) => speedup(r.speedup, r.speedup_low, r.speedup_high)], ["latency", (r) => (r.result ? milliseconds(r.result.best.latency_ms) : "–")],
 		["size", (r) => bytes((trialOf(r, r.best) || {}).size_bytes)], ["in integers", (r) => (r.result ? percent(r.result.best.int8_share) : "–")],

@@ -4,7 +4,7 @@ function lanes(run) {
 	/* Times are recorded to the second: trials of one row are moved so that they do not overlap by less than that. */
 	return run.trials.map((t) => {
 		const took = t.seconds || 0, end = isNumber(second(t.finished)) ? second(t.finished) - start : NaN;
-		let from = isNumber(end) ? Math.max(0, end - took) : 0, lane = t.worker === undefined ? null : `${t.rank === undefined ? "" : t.rank + "."}${t.worker}`;
+		let from = isNumber(end) ? Math.max(0, end - took) : 0, lane = isNumber(t.worker) ? 1e6 * (t.rank || 0) + t.worker : null;
 		if (lane === null) for (lane = 0; (ends.get(lane) || 0) > from + 1.05; lane++);
 		from = Math.max(from, ends.get(lane) || 0);
 		ends.set(lane, from + took);
@@ -28,12 +28,13 @@ function timeTable(run) {
 			isNumber(run.fp32_pass_s) && el("p", {}, `One pass is an evaluation of the fp32 model: ${seconds(run.fp32_pass_s)}.`)));
 }
 function timeline(run) {
-	const early = run.trials.filter(isEarly).length, placed = lanes(run), order = [...new Set(placed.map((p) => p.lane))].sort();
+	const early = run.trials.filter(isEarly).length, placed = lanes(run), order = [...new Set(placed.map((p) => p.lane))].sort((a, b) => a - b);
+	const named = new Map(placed.filter((p) => isNumber(p.t.worker)).map((p) => [p.lane, isNumber(p.t.rank) ? `rank ${p.t.rank}.${p.t.worker}` : `worker ${p.t.worker}`]));
 	const rowHeight = 26, height = 46 + rowHeight * Math.max(1, order.length);
 	const picture = plot("The trials in time", height, (out, width) => {
 		const left = order.length > 1 ? 62 : 10, end = Math.max(1e-3, ...placed.map((p) => p.to)), x = scale(0, end, left, width - 10);
 		for (const v of ticks(0, end, Math.max(2, Math.floor(width / 120)))) out.append(svg("line", { class: "gridline", x1: x(v), x2: x(v), y1: 4, y2: height - 36 }), svg("text", { x: x(v), y: height - 20, "text-anchor": "middle" }, seconds(v)));
-		if (order.length > 1) order.forEach((lane, i) => out.append(svg("text", { x: 4, y: 22 + i * rowHeight }, typeof lane === "number" ? `row ${lane + 1}` : `worker ${lane}`)));
+		if (order.length > 1) order.forEach((lane, i) => out.append(svg("text", { x: 4, y: 22 + i * rowHeight }, named.get(lane) || `row ${i + 1}`)));
 		for (const p of placed) {
 			const top = 6 + order.indexOf(p.lane) * rowHeight, parts = phasesOf(p.t), wide = Math.max(1.5, x(p.to) - x(p.from) - 1);
 			let at = x(p.from);

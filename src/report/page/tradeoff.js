@@ -18,6 +18,17 @@ function drawMark(p, x, y, name, isBest) {
 	parts.push(svg("circle", { class: "mark", cx, cy, r: 5.5, fill: p.t.met ? name : color("--surface"), stroke: name, "stroke-width": 2 }));
 	return parts;
 }
+/* Labels; one that would lie on an earlier one is left out if it says the same, else it goes above. */
+function beside() {
+	const taken = [];
+	return (x, y, attributes, text) => {
+		const near = () => taken.find((t) => Math.abs(t.x - x) < 70 && Math.abs(t.y - y) < 13);
+		if (near() && near().text === text) return "";
+		while (near()) y = near().y - 14;
+		taken.push({ x, y, text });
+		return svg("text", { x, y, ...attributes }, text);
+	};
+}
 /* names: a colour per run */
 function tradeoff(runs, names) {
 	const note = el("p", { class: "note", "aria-live": "polite" }), first = runs[0], up = first.higher_is_better !== false;
@@ -28,7 +39,7 @@ function tradeoff(runs, names) {
 	})).filter((p) => isNumber(p.x) && isNumber(p.low) && isNumber(p.high));
 	const picture = plot("Accuracy against " + AXES[by][0], 380, (out, width, height) => {
 		const points = shown(), all = runs.reduce((n, r) => n + r.trials.length, 0);
-		note.textContent = points.length < all ? `${all - points.length} of ${plural(all, "trial")} are not shown: ${by === "latency_ms" ? "their latency was not measured, for only those that meet the target are timed" : "they failed or were not evaluated"}.` : "";
+		note.textContent = points.length < all ? `Not shown: ${all - points.length} of ${plural(all, "trial")}, ${by === "latency_ms" ? "whose latency was not measured, because only trials that meet the target are timed" : "which failed or were not evaluated"}.` : "";
 		if (!points.length) { out.append(svg("text", { x: 20, y: 40 }, "Nothing was measured yet.")); return; }
 		const base = runs.map((r, k) => ({ k, x: by === "latency_ms" ? (r.result ? r.result.baseline.latency_ms : r.baseline_latency_ms) : r.baseline_size_bytes / 1e6, y: r.baseline })).filter((p) => isNumber(p.x) && isNumber(p.y));
 		const size = { left: 62, top: 26, right: width - 16, bottom: height - 46 };
@@ -36,14 +47,15 @@ function tradeoff(runs, names) {
 		const pad = (low, high) => [low - 0.06 * (high - low || Math.abs(low) || 1), high + 0.06 * (high - low || Math.abs(high) || 1)];
 		const x = scale(...pad(Math.min(...xs), Math.max(...xs)), size.left, size.right), y = scale(...pad(Math.min(...ys), Math.max(...ys)), size.bottom, size.top);
 		axes(out, x, y, size, { x: AXES[by][1], y: first.metric });
+		const label = beside();
 		runs.forEach((r, k) => {
 			if (isNumber(r.target)) out.append(svg("line", { class: "target", x1: size.left, x2: size.right, y1: y(r.target), y2: y(r.target) }),
-				svg("text", { x: size.left + 4, y: y(r.target) - 5, style: "fill:var(--bad)" }, runs.length > 1 ? `target of ${k + 1}` : "target"));
+				label(size.left + 4, y(r.target) - 5, { style: "fill:var(--bad)" }, runs.some((other) => other.target !== r.target) ? `target of ${k + 1}` : "target"));
 			const front = paretoFront(points.filter((p) => p.k === k), up);
 			out.append(svg("path", { class: "front", d: stairs(front, x, y, size.right), style: `stroke:${names[k]}` }));
 		});
 		base.forEach((p) => out.append(svg("path", { d: `M${x(p.x) - 6},${y(p.y)}h12M${x(p.x)},${y(p.y) - 6}v12`, stroke: color("--fp32"), "stroke-width": 2.5 }),
-			svg("text", { class: "strong", x: x(p.x) + (x(p.x) > width - 80 ? -10 : 10), y: y(p.y) - 7, "text-anchor": x(p.x) > width - 80 ? "end" : "start" }, "fp32")));
+			label(x(p.x) + (x(p.x) > width - 80 ? -10 : 10), y(p.y) - 7, { class: "strong", "text-anchor": x(p.x) > width - 80 ? "end" : "start" }, "fp32")));
 		points.sort((a, b) => (a.t.trial === a.run.best) - (b.t.trial === b.run.best));
 		points.forEach((p) => out.append(clickable(svg("g", { "data-trial": p.t.trial }, drawMark(p, x, y, names[p.k], p.t.trial === p.run.best)),
 			(runs.length > 1 ? `run ${p.k + 1}, ` : "") + trialLabel(p.run, p.t), () => openTrial(p.run, p.t))));

@@ -3,7 +3,7 @@ function headline(run, best) {
 	const result = run.result, parts = [];
 	if (!best) return run.stop ? "The run ended without a trial" : "No trial has ended yet";
 	const fast = result ? result.best.speedup : run.speedup;
-	if (isNumber(fast)) parts.push(result && !result.faster ? "no faster than fp32" : `${fast.toFixed(2)}× as fast as fp32`);
+	if (isNumber(fast)) parts.push((result ? !result.faster : fast <= 1) ? `no faster than fp32 (${fast.toFixed(2)}×)` : `${fast.toFixed(2)}× as fast as fp32`);
 	const size = result ? result.best.size_bytes : best.size_bytes;
 	if (size && run.baseline_size_bytes) parts.push(`${number(run.baseline_size_bytes / size, 2)}× smaller`);
 	parts.push(`${run.metric} ${accuracyText(best)} against ${score(run.baseline)}`);
@@ -52,7 +52,7 @@ function measuredOn(run) {
 function verdict(run) {
 	const best = trialOf(run, run.best), r = run.result, cards = [];
 	const badge = el("span", { class: "badge " + (run.met ? "good" : "bad") }, run.met ? "target met" : best ? "target not met" : "no result yet");
-	const state = run.stop ? `ended: ${run.stop.replace(/_/g, " ")}` : "in progress, or cut off";
+	const state = run.stop ? `ended: ${run.stop.replace(/_/g, " ")}` : run.running ? "in progress" : "cut off: 'fettle resume' continues it";
 	if (best) {
 		const inter = run.accuracy_interval;
 		cards.push(card(run.metric, accuracyText(best), `fp32 ${score(run.baseline)}, target ${score(run.target)}`,
