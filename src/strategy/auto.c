@@ -1,5 +1,19 @@
 #include "strategy/stages.h"
 
+/* Something meets the criterion, if only by quantizing next to nothing, and no plan would be faster by much. */
+static bool is_enough(struct search *s)
+{
+	struct score score = { .met = false };
+	struct plan best = PLAN_INIT, first = PLAN_INIT;
+	bool enough;
+
+	plan_init(&first, search_space(s));
+	enough = search_best(s, &best, &score) && score.met && !search_worth(s, &first, 1);
+	plan_release(&first);
+	plan_release(&best);
+	return enough;
+}
+
 static enum fettle_status auto_traverse(struct search *s)
 {
 	enum fettle_status st;
@@ -11,7 +25,7 @@ static enum fettle_status auto_traverse(struct search *s)
 	st = fettle_search(s, stage_leave(s, LEAVE_AFTER_FETTLE));
 	if (!st && blocks)
 		st = stage_weight_only(s);
-	if (st)
+	if (st || is_enough(s))
 		return st;
 	return basic_traverse(s);
 }

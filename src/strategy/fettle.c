@@ -16,6 +16,9 @@
 #define ERROR_AIM 0.5
 /* A plan that loses less than this many times what may be lost: to fall back an op or two costs less than all settings do. */
 #define NEAR_MISS 1.2
+/* fp32 passes that settings and recipes take to consider: at first, and all of them. */
+#define IMPROVE_PASSES 1.5
+#define IMPROVE_MORE 3
 /* Where nothing is known: the error of the output that is hoped to pass. */
 #define ERROR_FIRST 0.02
 /* What a plan that failed teaches: this share of its error may pass. */
@@ -263,6 +266,14 @@ static enum fettle_status try_16_bits(struct search *s, struct plan *base, struc
 	return st;
 }
 
+/* Of few samples, one alone may be more than may be lost. */
+static bool is_near_miss(const struct search *s, const struct score *score)
+{
+	const double n = (double)search_samples(s);
+
+	return score->loss < NEAR_MISS * search_tolerance(s) || (n > 0 && score->loss * n < NEAR_MISS);
+}
+
 enum fettle_status fettle_search(struct search *s, size_t leave)
 {
 	struct plan base = PLAN_INIT;
@@ -275,9 +286,9 @@ enum fettle_status fettle_search(struct search *s, size_t leave)
 	st = choose_modes(s, &base);
 	if (!st)
 		st = search_try(s, &base, &score);
-	if (!st && !score.met)
+	if (!st && !score.met && search_worth(s, &base, IMPROVE_PASSES))
 		st = improve(s, &base, ERROR_FINE, &score);
-	if (!st && !score.met && !(score.loss < NEAR_MISS * search_tolerance(s)))
+	if (!st && !score.met && !is_near_miss(s, &score) && search_worth(s, &base, IMPROVE_MORE))
 		st = improve(s, &base, ERROR_NONE, &score);
 	if (!st && !score.met)
 		st = apply_costly(s, &base, &score);

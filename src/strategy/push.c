@@ -10,6 +10,8 @@
 /* Of a frugal search: the least gain, as a share of the model's time, that is worth a trial, and how many trials there are. */
 #define GAIN_WORTH 0.01
 enum { TRIALS_MAX = 8 };
+/* Trials that having more than next to nothing in integers is worth, whatever it gains. */
+enum { TRIALS_SLIGHT = 4 };
 
 struct push {
 	struct search *s;
@@ -20,6 +22,7 @@ struct push {
 	size_t *op;   /* in fp32 or 16 bits, cheapest first */
 	size_t n;
 	size_t first; /* trials that there were before */
+	bool slight;  /* the plan quantizes next to nothing */
 };
 
 static bool is_candidate(const struct push *p, size_t op)
@@ -86,31 +89,52 @@ static enum fettle_status find_candidates(struct push *p)
 static bool is_worth(const struct push *p, const size_t *op, size_t n)
 {
 	const struct space *space = search_space(p->s);
+	const size_t trials = search_n_trials(p->s) - p->first;
 	double gain = 0, all = 0;
 	size_t i;
 
-	if (!search_frugal(p->s))
+	if (!search_frugal(p->s) || (p->slight && trials < TRIALS_SLIGHT))
 		return true;
 	for (i = 0; i < n; i++)
 		gain += space->v[op[i]].gain;
 	for (i = 0; i < space->n_ops; i++)
 		all += space->v[i].gain;
-	return (gain >= GAIN_WORTH || all <= 0) && search_n_trials(p->s) < p->first + TRIALS_MAX;
+	return (gain * search_gain_scale(p->s) >= GAIN_WORTH || all <= 0) &&
+	       search_n_trials(p->s) < p->first + TRIALS_MAX;
+}
+
+/* Before they are ranked, which takes time. */
+static bool any_is_worth(const struct push *p)
+{
+	const size_t n = search_space(p->s)->n_ops;
+	size_t *all = xcalloc(n + 1, sizeof(*all)), found = 0, i;
+	bool worth;
+
+	for (i = 0; i < n; i++)
+		if (is_candidate(p, i))
+			all[found++] = i;
+	worth = is_worth(p, all, found);
+	free(all);
+	return worth;
 }
 
 /* Quantizes these too if the criterion still holds. */
 static enum fettle_status try_with(struct push *p, const size_t *op, size_t n, bool *met)
 {
 	struct plan with = PLAN_INIT;
+	struct score score = { .met = false };
 	enum fettle_status st;
 	size_t i;
 
 	plan_copy(&with, p->plan);
 	for (i = 0; i < n; i++)
 		with.choice[op[i]] = p->base->choice[op[i]];
-	st = stage_try(p->s, &with, met);
-	if (*met)
+	st = search_try(p->s, &with, &score);
+	*met = score.met;
+	if (*met) {
+		p->slight = score.slight;
 		plan_copy(p->plan, &with);
+	}
 	plan_release(&with);
 	return st;
 }
@@ -184,12 +208,16 @@ static enum fettle_status requantize_singly(struct push *p)
 
 static enum fettle_status run_push(struct push *p)
 {
-	enum fettle_status st;
-	bool met = false;
+	struct score score = { .met = false };
+	enum fettle_status st = FETTLE_OK;
+	bool met;
 
 	p->first = search_n_trials(p->s);
-	st = stage_try(p->s, p->plan, &met);
-	if (st)
+	if (plan_n_quantized(p->plan, search_space(p->s)))
+		st = search_try(p->s, p->plan, &score);
+	met = score.met;
+	p->slight = score.slight;
+	if (st || (met && !any_is_worth(p)))
 		return st;
 	st = find_candidates(p);
 	if (!st && !met)

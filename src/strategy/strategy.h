@@ -101,6 +101,7 @@ enum fettle_status search_try_all(struct search *s, const struct plan *plans, si
 void search_untried(struct search *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void search_want(struct search *s, enum want what);
 double search_tolerance(const struct search *s); /* the largest score.loss that meets the criterion */
+size_t search_samples(const struct search *s);   /* of an evaluation; 0: not known */
 /* Is there room for n more trials? (0 limit: always.) For choosing how to spend what is left. */
 size_t search_trials_left(const struct search *s); /* SIZE_MAX: no limit */
 
@@ -122,6 +123,10 @@ char *search_noted(struct search *s, const char *name);
 bool search_frugal(const struct search *s);
 /* The user limits the model's size: so many bytes are about what the weights of all ops may take up. 0: there is no limit. */
 double search_size_room(const struct search *s);
+/* What the gains of the space are to be multiplied by: at most 1, less where profiles have shown that they are smaller. */
+double search_gain_scale(const struct search *s);
+/* Is what a plan may gain worth so many fp32 passes? With time to spend, it always is. */
+bool search_worth(const struct search *s, const struct plan *p, double passes);
 /* Is a costly recipe, applied to this plan, expected to be worth the time it takes? */
 bool search_costly_worth(const struct search *s, const struct plan *p);
 

@@ -161,6 +161,7 @@ const struct search_backend lab_backend = {
 	.rank = lab_rank,
 	.estimate = lab_estimate,
 	.fastest = lab_fastest,
+	.saves = lab_saves,
 	.known = known,
 	.record = record,
 	.completed = completed,

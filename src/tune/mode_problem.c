@@ -241,6 +241,28 @@ static struct mode_price price_of(const struct assign_problem *p, const enum ass
 	return (struct mode_price){ ops, assign_cost(p, mode) - ops };
 }
 
+double mode_seconds(struct lab *l, const struct plan *plan)
+{
+	const struct modes *m = l->modes;
+	struct assign_op *ops = xcalloc(m->n_ops + 1, sizeof(*ops));
+	struct assign_problem p = { ops, m->n_ops, m->values.v, m->values.n };
+	enum assign_mode *mode = xcalloc(m->n_ops + 1, sizeof(*mode));
+	double seconds;
+	size_t i, k;
+
+	price_values(l->modes, m->factor);
+	price_ops(l, m, plan, true, ops);
+	for (i = 0; i < l->t->space.n_ops; i++)
+		for (k = 0; k < ASSIGN_MODES && m->place[l->t->node[i]] >= 0; k++)
+			if (!is_mode(l->t->space.v[i].options[plan->choice[i]].mode, (enum assign_mode)k))
+				ops[m->place[l->t->node[i]]].seconds[k] = INFINITY;
+	assign_best(&p, mode); /* of ops that only move data, what suits the others */
+	seconds = assign_cost(&p, mode);
+	free(mode);
+	free(ops);
+	return seconds;
+}
+
 /* If the fastest has next to nothing in integers, being so is made worth more: no more than it takes. For the least, less. */
 struct mode_price solve_modes(struct lab *l, const struct plan *from, bool within, struct mode_wish wish,
 			      struct plan *out)

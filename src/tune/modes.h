@@ -20,8 +20,10 @@ struct modes;
 void modes_free(struct modes *m);
 /* Was this node left in fp32 because that is faster, conversions counted? */
 bool modes_slower(const struct modes *m, size_t node);
-/* How many times as fast as the fp32 model such a plan was predicted to be; NAN: it was not. */
-double modes_predicted(const struct lab *l, const struct plan *p);
+/* How many times as fast as the fp32 model such a plan is predicted to be; NAN: nothing is known. */
+double modes_predicted(struct lab *l, const struct plan *p);
+/* The share of the fp32 model's time that integers save in the fastest plan, were it accurate enough; INFINITY: not known. */
+double lab_saves(void *lab);
 
 /* Profiles of the fp32 model as prepared and of a plan, taken now unless they were before. They are the lab's. */
 enum fettle_status modes_profiles(struct lab *l, const struct plan *p, struct mode_profile *fp32,

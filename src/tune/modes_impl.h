@@ -1,4 +1,4 @@
-/* What the files share that find the fastest modes: mode_profile.c, mode_problem.c and modes.c. */
+/* What the files share that find the fastest modes: mode_profile.c, mode_problem.c, mode_race.c and modes.c. */
 #ifndef TUNE_MODES_IMPL_H
 #define TUNE_MODES_IMPL_H
 
@@ -19,6 +19,12 @@ struct profiled {
 	struct mode_profile p;
 };
 
+/* The fastest plan. */
+struct mode_answer {
+	double predicted; /* times as fast as the fp32 model; NAN: not known */
+	double saves;     /* as lab_saves() */
+};
+
 struct modes {
 	double *seconds[ASSIGN_MODES]; /* per node of the base */
 	struct line lines[CONVERSIONS];
@@ -36,7 +42,7 @@ struct modes {
 	VEC(struct profiled) seen;
 	/* the last answer */
 	struct plan fastest;
-	double predicted;
+	struct mode_answer answer;
 	bool *slower; /* per node */
 };
 
@@ -47,6 +53,22 @@ enum fettle_status mode_profile(struct lab *l, struct model *m, struct mode_prof
 double mode_converting(const struct mode_profile *p);
 /* A run of the user's model, the fastest of a few; NAN: there are no samples to run it on. */
 enum fettle_status time_original(struct lab *l, double *seconds, struct err *err);
+
+/* ---- modes.c ---- */
+
+/* The profile of a plan; NULL: it has none. */
+const struct mode_profile *profile_of(const struct lab *l, const struct plan *p);
+/* Profiles a plan; what each of its ops took in the mode it has counts from here on. */
+enum fettle_status profile_plan(struct lab *l, const struct plan *p, double predicted_converting,
+				struct err *err);
+/* Profiles the model in fp32, with all ops static, and with all dynamic. */
+enum fettle_status measure_modes(struct lab *l, const struct plan *from, struct err *err);
+
+/* ---- mode_race.c ---- */
+
+/* As lab_fastest(), with `out` a copy of `from` at first. */
+enum fettle_status race_modes(struct lab *l, const struct plan *from, bool within, struct plan *out,
+			      struct mode_answer *answer, struct err *err);
 
 /* ---- mode_problem.c ---- */
 
@@ -70,6 +92,8 @@ struct mode_wish {
 	double dearer;
 	bool least;
 };
+double mode_seconds(struct lab *l,
+		    const struct plan *p); /* what a plan is predicted to take, by prices alone */
 struct mode_price solve_modes(struct lab *l, const struct plan *from, bool within, struct mode_wish wish,
 			      struct plan *out);
 

@@ -289,18 +289,40 @@ bool search_frugal(const struct search *s)
 /* What a pass must be expected to gain, as a share of the latency. */
 #define PASS_WORTH 0.05
 
-bool search_costly_worth(const struct search *s, const struct plan *p)
+/* The space estimates gains; what the fastest plan saves was measured. */
+double search_gain_scale(const struct search *s)
 {
-	double passes, gain = 0;
+	double saves = s->c.backend->saves ? s->c.backend->saves(s->c.self) : INFINITY, all = 0;
 	size_t i;
 
-	if (!s->c.frugal || !s->c.samples)
-		return true;
 	for (i = 0; i < s->c.space->n_ops; i++)
+		all += s->c.space->v[i].gain;
+	return all > saves ? saves / all : 1;
+}
+
+bool search_worth(const struct search *s, const struct plan *p, double passes)
+{
+	double gain = 0, all = 0;
+	size_t i;
+
+	for (i = 0; i < s->c.space->n_ops; i++) {
+		all += s->c.space->v[i].gain;
 		if (plan_is_quantized(p, s->c.space, i))
 			gain += s->c.space->v[i].gain;
-	passes = COSTLY_RUNS * (double)plan_n_quantized(p, s->c.space) / (double)s->c.samples;
-	return passes * PASS_WORTH <= gain;
+	}
+	return !s->c.frugal || all <= 0 || passes * PASS_WORTH <= gain * search_gain_scale(s);
+}
+
+bool search_costly_worth(const struct search *s, const struct plan *p)
+{
+	return !s->c.samples ||
+	       search_worth(s, p,
+			    COSTLY_RUNS * (double)plan_n_quantized(p, s->c.space) / (double)s->c.samples);
+}
+
+size_t search_samples(const struct search *s)
+{
+	return s->c.samples;
 }
 
 double search_tolerance(const struct search *s)

@@ -90,6 +90,8 @@ struct search_backend {
 	/* As search_fastest(). May be NULL: then nothing is known to be faster. */
 	enum fettle_status (*fastest)(void *self, const struct plan *from, bool within, struct plan *out,
 				      struct err *err);
+	/* The share of the model's time that the fastest plan so found saves; INFINITY: not known. May be NULL. */
+	double (*saves)(void *self);
 	/* From a history: fills number (0: the next), score.accuracy, failed, objective, why, identity and seconds. May be
 	 * NULL, as may those below. */
 	bool (*known)(void *self, const struct plan *p, struct trial *out);

@@ -281,6 +281,32 @@ static void frugal_pushes_are_short(void **state)
 	assert_true(longest[0] > 8);
 }
 
+/* Where integers save next to nothing, a plan that meets the criterion and quantizes something is enough. */
+static void little_is_spent_on_little(void **state)
+{
+	static const struct recipe_for_world r = { "lossy", .n_ops = 60, .settings = 2, .n_recipes = 3,
+						   .op_loss = 0.03 };
+	size_t seed, spent[2] = { 0, 0 }, nothing;
+
+	(void)state;
+	for (seed = 0; seed < 10; seed++)
+		for (nothing = 0; nothing < 2; nothing++) {
+			struct world w;
+			struct outcome o;
+
+			world_init(&w, &r, seed);
+			w.frugal = true;
+			w.gains_nothing = nothing;
+			o = run(&w, strategy_find("auto"), 300);
+			check(o.best_score.met && !o.best_score.slight);
+			spent[nothing] += o.n_trials;
+			plan_release(&o.best_plan);
+			world_release(&w);
+		}
+	if (2 * spent[1] > spent[0])
+		fail_msg("%zu trials where there is nothing to gain, %zu where there is", spent[1], spent[0]);
+}
+
 static void auto_keeps_trials_for_basic(void **state)
 {
 	const struct recipe_for_world r = { "large haystack", .n_ops = 150, .settings = 2, .n_types = 3,
@@ -893,6 +919,7 @@ int main(void)
 		cmocka_unit_test(costly_recipes_are_for_those_who_need_them),
 		cmocka_unit_test(few_ops_go_to_16_bits),
 		cmocka_unit_test(frugal_pushes_are_short),
+		cmocka_unit_test(little_is_spent_on_little),
 		cmocka_unit_test(auto_keeps_trials_for_basic),
 		cmocka_unit_test(fallback_starts_from_the_most_accurate_plan),
 		cmocka_unit_test(dynamic_only_when_static_will_not_do),

@@ -1,0 +1,264 @@
+/* Plans that may be the fastest, by their profiles and by what is predicted, timed against each other. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "tune/modes_impl.h"
+
+enum { ROUNDS = 3 }; /* assignments that are profiled, at most: each corrects the next */
+/* No other once they have taken this share of an evaluation. */
+#define ROUNDS_SHARE 0.5
+/* Plans are candidates whose profile takes at most this many times the least. */
+#define NEARLY 1.15
+/* What is faster than fp32 for certain takes less than this share of its time. */
+#define CLEARLY 0.98
+/* Evaluations that timing all candidates may take; two are timed in any case, and all until one is faster than fp32. */
+#define RACE_SHARE 0.5
+/* The last comparison: its share of an evaluation, if that is so many seconds, of plans that differ by no more than this. */
+#define FINAL_SHARE 0.15
+#define FINAL_SECONDS 0.1
+#define FINAL_NEARLY 1.05
+
+struct candidate {
+	struct plan plan;
+	double seconds; /* by its profile, or as predicted; INFINITY: not known */
+};
+
+struct candidates {
+	VEC(struct candidate) v;
+};
+
+static void candidates_release(struct candidates *c)
+{
+	size_t i;
+
+	for (i = 0; i < c->v.n; i++)
+		plan_release(&c->v.v[i].plan);
+	VEC_RELEASE(&c->v);
+}
+
+static void add_candidate(const struct lab *l, const struct plan *from, const struct plan *p, double seconds,
+			  struct candidates *c)
+{
+	struct candidate new = { PLAN_INIT, seconds };
+	size_t i;
+
+	if (!plan_n_quantized(p, &l->t->space) || mode_share(l, p) < least_share(l, from))
+		return;
+	for (i = 0; i < c->v.n; i++)
+		if (plan_equal(&c->v.v[i].plan, p, &l->t->space))
+			return;
+	plan_copy(&new.plan, p);
+	VEC_PUSH(&c->v, new);
+}
+
+/* What comes first reads floats, and images have few channels: often faster in fp32, by little more than noise. */
+static void add_without_first(const struct lab *l, const struct plan *from, double seconds,
+			      struct candidates *c)
+{
+	struct plan q = PLAN_INIT;
+	size_t i;
+
+	for (i = 0; i < l->t->space.n_ops && !l->t->space.v[i].compute; i++)
+		;
+	if (i == l->t->space.n_ops || !plan_can_fall_back(from, &l->t->space, i))
+		return;
+	plan_copy(&q, from);
+	q.choice[i] = l->t->space.v[i].fallback;
+	add_candidate(l, from, &q, seconds, c);
+	plan_release(&q);
+}
+
+static int by_seconds(const void *a, const void *b)
+{
+	const struct candidate *x = a, *y = b;
+
+	return (x->seconds > y->seconds) - (x->seconds < y->seconds);
+}
+
+/* Assignments by prices as they are, each corrected by its profile: what is profiled last is the answer, if prices are right. */
+static enum fettle_status profile_assignments(struct lab *l, const struct plan *from, bool within,
+					      struct err *err)
+{
+	const double start = clock_now();
+	struct plan p = PLAN_INIT;
+	enum fettle_status st = FETTLE_OK;
+	size_t round;
+
+	for (round = 0;
+	     round < ROUNDS && !st && !(round && clock_now() - start > ROUNDS_SHARE * l->pass_seconds);
+	     round++) {
+		struct mode_price price = solve_modes(l, from, within, (struct mode_wish){ 1, false }, &p);
+
+		if (!plan_n_quantized(&p, &l->t->space) || profile_of(l, &p))
+			break;
+		st = profile_plan(l, &p, price.converting, err);
+	}
+	plan_release(&p);
+	return st;
+}
+
+/* What was profiled; and what the assignment would be if conversions cost more or less. Those that seem fastest first. */
+static enum fettle_status find_candidates(struct lab *l, const struct plan *from, bool within,
+					  struct candidates *c, struct err *err)
+{
+	static const struct mode_wish wishes[] = {
+		{ 1, false }, { 0.4, false }, { 2.5, false }, { 6, false }, { 1, true }
+	};
+	struct modes *m = l->modes;
+	struct plan p = PLAN_INIT;
+	double least = INFINITY, best = NAN;
+	enum fettle_status st = FETTLE_OK;
+	size_t i, first;
+
+	if (!m->place)
+		st = measure_modes(l, from, err);
+	first = within ? m->seen.n : 0; /* what was profiled before may have more in integers */
+	if (!st)
+		st = profile_assignments(l, from, within, err);
+	if (st)
+		return st;
+	for (i = first; i < m->seen.n; i++) {
+		add_candidate(l, from, &m->seen.v[i].plan, m->seen.v[i].p.total, c);
+		if (mode_share(l, &m->seen.v[i].plan) >= least_share(l, from))
+			least = fmin(least, m->seen.v[i].p.total);
+	}
+	for (i = 0; i < ARRAY_LEN(wishes); i++) {
+		struct mode_price price;
+
+		if (wishes[i].least && least < CLEARLY * m->fp32.total)
+			continue;
+		price = solve_modes(l, from, within, wishes[i], &p);
+		if (!i)
+			best = price.ops + price.converting;
+		add_candidate(l, from, &p, least + price.ops + price.converting - best, c);
+	}
+	if (within) /* it was timed already */
+		add_candidate(l, from, from, profile_of(l, from) ? profile_of(l, from)->total : least, c);
+	else if (profile_of(l, from))
+		add_without_first(l, from, profile_of(l, from)->total, c);
+	for (i = 0; i < c->v.n;)
+		if (c->v.v[i].seconds <= NEARLY * least || !isfinite(least)) {
+			i++;
+		} else {
+			plan_release(&c->v.v[i].plan);
+			c->v.v[i] = c->v.v[--c->v.n];
+		}
+	qsort(c->v.v, c->v.n, sizeof(*c->v.v), by_seconds);
+	plan_release(&p);
+	return st;
+}
+
+/* A candidate that was timed. */
+struct timed {
+	struct trial t;
+	double seconds; /* as the candidate has them */
+};
+
+/* Both what turns and what profiles say counts: on a busy machine each is off by more than near-equal plans differ. */
+static bool is_faster(const struct timed *a, const struct timed *b)
+{
+	double ratio = a->t.score.objective / b->t.score.objective;
+
+	if (isfinite(a->seconds) && isfinite(b->seconds))
+		ratio *= ratio * a->seconds / b->seconds;
+	return ratio < 1;
+}
+
+static void timed_copy(struct timed *to, const struct timed *from)
+{
+	plan_copy(&to->t.plan, &from->t.plan);
+	to->t.score.objective = from->t.score.objective;
+	to->seconds = from->seconds;
+}
+
+/* The two that are fastest are timed once more, for longer, if they are nearly equal and an evaluation takes long enough. */
+static enum fettle_status decide(struct lab *l, struct timed *best, const struct timed *second,
+				 struct err *err)
+{
+	const struct latency_limits limits = { .seconds = fmin(FINAL_SHARE * l->pass_seconds, 1),
+					       .equal = LATENCY_EQUAL };
+	struct latency times[2];
+	enum fettle_status st;
+
+	if (!second->t.plan.n || limits.seconds < FINAL_SECONDS ||
+	    second->t.score.objective > FINAL_NEARLY * best->t.score.objective)
+		return FETTLE_OK;
+	st = lab_time(l, &second->t.plan, &best->t.plan, 0, &limits, times, err);
+	if (!st && times[1].speedup.value > 1)
+		timed_copy(best, second);
+	return st;
+}
+
+/* Profiles are not taken in turns: the candidate that is fastest when they are timed against each other. */
+static enum fettle_status race_candidates(struct lab *l, const struct candidates *c, struct plan *out,
+					  struct mode_answer *answer, struct err *err)
+{
+	const struct modes *m = l->modes;
+	const double start = clock_now(), fp32 = m->original > 0 ? m->original : m->fp32.total,
+		     faster = CLEARLY * m->fp32.total / fp32;
+	struct timed best = { .seconds = NAN }, second = { .seconds = NAN }, now = { .seconds = NAN };
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	for (i = 0; i < c->v.n && !st; i++) {
+		if (i > 1 && best.t.score.objective < faster &&
+		    clock_now() - start > RACE_SHARE * l->pass_seconds)
+			break;
+		plan_copy(&now.t.plan, &c->v.v[i].plan);
+		now.seconds = c->v.v[i].seconds;
+		st = lab_objective(l, &now.t, i ? &best.t : NULL, &now.t.score.objective, err);
+		if (st)
+			break;
+		if (!i || is_faster(&now, &best)) {
+			if (i)
+				timed_copy(&second, &best);
+			timed_copy(&best, &now);
+		} else if (!second.t.plan.n || is_faster(&now, &second)) {
+			timed_copy(&second, &now);
+		}
+	}
+	if (!st)
+		st = decide(l, &best, &second, err);
+	if (!st) {
+		plan_copy(out, &best.t.plan);
+		answer->predicted = isfinite(best.seconds) ? fp32 / best.seconds : NAN;
+		answer->saves = fmax(fmin(m->fp32.total / fp32, 1) - best.t.score.objective, 0);
+	}
+	plan_release(&best.t.plan);
+	plan_release(&second.t.plan);
+	plan_release(&now.t.plan);
+	return st;
+}
+
+/* Is an assignment within the plan predicted to be faster, by more than what counts as equal? */
+static bool may_be_faster(struct lab *l, const struct plan *from)
+{
+	struct plan p = PLAN_INIT;
+	struct mode_price best;
+
+	if (!l->modes->place)
+		return true;
+	best = solve_modes(l, from, true, (struct mode_wish){ 1, false }, &p);
+	plan_release(&p);
+	return mode_seconds(l, from) - best.ops - best.converting > LATENCY_EQUAL * l->modes->fp32.total;
+}
+
+enum fettle_status race_modes(struct lab *l, const struct plan *from, bool within, struct plan *out,
+			      struct mode_answer *answer, struct err *err)
+{
+	struct lab_times before = l->times;
+	const double start = clock_now();
+	struct candidates c = { { NULL, 0, 0 } };
+	enum fettle_status st = FETTLE_OK;
+
+	*answer = (struct mode_answer){ NAN, INFINITY };
+	if (!within || may_be_faster(l, from))
+		st = find_candidates(l, from, within, &c, err);
+	l->times = before;
+	l->times.rank += clock_now() - start;
+	if (!st && c.v.n)
+		st = race_candidates(l, &c, out, answer, err);
+	candidates_release(&c);
+	return st;
+}
