@@ -18,8 +18,6 @@ works() {
 }
 check() { what=$1; shift; if "$@" >"$dir/out" 2>&1; then ok; else bad "$what: $(tail -c 300 "$dir/out")"; fi; }
 
-version=$(sed -n 's/^#define FETTLE_VERSION "\(.*\)"/\1/p' include/fettle.h)
-check "one version everywhere" sh -c "grep -q '^fettle ($version)' debian/changelog && grep -q '^Version: $version$' '$build/fettle.pc'"
 
 # without a build there is nothing to install, and nothing is fetched or configured
 env -u HOME make install BUILD="$dir/none" PREFIX="$dir/empty" >"$dir/out" 2>&1 && bad "installed without a build"
@@ -87,6 +85,15 @@ client "client of the shared library" "$dir/shared"
 check "link to the static library" $cc "$dir/client.c" -o "$dir/static" $(pc --static --cflags --libs | sed 's/-lfettle/-l:libfettle.a/')
 readelf -d "$dir/static" | grep -q 'NEEDED.*libfettle' && bad "the static client needs libfettle.so" || ok
 client "client of the static library" "$dir/static"
+
+# the program of doc/C-API.md, with the warnings of a careful reader
+sed -n '/^```c$/,/^```$/{/^```/!p}' doc/C-API.md >"$dir/tune.c"
+# shellcheck disable=SC2046
+check "the program of C-API.md" $cc -std=c99 -Wall -Wextra -Wpedantic -Werror "$dir/tune.c" -o "$dir/tune" $(pc --cflags --libs) -Wl,-rpath,"$p/lib"
+cp examples/fashion_eval.npz "$dir/work/"
+chmod 644 "$dir/work"/*
+works "the program of C-API.md" '^met: top1 0.9.*x as fast' "$dir/tune" fashion_plain.onnx fashion_calib.npz fashion_eval.npz tuned.onnx
+[ -s "$dir/work/tuned.onnx" ] && ok || bad "C-API.md: no model was written"
 
 mkdir "$dir/cmake"
 cat >"$dir/cmake/CMakeLists.txt" <<'C'

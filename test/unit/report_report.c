@@ -6,7 +6,7 @@
 #include "report/report.h"
 #include "unit/history_run.h"
 
-enum { OPS = 1000, TRIALS = 500, LIMIT = 2000000 };
+enum { OPS = 500, TRIALS = 500, LIMIT = 2000000 };
 
 /* every op in one of three options, chosen at random: what packs worst */
 static char *random_plan(struct rng *r)
