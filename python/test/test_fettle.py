@@ -1,5 +1,6 @@
 """The package as users call it, on the bundled example; results are compared with the command and with plain numpy."""
 
+import ast
 import json
 import os
 import signal
@@ -298,6 +299,16 @@ def test_typed():
         [sys.executable, "-m", "mypy", "--strict", "--cache-dir", os.devnull, folder], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_python_39():
+    files = sorted(Path(fettle.__file__).parent.rglob("*.py"))
+    assert len(files) > 10
+    for file in files:
+        text = file.read_text()
+        tree = ast.parse(text, str(file), feature_version=(3, 9))
+        if any(isinstance(n, ast.FunctionDef) for n in ast.walk(tree)):
+            assert "from __future__ import annotations" in text, f"{file}: annotations are evaluated"
 
 
 def test_json_is_the_commands(tuned):

@@ -1,5 +1,7 @@
 """Scripts written for Intel Neural Compressor and onnxruntime.quantization, with their imports changed."""
 
+import re
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +52,35 @@ def precision_of(model_bytes, output):
     makers = {o: n for n in graph.node for o in n.output}
     node = next(n for n in graph.node if n.name == output)
     return makers[node.input[1]].op_type if node.input[1] in makers else "fp32"
+
+
+SEEDS = Path(__file__).parents[3] / "shared" / "seeds"
+
+
+def documented():
+    """The configurations of INC's page on strategies, with the import changed."""
+    for page in sorted(SEEDS.glob("*.txt")):
+        for block in re.findall(r"^``` ?python\n(.*?)^```", page.read_text(errors="replace"), re.S | re.M):
+            if "neural_compressor.config import" in block:
+                names = {}
+                exec(block.replace("neural_compressor.", "fettle.inc."), names)
+                yield names.get("conf")
+
+
+@pytest.mark.skipif(not SEEDS.exists(), reason="needs ../shared")
+def test_inc_as_documented(loader):
+    confs = [c for c in documented() if c is not None]
+    strategies = {c.tuning_criterion.strategy for c in confs}
+    assert {"basic", "mse", "mse_v2", "hawq_v2", "bayesian", "exhaustive", "random", "sigopt", "tpe"} <= strategies
+    for conf in confs:
+        name = conf.tuning_criterion.strategy
+        if name in ("mse_v2", "hawq_v2", "tpe"):  # the others take the same way
+            conf.tuning_criterion.max_trials = 1
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                q = quantization.fit(MODEL, conf, calib_dataloader=loader, eval_func=lambda model: 0.9)
+            assert fettle.history(q.result.workspace)["strategy"] == name
+            assert any("hawq_v2_loss" in str(w.message) for w in said) == (name == "hawq_v2")
 
 
 def test_inc_static(loader, tmp_path):

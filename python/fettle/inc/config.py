@@ -94,6 +94,10 @@ class PostTrainingQuantConfig:
         for name in ("recipes", "op_type_dict", "op_name_dict"):
             if getattr(self, name):
                 quantization[name] = getattr(self, name)
+        options_of_strategy = dict(t.strategy_kwargs or {})
+        if callable(options_of_strategy.get("hawq_v2_loss")):
+            warnings.warn("hawq_v2_loss has no effect: fettle takes cross-entropy or the squared error", stacklevel=3)
+            del options_of_strategy["hawq_v2_loss"]
         tuning: dict[str, Any] = {
             "quant_level": str(self.quant_level),
             "accuracy_criterion": {
@@ -102,7 +106,7 @@ class PostTrainingQuantConfig:
                 "higher_is_better": a.higher_is_better,
             },
             "exit_policy": {"timeout": t.timeout, "max_trials": t.max_trials},
-            "strategy": {"name": t.strategy, **(t.strategy_kwargs or {})},
+            "strategy": {"name": t.strategy, **options_of_strategy},
         }
         if isinstance(t.objective, str):
             tuning["objective"] = t.objective
