@@ -70,6 +70,16 @@ static void finish_framework(struct config *c)
 		add_note(c, at, true, "model.framework says dynamic, but quantization.approach overrides it");
 }
 
+static void finish_sequential(struct config *c)
+{
+	const bool *on = &c->recipes.on[RECIPE_true_sequential];
+	const int approach = c->quantization.approach;
+
+	if (*on && approach != APPROACH_WEIGHT && approach != APPROACH_ALL && config_origin(c, on))
+		add_note(c, config_origin(c, on), true,
+			 "recipe true_sequential is for weight-only ops, which this approach does not have");
+}
+
 static enum transform_dialect dialect_of(int framework)
 {
 	if (framework == FRAMEWORK_NONE)
@@ -277,6 +287,7 @@ enum fettle_status config_finish(struct config *c, struct err *err)
 				   "where it is relative",
 				   c->tuning.tolerable_loss);
 	finish_framework(c);
+	finish_sequential(c);
 	finish_transforms(c);
 	finish_strategy(c);
 	st = finish_sampling(c, err);

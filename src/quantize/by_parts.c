@@ -18,6 +18,15 @@ struct batch_size {
 	size_t n, valid;
 };
 
+/* What several ops have read that share a weight. */
+struct shared {
+	const char *weight;
+	bool turned;
+	size_t last; /* of those ops */
+	int64_t k, rows;
+	float *sum; /* [k, k] and [k], times rows */
+};
+
 struct run {
 	const struct parts *p;
 	const struct graph_index *g;
@@ -26,7 +35,14 @@ struct run {
 	int last;      /* node: what comes after it is not run */
 	int *last_use; /* value -> the last node, up to that one, that reads it; NO_NODE: none */
 	VEC(struct kept) kept;
+	VEC(struct shared) shared;
 	struct block_store *out;
+};
+
+/* A weight as it has become, in the layout of the op's own. */
+struct replaced {
+	size_t node;
+	struct tensor w;
 };
 
 /* Nodes from .. to-1 as a model of its own. */
@@ -38,12 +54,24 @@ struct part {
 	VEC(size_t) makes;   /* values that the session gives: read later, or to be observed */
 	VEC(size_t) ops;     /* nodes whose weights are quantized by what they read */
 	VEC(void *) weights; /* the bytes of its weights */
+	VEC(struct replaced) replaced;
 	struct grams *grams;
+	bool sees, keeps; /* what a run over the batches is for: grams, and values for later parts */
 };
 
 static bool by_data(const struct qplan *plan, size_t node)
 {
 	return plan->ops[node].mode == OP_WEIGHT && block_needs_data(&plan->ops[node].blocks);
+}
+
+static bool is_block_op(const struct run *r, size_t node)
+{
+	return r->p->plan->ops[node].mode == OP_WEIGHT && r->p->s->ops.v[node].rule->kind == OP_COMPUTE;
+}
+
+static bool in_sequence(const struct run *r)
+{
+	return r->p->plan->recipes.true_sequential;
 }
 
 bool parts_needed(const struct qplan *plan)
@@ -188,19 +216,39 @@ static size_t weight_bytes(const struct run *r, const struct node *n)
 	return bytes;
 }
 
+/* Follows what becomes of the outputs of quantized ops; true: this op must see it before it is quantized. */
+static bool follow(const struct run *r, int node, bool *touched)
+{
+	const struct node *n = node_at(r, node);
+	bool is = is_block_op(r, (size_t)node), more;
+	size_t j, v;
+
+	if (by_data(r->p->plan, (size_t)node) && touched[graph_value(r->g, n->in[0])])
+		return true;
+	for (j = 0, more = true; more; j++)
+		if ((v = read_by(r, n, j, &more)) != MAP_NONE)
+			is |= touched[v];
+	for (j = 0; j < n->n_out; j++)
+		if (*n->out[j])
+			touched[graph_value(r->g, n->out[j])] = is;
+	return false;
+}
+
 /* where the part that begins at `from` ends */
 static int part_end(const struct run *r, int from)
 {
 	const size_t most = r->p->bytes ? r->p->bytes : PART_BYTES;
+	bool *touched = xcalloc(r->g->n + 1, sizeof(*touched));
 	size_t bytes = 0, more;
 	int i;
 
 	for (i = from; i <= r->last; i++) {
 		more = weight_bytes(r, node_at(r, i));
-		if (more && bytes && bytes + more > most)
-			return i;
+		if ((more && bytes && bytes + more > most) || (in_sequence(r) && follow(r, i, touched)))
+			break;
 		bytes += more;
 	}
+	free(touched);
 	return i;
 }
 
@@ -275,6 +323,22 @@ static enum fettle_status load_weights(struct part *p, struct err *err)
 	return st;
 }
 
+/* The part's ops whose weights are quantized by now read those. */
+static void use_replaced(const struct run *r, struct part *p)
+{
+	size_t i, k;
+
+	for (i = 0; i < p->replaced.n; i++)
+		for (k = 0; k < p->m->nodes.n; k++)
+			if (strcmp(p->m->nodes.v[k]->out[0],
+				   node_at(r, (int)p->replaced.v[i].node)->out[0]) == 0)
+				p->m->nodes.v[k]->in[1] = model_add_init(p->m, model_fresh(p->m, "quantized"),
+									 &p->replaced.v[i].w)
+								  ->name;
+	if (p->replaced.n)
+		model_sweep(p->m);
+}
+
 static enum fettle_status open_part(const struct run *r, struct part *p, struct err *err)
 {
 	const struct session_options so = { .threads = r->p->threads };
@@ -302,6 +366,7 @@ static enum fettle_status open_part(const struct run *r, struct part *p, struct 
 		p->m = model_derive(r->g->m);
 		model_set_outputs(p->m, names, p->makes.n);
 		model_cut(p->m, at, n);
+		use_replaced(r, p);
 		st = load_weights(p, err);
 	}
 	if (!st)
@@ -327,10 +392,15 @@ static void close_session(struct part *p)
 
 static void release_part(struct part *p)
 {
+	size_t i;
+
 	close_session(p);
 	VEC_RELEASE(&p->reads);
 	VEC_RELEASE(&p->makes);
 	VEC_RELEASE(&p->ops);
+	for (i = 0; i < p->replaced.n; i++)
+		free(p->replaced.v[i].w.data);
+	VEC_RELEASE(&p->replaced);
 	grams_free(p->grams);
 }
 
@@ -367,12 +437,13 @@ static enum fettle_status run_batch(struct run *r, struct part *p, size_t k, str
 		in[i] = find_kept(r, graph_value(r->g, session_input(p->s, i)->name))->t[k];
 	if (p->s)
 		st = session_run(p->s, in, out, err);
-	for (i = 0; i < p->reads.n && !st; i++)
+	for (i = 0; i < p->reads.n && !st && p->sees; i++)
 		st = grams_add(p->grams, r->g->names[p->reads.v[i]], &find_kept(r, p->reads.v[i])->t[k], b->n,
 			       b->valid, err);
 	for (i = 0; i < p->makes.n && !st; i++) {
-		st = grams_add(p->grams, r->g->names[p->makes.v[i]], &out[i], b->n, b->valid, err);
-		kept = find_kept(r, p->makes.v[i]);
+		if (p->sees)
+			st = grams_add(p->grams, r->g->names[p->makes.v[i]], &out[i], b->n, b->valid, err);
+		kept = p->keeps ? find_kept(r, p->makes.v[i]) : NULL;
 		if (!st && kept)
 			st = copy(&kept->t[k], &out[i], err);
 	}
@@ -386,40 +457,153 @@ static enum fettle_status run_batches(struct run *r, struct part *p, struct err 
 	enum fettle_status st = FETTLE_OK;
 	size_t i, k;
 
-	for (i = 0; i < p->makes.n; i++)
+	for (i = 0; i < p->makes.n && p->keeps; i++)
 		if (r->last_use[p->makes.v[i]] >= p->to)
 			keep(r, p->makes.v[i]);
 	for (k = 0; k < r->n && !st; k++)
 		st = run_batch(r, p, k, in, out, err);
-	grams_finish(p->grams);
+	if (p->sees)
+		grams_finish(p->grams);
 	free(in);
 	free(out);
 	return st;
 }
 
-/* Of nodes that share a weight, what the first reads decides. */
-static enum fettle_status quantize_op(const struct run *r, const struct part *p, size_t node, struct err *err)
+/* ---- weights that several ops share ---- */
+
+/* The last op that has the same weight, and goes by data. */
+static size_t last_reader(const struct run *r, size_t node)
+{
+	const struct node *n = node_at(r, (int)node);
+	size_t i, last = node;
+
+	for (i = node + 1; i < r->p->plan->n; i++)
+		if (by_data(r->p->plan, i) && strcmp(node_at(r, (int)i)->in[1], n->in[1]) == 0 &&
+		    op_weight_turned(node_at(r, (int)i)) == op_weight_turned(n))
+			last = i;
+	return last;
+}
+
+static struct shared *find_shared(const struct run *r, const struct node *n)
+{
+	size_t i;
+
+	for (i = 0; i < r->shared.n; i++)
+		if (strcmp(r->shared.v[i].weight, n->in[1]) == 0 &&
+		    r->shared.v[i].turned == op_weight_turned(n))
+			return &r->shared.v[i];
+	return NULL;
+}
+
+static enum fettle_status add_shared(struct run *r, size_t node, const struct block_seen *x, struct err *err)
+{
+	const struct node *n = node_at(r, (int)node);
+	const int64_t k = r->p->s->ops.v[node].inputs;
+	struct shared *s = find_shared(r, n);
+	int64_t i;
+
+	if (!s) {
+		struct shared new = { n->in[1], op_weight_turned(n), last_reader(r, node), k, 0, NULL };
+		enum fettle_status st = mem_try(&new.sum, (size_t)(k * k + k), sizeof(*new.sum),
+						"what a shared weight is applied to", err);
+
+		if (st)
+			return st;
+		memset(new.sum, 0, (size_t)(k * k + k) * sizeof(*new.sum));
+		VEC_PUSH(&r->shared, new);
+		s = &r->shared.v[r->shared.n - 1];
+	}
+	for (i = 0; i < k * k; i++)
+		s->sum[i] += x->gram[i] * (float)x->rows;
+	for (i = 0; i < k; i++)
+		s->sum[k * k + i] += x->mean_abs[i] * (float)x->rows;
+	s->rows += x->rows;
+	return FETTLE_OK;
+}
+
+/* The mean of what was added. */
+static struct block_seen finish_shared(struct shared *s)
+{
+	int64_t i;
+
+	for (i = 0; i < s->k * s->k + s->k; i++)
+		s->sum[i] /= s->rows ? (float)s->rows : 1;
+	return (struct block_seen){ s->sum, s->sum + s->k * s->k, s->rows, NULL };
+}
+
+/* ---- quantizing ---- */
+
+/* Keeps a weight as it has become, for the second run of the part. */
+static enum fettle_status replace(struct part *p, size_t node, const struct tensor *was, bool turned,
+				  const struct block_packed *w, struct err *err)
+{
+	struct replaced r = { node, *was };
+	struct tensor rows = { .dtype = DT_F32, .rank = 2, .dims = { w->outputs, w->inputs } };
+	const float *same;
+	float *floats = NULL, *other = NULL;
+	enum fettle_status st = block_packed_floats(w, "a quantized weight", &floats, err);
+
+	rows.data = floats;
+	if (!st && !turned) {
+		st = block_rows(&rows, false, &same, &other, err); /* the other way round */
+		free(floats);
+		floats = other;
+	}
+	r.w.data = floats;
+	if (!st)
+		VEC_PUSH(&p->replaced, r);
+	return st;
+}
+
+/* What decides on a weight that goes by data; *wait: an op to come reads it too. In sequence the first op decides. */
+static enum fettle_status find_seen(struct run *r, const struct part *p, size_t node, struct block_seen *out,
+				    bool *wait, struct err *err)
+{
+	const struct gram_input in = input_of(r, node);
+	const struct node *n = node_at(r, (int)node);
+	enum fettle_status st;
+
+	*out = *grams_find(p->grams, &in);
+	*wait = false;
+	if (in_sequence(r) || (last_reader(r, node) == node && !find_shared(r, n)))
+		return FETTLE_OK;
+	st = add_shared(r, node, out, err);
+	*wait = !st && find_shared(r, n)->last != node;
+	if (!st && !*wait)
+		*out = finish_shared(find_shared(r, n));
+	return st;
+}
+
+static enum fettle_status quantize_op(struct run *r, struct part *p, size_t node, bool again, struct err *err)
 {
 	const struct node *n = node_at(r, (int)node);
 	const struct block_setting *how = &r->p->plan->ops[node].blocks;
-	const struct gram_input in = input_of(r, node);
-	const struct init *w = model_init(r->g->m, n->in[1]);
-	struct block_store *made = block_store_new();
+	const bool data = by_data(r->p->plan, node);
+	struct init *w = model_init(r->p->s->m, n->in[1]);
+	struct block_store *made = block_store_new(), *to = r->p->s->outside || !data ? made : r->out;
+	struct block_seen seen = { .gram = NULL };
 	char *key = block_key(n, how);
 	struct tensor t = w->t;
 	void *bytes = NULL;
+	bool wait = false, known = block_store_find(r->out, key) != NULL;
 	enum fettle_status st = FETTLE_OK;
 
-	if (block_store_find(r->out, key))
+	if (data && !known)
+		st = find_seen(r, p, node, &seen, &wait, err);
+	if (st || wait || (known && (!again || r->p->s->outside)))
 		goto out;
-	if (!t.data)
+	if (init_is_outside(w))
 		st = load(r->g->m, w, &bytes, err);
-	t.data = t.data ? t.data : bytes;
-	if (!st)
-		st = block_store_put(made, key, w->name, &t, op_weight_turned(n), how,
-				     grams_find(p->grams, &in), err);
+	else
+		st = model_weight(r->p->s->m, w, err);
+	t.data = bytes ? bytes : w->t.data;
+	if (!st && !(known && to == r->out))
+		st = block_store_put(to, key, w->name, &t, op_weight_turned(n), how, data ? &seen : NULL,
+				     err);
 	free(bytes);
-	if (!st)
+	if (!st && again)
+		st = replace(p, node, &w->t, op_weight_turned(n), block_store_find(to, key), err);
+	if (!st && data && to == made && !known)
 		st = block_store_spill(r->out, key, block_store_find(made, key), err);
 out:
 	block_store_free(made);
@@ -427,21 +611,53 @@ out:
 	return st;
 }
 
+static bool is_kept(const struct run *r, const struct part *p)
+{
+	size_t i;
+
+	for (i = 0; i < p->makes.n; i++)
+		if (r->last_use[p->makes.v[i]] >= p->to)
+			return true;
+	return false;
+}
+
+static bool has_block_op(const struct run *r, const struct part *p)
+{
+	int i;
+
+	for (i = p->from; i < p->to; i++)
+		if (is_block_op(r, (size_t)i))
+			return true;
+	return false;
+}
+
 static enum fettle_status do_part(struct run *r, struct part *p, struct err *err)
 {
 	enum fettle_status st;
-	size_t i;
+	bool again;
+	int i;
 
 	find_values(r, p);
+	again = in_sequence(r) && has_block_op(r, p) && is_kept(r, p);
+	p->sees = true;
+	p->keeps = !again;
 	st = begin_grams(r, p, err);
 	if (!st && p->makes.n)
 		st = open_part(r, p, err);
 	if (!st)
 		st = run_batches(r, p, err);
 	close_session(p);
+	for (i = p->from; i < p->to && !st; i++)
+		if (again ? is_block_op(r, (size_t)i) : by_data(r->p->plan, (size_t)i))
+			st = quantize_op(r, p, (size_t)i, again, err);
+	p->sees = false;
+	p->keeps = true;
+	if (!st && again)
+		st = open_part(r, p, err);
+	if (!st && again)
+		st = run_batches(r, p, err);
+	close_session(p);
 	forget(r, p->to);
-	for (i = 0; i < p->ops.n && !st; i++)
-		st = quantize_op(r, p, p->ops.v[i], err);
 	if (!st && r->p->progress && !r->p->progress(r->p->self, (size_t)p->to, (size_t)r->last + 1))
 		st = fail(err, FETTLE_STOP, "calibration was stopped");
 	return st;
@@ -466,6 +682,9 @@ enum fettle_status blocks_by_parts(struct block_store *out, const struct parts *
 	for (i = 0; i < r.kept.n; i++)
 		release_kept(&r, &r.kept.v[i]);
 	VEC_RELEASE(&r.kept);
+	for (i = 0; i < r.shared.n; i++)
+		free(r.shared.v[i].sum);
+	VEC_RELEASE(&r.shared);
 	free(r.batches);
 	free(r.last_use);
 	return st;

@@ -88,6 +88,7 @@ struct recipe {
 	bool keeps_fp32; /* to apply it is to leave ops in fp32 */
 	bool changes_numbers; /* that is all it does: the runtime makes the same of the model without it */
 	bool needs_data;      /* there is nothing to go by where nothing is calibrated */
+	bool newer;           /* a plan does not say that it is off: older plans have the same text */
 	bool pairs_only;      /* it is about Q/DQ pairs, which the QOperator format does not have */
 	const struct recipe_number *number; /* NULL: none */
 	/* several ways to be on, with settings; its member is a struct that starts with an enum: an index in words, of which

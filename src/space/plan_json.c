@@ -158,7 +158,9 @@ void space_fix_recipes(struct space *s, const struct recipes *r, const bool *dec
 	size_t i;
 
 	for (i = 0; i < RECIPES; i++)
-		if (!(decided && decided[i]) && !is_param(s, PARAM_RECIPE, recipe_list[i]->name))
+		if (!(decided && decided[i]) &&
+		    !(recipe_list[i]->newer && !recipe_applies(r, recipe_list[i])) &&
+		    !is_param(s, PARAM_RECIPE, recipe_list[i]->name))
 			fix(s, "recipes", recipe_list[i]->name, recipe_text(&s->arena, r, recipe_list[i]));
 	for (i = 0; i < r->n_no_output; i++)
 		json_array_append_new(list, json_string(r->no_output[i]));

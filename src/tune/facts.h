@@ -12,6 +12,12 @@ struct noted_means {
 	const double *v;
 };
 
+/* Weight-only weights of one plan. */
+struct sequence {
+	char plan[FINGERPRINT_LEN];
+	struct block_store *blocks;
+};
+
 /* What is known of one variant of the model, from so many samples. */
 struct facts {
 	int64_t asked; /* samples, as plans say */
@@ -25,6 +31,8 @@ struct facts {
 	VEC(struct rounding *) roundings; /* models made from them share their bytes */
 	struct block_store *blocks;       /* weight-only weights that data made; NULL until they are needed */
 	struct grams *grams;              /* the last sweep for them */
+	/* the same of plans with the recipe true_sequential, each of which has its own */
+	VEC(struct sequence) sequences;
 	/* not in the history yet */
 	VEC(struct history_range) new_ranges;
 	VEC(struct noted_means) new_means;
@@ -69,6 +77,10 @@ enum fettle_status observe_grams(struct learner *l, struct facts *f, const struc
 enum fettle_status learn_blocks(struct learner *l, struct facts *f, const struct qplan *mapped,
 				const struct needs *needs, struct err *err);
 
+/* Those that a plan has been given; NULL: none. */
+const struct block_store *known_blocks(const struct facts *f, const struct qplan *mapped);
+enum fettle_status observe_in_sequence(struct learner *l, struct facts *f, const struct qplan *mapped,
+				       struct block_store *out, struct err *err);
 /* What a node of the facts' own model reads; valid until the next sweep. */
 enum fettle_status see_input(struct learner *l, struct facts *f, size_t node, const struct block_seen **out,
 			     struct err *err);

@@ -32,6 +32,9 @@ static void facts_free(struct facts *f)
 		rounding_free(f->roundings.v[i]);
 	VEC_RELEASE(&f->roundings);
 	map_release(&f->rounded);
+	for (i = 0; i < f->sequences.n; i++)
+		block_store_free(f->sequences.v[i].blocks);
+	VEC_RELEASE(&f->sequences);
 	block_store_free(f->blocks);
 	grams_free(f->grams);
 	channel_means_free(f->means);
@@ -248,7 +251,7 @@ enum fettle_status learn(struct learner *l, int64_t samples, const struct qplan 
 	out->variant = f->v;
 	if (has_source(l)) {
 		out->values = f->values;
-		out->blocks = f->blocks;
+		out->blocks = st ? NULL : known_blocks(f, &mapped);
 	}
 	qplan_release(&mapped);
 	qplan_release(&before);

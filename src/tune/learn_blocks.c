@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "space/plan_json.h"
 #include "tune/facts.h"
 
 /* Bytes of what is kept of one sweep. */
@@ -197,10 +198,11 @@ static enum fettle_status make_blocks(struct learner *l, struct facts *f, size_t
 	return st;
 }
 
-/* the file of a weight: of this variant, by so many samples */
-static char *blocks_path(const struct learner *l, const struct facts *f, const char *key)
+/* the file of a weight: of this variant, by so many samples; and, in sequence, of this plan */
+static char *blocks_path(const struct learner *l, const struct facts *f, const char *key, const char *plan)
 {
-	char *text = xstrfmt("%s\t%s\t%lld", key, f->key, (long long)f->asked), hash[FINGERPRINT_LEN], *path;
+	char *text = xstrfmt("%s\t%s\t%lld%s%s", key, f->key, (long long)f->asked, *plan ? "\t" : "", plan),
+	     hash[FINGERPRINT_LEN], *path;
 
 	fingerprint_bytes(text, strlen(text), hash);
 	path = xstrfmt("%s/weight-%s", l->s.workspace ? l->s.workspace : "", hash);
@@ -211,7 +213,7 @@ static char *blocks_path(const struct learner *l, const struct facts *f, const c
 static enum fettle_status learn_one(struct learner *l, struct facts *f, size_t node,
 				    const struct block_setting *how, struct err *err)
 {
-	char *key = block_key(f->v->s->m->nodes.v[node], how), *path = blocks_path(l, f, key);
+	char *key = block_key(f->v->s->m->nodes.v[node], how), *path = blocks_path(l, f, key, "");
 	enum fettle_status st = FETTLE_OK;
 
 	if (block_store_find(f->blocks, key))
@@ -229,12 +231,86 @@ out:
 	return st;
 }
 
+/* ---- in sequence ---- */
+
+static void plan_key(const struct facts *f, const struct qplan *mapped, char out[FINGERPRINT_LEN])
+{
+	char *text = qplan_to_json(mapped, &f->v->s->ops, 0);
+
+	plan_text_hash(text, out);
+	free(text);
+}
+
+const struct block_store *known_blocks(const struct facts *f, const struct qplan *mapped)
+{
+	char key[FINGERPRINT_LEN];
+	size_t i;
+
+	if (!mapped->recipes.true_sequential)
+		return f->blocks;
+	plan_key(f, mapped, key);
+	for (i = 0; i < f->sequences.n; i++)
+		if (strcmp(f->sequences.v[i].plan, key) == 0)
+			return f->sequences.v[i].blocks;
+	return NULL;
+}
+
+/* all weights of a plan from the workspace, or to it */
+static enum fettle_status move_blocks(struct learner *l, const struct facts *f, const struct sequence *s,
+				      const struct qplan *mapped, const struct needs *needs, bool save,
+				      struct err *err)
+{
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	for (i = 0; i < needs->blocks.n && !st; i++) {
+		const size_t node = needs->blocks.v[i];
+		char *key = block_key(f->v->s->m->nodes.v[node], &mapped->ops[node].blocks),
+		     *path = blocks_path(l, f, key, s->plan);
+
+		if (save)
+			st = block_store_save(s->blocks, key, path, err);
+		else if (!block_store_find(s->blocks, key))
+			st = block_store_load(s->blocks, key, path, err);
+		free(path);
+		free(key);
+	}
+	return st;
+}
+
+static enum fettle_status learn_sequence(struct learner *l, struct facts *f, const struct qplan *mapped,
+					 const struct needs *needs, struct err *err)
+{
+	struct sequence s = { .blocks = block_store_new() };
+	enum fettle_status st;
+
+	plan_key(f, mapped, s.plan);
+	if (!l->s.calib)
+		st = move_blocks(l, f, &s, mapped, needs, false, err);
+	else if (!l->s.workspace || move_blocks(l, f, &s, mapped, needs, false, NULL)) {
+		block_store_free(s.blocks); /* some may have been there */
+		s.blocks = block_store_new();
+		st = observe_in_sequence(l, f, mapped, s.blocks, err);
+		if (!st && l->s.workspace)
+			st = move_blocks(l, f, &s, mapped, needs, true, err);
+	} else
+		st = FETTLE_OK;
+	if (st)
+		block_store_free(s.blocks);
+	else
+		VEC_PUSH(&f->sequences, s);
+	return st;
+}
+
 enum fettle_status learn_blocks(struct learner *l, struct facts *f, const struct qplan *mapped,
 				const struct needs *needs, struct err *err)
 {
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
+	if (mapped->recipes.true_sequential)
+		return !needs->blocks.n || known_blocks(f, mapped) ? FETTLE_OK
+								   : learn_sequence(l, f, mapped, needs, err);
 	if (!f->blocks)
 		f->blocks = block_store_new();
 	for (i = 0; i < needs->blocks.n && !st; i++)

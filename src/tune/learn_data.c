@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "finetune/finetune.h"
+#include "quantize/by_parts.h"
 #include "tune/facts.h"
 
 static struct calibrate_options calibrate_options(const struct learner *l)
@@ -176,6 +177,25 @@ enum fettle_status observe_grams(struct learner *l, struct facts *f, const struc
 	if (!st)
 		st = grams_observe(&f->grams, &(struct calibrate_on){ l->s.rt, f->v->s->m, l->s.calib }, want,
 				   n, &o, err);
+	spent(l, start);
+	return st;
+}
+
+enum fettle_status observe_in_sequence(struct learner *l, struct facts *f, const struct qplan *mapped,
+				       struct block_store *out, struct err *err)
+{
+	const struct parts p = { .rt = l->s.rt,
+				 .s = f->v->s,
+				 .plan = mapped,
+				 .feed = l->s.calib,
+				 .threads = l->s.threads,
+				 .progress = l->s.progress,
+				 .self = l->s.self };
+	double start = clock_now();
+	enum fettle_status st = use_samples(l, f, err);
+
+	if (!st)
+		st = blocks_by_parts(out, &p, err);
 	spent(l, start);
 	return st;
 }

@@ -79,6 +79,11 @@ cmp -s "$dir/two_awq.onnx" "$dir/awq.onnx" && ok || bad "tune's awq is not that 
 expect 0 '' recover "$dir/ws5" -o "$dir/awq2.onnx"
 cmp -s "$dir/awq.onnx" "$dir/awq2.onnx" && ok || bad "recover gives another model by awq"
 
+# in sequence nothing gets worse: what ops read is what they will read
+for r in off on; do q seq_$r --bits 2 --group-size 128 --algorithm gptq --calib $calib --samples 16 --recipe true_sequential=$r; done
+cmp -s "$dir/seq_on.onnx" "$dir/seq_off.onnx" && bad "true_sequential does nothing"
+is "$(kl seq_on) < 1.02 * $(kl seq_off)" "errors in sequence: $(kl seq_on) and $(kl seq_off)"
+
 # tuning: the list under its names, then mixed bits; what it found can be had again, without data and with
 tune="tune $model --calib $calib --eval ../shared/models/lm_eval.npz --samples 16 --eval-samples 8 --metric perplexity --objective modelsize --approach weight_only"
 # shellcheck disable=SC2086

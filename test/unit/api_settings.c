@@ -73,6 +73,8 @@ static const struct row {
 	  "quantization.recipes.smooth_quant=true", PLAIN },
 	{ "quantization.recipes.fast_bias_correction", "true", QUANTIZE, "", PLAIN },
 	{ "quantization.recipes.weight_correction", "true", QUANTIZE, "", PLAIN },
+	/* more than the one op of this model has a sequence: quantize_outside.c */
+	{ "quantization.recipes.true_sequential", "true", NOTED, "", PLAIN },
 	{ "quantization.recipes.first_conv_or_matmul_quantization", "false", QUANTIZE, "", PLAIN },
 	{ "quantization.recipes.last_conv_or_matmul_quantization", "false", QUANTIZE, "", PLAIN },
 	{ "quantization.recipes.pre_post_process_quantization", "false", QUANTIZE, "", SMALL },
