@@ -524,6 +524,7 @@ struct fettle_tune_options {
 	/* One of the processes that mpirun has started: trials are shared among them. Only rank 0 writes and reports; on the others
 	 * the call serves rank 0 until that is done, and *out is NULL. doc/MANY-MACHINES.md */
 	bool ranks;
+	bool broadcast_data; /* calibration and evaluation data that only rank 0 can read are sent to the others */
 };
 #define FETTLE_TUNE_OPTIONS_INIT FETTLE_INIT_TOLERANCE_(fettle_tune_options)
 struct fettle_measure {
@@ -712,7 +713,7 @@ struct fettle_search_options {
 	const char *latency_batch;
 	int latency_threads;
 	size_t instances;
-	bool ranks; /* as in struct fettle_tune_options */
+	bool ranks, broadcast_data; /* as in struct fettle_tune_options */
 };
 #define FETTLE_SEARCH_OPTIONS_INIT FETTLE_INIT_TOLERANCE_(fettle_search_options)
 FETTLE_API enum fettle_status fettle_auto_search(struct fettle *f, const struct fettle_search_options *o,
@@ -739,7 +740,7 @@ struct fettle_resume_options {
 	size_t n_settings;
 	const struct fettle_data *calib_data, *eval_data;
 	bool to_memory;
-	bool ranks; /* as in struct fettle_tune_options */
+	bool ranks, broadcast_data; /* as in struct fettle_tune_options */
 };
 #define FETTLE_RESUME_OPTIONS_INIT FETTLE_INIT_(fettle_resume_options)
 FETTLE_API enum fettle_status fettle_resume(struct fettle *f, const struct fettle_resume_options *o,

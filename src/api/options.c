@@ -90,6 +90,7 @@ static const struct option_field tune_fields[] = {
 	SETTING(TEXT, algorithm, "quantization.weight_only.algorithm"),
 	SETTING(TEXT, size_budget, "tuning.size_budget"),
 	SAME(YES, ranks),
+	SAME(YES, broadcast_data),
 };
 OPTIONS(tune, FETTLE_TUNE_OPTIONS_INIT);
 #undef CALL
@@ -122,6 +123,7 @@ static const struct option_field search_fields[] = {
 	READ_BY_CALL(YES, to_memory),
 	DEPLOYED,
 	SAME(YES, ranks),
+	SAME(YES, broadcast_data),
 };
 OPTIONS(search, FETTLE_SEARCH_OPTIONS_INIT);
 #undef CALL
@@ -143,6 +145,7 @@ static const struct option_field resume_fields[] = {
 	ARRAYS,
 	READ_BY_CALL(YES, to_memory),
 	SAME(YES, ranks),
+	SAME(YES, broadcast_data),
 };
 OPTIONS(resume, FETTLE_RESUME_OPTIONS_INIT);
 #undef CALL

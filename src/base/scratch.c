@@ -25,16 +25,33 @@ static int open_folder(const char *path)
 	return open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* the files in it, then itself; fd is of the folder and stays open */
-static void remove_folder(const char *path, int fd)
+/* all that is in it */
+static void empty_folder(int fd)
 {
 	DIR *d = fdopendir(fcntl(fd, F_DUPFD_CLOEXEC, 0));
 	struct dirent *e;
 
-	while (d && (e = readdir(d)))
-		unlinkat(fd, e->d_name, 0); /* "." and ".." stay */
+	while (d && (e = readdir(d))) {
+		int inner;
+
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
+		    unlinkat(fd, e->d_name, 0) == 0)
+			continue;
+		inner = openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (inner < 0)
+			continue;
+		empty_folder(inner);
+		close(inner);
+		unlinkat(fd, e->d_name, AT_REMOVEDIR);
+	}
 	if (d)
 		closedir(d);
+}
+
+/* what is in it, then itself; fd is of the folder and stays open */
+static void remove_folder(const char *path, int fd)
+{
+	empty_folder(fd);
 	rmdir(path);
 }
 

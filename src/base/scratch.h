@@ -14,7 +14,7 @@ struct scratch {
 
 enum fettle_status scratch_new(struct scratch *s, struct err *err);
 char *scratch_path(const struct scratch *s, const char *name); /* free() it */
-/* Removes the folder and the files in it. A zeroed struct is fine. */
+/* Removes the folder and all that is in it. A zeroed struct is fine. */
 void scratch_release(struct scratch *s);
 
 #endif

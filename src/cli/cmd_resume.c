@@ -56,6 +56,8 @@ static int run(int argc, char **argv)
 		  .letter = 'o' },
 		{ "jobs", "N", "trials side by side, one thread each; auto: as many as cores (as before)",
 		  .text = &o.jobs },
+		{ "broadcast-data", NULL, "under mpirun: send the data to ranks that cannot read it",
+		  .flag = &o.broadcast_data },
 		{ "tensorboard", NULL, "write event files for TensorBoard to WORKSPACE/tensorboard",
 		  .flag = &u.tensorboard },
 		{ "json", NULL, "print the result as JSON", .flag = &u.json },

@@ -172,6 +172,8 @@ static int run(int argc, char **argv)
 		{ "resume", NULL, "continue the run in the workspace", .flag = &o.resume },
 		{ "log", "FILE", "where the search is logged (WORKSPACE/auto_search.log)",
 		  .text = &flags[6].value },
+		{ "broadcast-data", NULL, "under mpirun: send the data to ranks that cannot read it",
+		  .flag = &o.broadcast_data },
 		{ "tensorboard", NULL, "write event files for TensorBoard to WORKSPACE/tensorboard",
 		  .flag = &u.tensorboard },
 		{ "print-config", NULL, "print the configuration in force and where each value came from",

@@ -375,6 +375,8 @@ static int run(int argc, char **argv)
 		{ "workspace", "DIR", "where the run is kept (fettle_workspace/<model>-<time>)",
 		  .text = &o.workspace },
 		{ "resume", NULL, "continue the run in the workspace", .flag = &o.resume },
+		{ "broadcast-data", NULL, "under mpirun: send the data to ranks that cannot read it",
+		  .flag = &o.broadcast_data },
 		{ "tensorboard", NULL, "write event files for TensorBoard to WORKSPACE/tensorboard",
 		  .flag = &u.tensorboard },
 		{ "print-config", NULL, "print the configuration in force and where each value came from",

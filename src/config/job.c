@@ -378,6 +378,40 @@ static void describe_job(struct job_request *u)
 	o->search.timeout = u->run.r.is_search ? 0 : c->tuning.timeout;
 }
 
+static enum fettle_status broadcast(struct job_request *u, struct config_dataset *d, const char *name)
+{
+	struct err *err = &u->run.cx->err;
+	char *folder, *path = NULL;
+	enum fettle_status st;
+
+	if (!d->root)
+		return FETTLE_OK;
+	if (!job_request_serves(u))
+		return ranks_send_data(u->ranks, d->root, err);
+	folder = scratch_path(&u->scratch, name);
+	st = ranks_receive_data(u->ranks, folder, &path, err);
+	if (!st)
+		d->root = keep(&u->arena, path);
+	free(folder);
+	return st;
+}
+
+/* Data that only rank 0 can read. */
+static enum fettle_status broadcast_data(struct job_request *u)
+{
+	struct config *c = u->run.r.c;
+	enum fettle_status st;
+
+	if (!u->ranks || !u->run.r.o.broadcast_data)
+		return FETTLE_OK;
+	st = broadcast(u, &c->calibration.dataloader.dataset, "calib");
+	if (u->run.r.eval_is_calib)
+		c->evaluation.dataloader.dataset.root = c->calibration.dataloader.dataset.root;
+	else if (!st)
+		st = broadcast(u, &c->evaluation.dataloader.dataset, "eval");
+	return st;
+}
+
 /* Is it the same run everywhere? */
 static enum fettle_status agree(struct job_request *u)
 {
@@ -409,7 +443,8 @@ static enum fettle_status open_all(struct job_request *u)
 
 	if (!b->r.o.model)
 		return fail(&b->cx->err, FETTLE_INVALID, "cannot tune: need a model");
-	st = choose_workspace(u);
+	st = broadcast_data(u);
+	st = st ? st : choose_workspace(u);
 	if (!st && !u->job.strategy)
 		st = choose_strategy(u);
 	st = st ? st : run_open(b, true);
@@ -434,6 +469,9 @@ static enum fettle_status serve(struct job_request *u)
 	if (st)
 		return st;
 	b->workspace = xstrdup(u->scratch.dir);
+	st = broadcast_data(u);
+	if (st)
+		return st;
 	if (!u->job.strategy)
 		st = choose_strategy(u);
 	st = st ? st : run_open(b, true);

@@ -77,6 +77,7 @@ struct call_options {
 	const char *scores;      /* names of the outputs to score, with commas; NULL: as fits the labels */
 	const struct run_request *resumed; /* the run that is done again; NULL: a new one */
 	bool ranks;                        /* share trials with the other ranks of an MPI job */
+	bool broadcast_data;               /* and send them the data */
 };
 
 /* What a field of a call's options is. */

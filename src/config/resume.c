@@ -93,6 +93,7 @@ static enum fettle_status merge(struct run_request *r, const struct call_options
 	r->o.eval_source = o->eval_source;
 	r->o.helper = o->helper;
 	r->o.ranks = o->ranks;
+	r->o.broadcast_data = o->broadcast_data;
 	r->o.output = o->output ? o->output : r->o.output;
 	r->o.jobs = o->jobs ? o->jobs : r->o.jobs;
 	r->o.cache = o->cache ? o->cache : r->o.cache;

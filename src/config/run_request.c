@@ -69,6 +69,7 @@ const struct option_row option_rows[] = {
 	ROW(scores, TEXT, FREE),
 	ROW(resumed, GONE, FREE),
 	ROW(ranks, GONE, FREE),
+	ROW(broadcast_data, GONE, FREE),
 };
 const size_t n_option_rows = ARRAY_LEN(option_rows);
 

@@ -90,35 +90,49 @@ static enum fettle_status lost(const struct ranks *r, const char *why, struct er
 
 /* ---- agreeing ---- */
 
-/* On another rank: waits for rank 0's word. Status of the end, where that came. */
+enum fettle_status ranks_next(struct ranks *r, enum message *is, struct wire *w, void **bytes,
+			      struct err *err)
+{
+	const char *why = "";
+	size_t n;
+	int from;
+
+	for (;;)
+		switch (r->t->receive(3600, &from, bytes, &n, &why)) {
+		case TRANSPORT_BROKEN:
+			return lost(r, why, err);
+		case TRANSPORT_GONE:
+			if (!from)
+				return lost(r, "rank 0 has died", err);
+			break;
+		case TRANSPORT_MESSAGE:
+			*w = (struct wire){ *bytes, n, false };
+			*is = (enum message)wire_count(w);
+			if (*is != MESSAGE_END)
+				return FETTLE_OK;
+			r->ended = true;
+			r->ended_with = (enum fettle_status)wire_count(w);
+			snprintf(err->msg, sizeof(err->msg), "%s", wire_text(w));
+			return r->ended_with;
+		default:
+			break;
+		}
+}
+
+/* On another rank: waits for that word of rank 0, or the end. */
 static enum fettle_status await(struct ranks *r, enum message what, struct err *err)
 {
-	for (;;) {
-		const char *why = "";
+	enum fettle_status st = FETTLE_OK;
+	enum message is = what;
+
+	do {
 		void *bytes = NULL;
 		struct wire w;
-		size_t n;
-		int from;
-		enum transport_got got = r->t->receive(3600, &from, &bytes, &n, &why);
-		enum message is;
 
-		if (got == TRANSPORT_BROKEN || got == TRANSPORT_GONE)
-			return lost(r, got == TRANSPORT_GONE ? "another rank has died" : why, err);
-		if (got == TRANSPORT_NOTHING)
-			continue;
-		w = (struct wire){ bytes, n, false };
-		is = (enum message)wire_count(&w);
-		if (is == MESSAGE_END) {
-			r->ended = true;
-			r->ended_with = (enum fettle_status)wire_count(&w);
-			snprintf(err->msg, sizeof(err->msg), "%s", wire_text(&w));
-		}
+		st = ranks_next(r, &is, &w, &bytes, err);
 		free(bytes);
-		if (is == MESSAGE_END)
-			return r->ended_with;
-		if (is == what)
-			return FETTLE_OK;
-	}
+	} while (!r->ended && !st && is != what);
+	return st;
 }
 
 static void say_hello(struct ranks *r, const struct ranks_fact *facts, size_t n, size_t jobs, const char *why)

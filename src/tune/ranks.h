@@ -24,6 +24,11 @@ int ranks_rank(const struct ranks *r); /* which of them this is; 0 of NULL */
 /* Of a session, so that the ranks on this machine do not ask for more cores than there are; 0: as the runtime chooses. */
 int ranks_threads(const struct ranks *r);
 
+/* Before they open it: rank 0 sends a file, or a folder's files, to all; the others keep it in a folder of theirs. *out is its
+ * path there, free() it. */
+enum fettle_status ranks_send_data(struct ranks *r, const char *path, struct err *err);
+enum fettle_status ranks_receive_data(struct ranks *r, const char *folder, char **out, struct err *err);
+
 /* What must be the same for all: texts, and how messages name them. */
 struct ranks_fact {
 	const char *what; /* "the evaluation data differs" */

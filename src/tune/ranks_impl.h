@@ -8,6 +8,8 @@
 
 /* The first number of a message. */
 enum message {
+	MESSAGE_DATA, /* from rank 0: a piece of a file */
+	MESSAGE_DATA_END,
 	MESSAGE_HELLO, /* to rank 0: facts, or why there are none */
 	MESSAGE_GO,    /* from rank 0: all agree */
 	MESSAGE_READY, /* to rank 0: trials may come */
@@ -51,6 +53,9 @@ struct ranks {
 /* A message to a rank; one that cannot be sent makes the rank one that is gone. */
 bool ranks_send(struct ranks *r, int to, const struct str *message);
 void ranks_begin(struct str *out, enum message what);
+/* On another rank: the next message of rank 0; free() its bytes. When that is the end, its status. */
+enum fettle_status ranks_next(struct ranks *r, enum message *is, struct wire *w, void **bytes,
+			      struct err *err);
 void ranks_lose(struct ranks *r, int rank, const char *why); /* it is gone */
 
 /* ---- errand.c: what is sent for a trial, and comes back ---- */

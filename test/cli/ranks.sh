@@ -70,6 +70,56 @@ trials "$dir/s-many" >"$dir/many.trials"
 same "$dir/one.trials" "$dir/many.trials" "search: trials"
 same "$dir/one.onnx" "$dir/many.onnx" "search: the model"
 
+# what is refused, on all ranks: with[R] are the arguments of rank R, apart from those of all
+declare -A with
+rank() {
+	env PMI_RANK=$1 PMI_SIZE=$2 FETTLE_MPI_PLUGIN="$plugin" FETTLE_TEST_SOCKETS="$dir/s$k" \
+		timeout 120 "$fettle" "${@:3}" ${with[$1]:-} </dev/null
+}
+# disagree PATTERN ARGS...: three ranks, one line from rank 0, exit 2 everywhere
+disagree() {
+	ranks 3 "${@:2}" --workspace "$dir/none"
+	is "$code == 2" "exit code of rank 0: $1"
+	[ "$codes" = " 2 2" ] && ok || bad "exit codes of the others: $codes, $1"
+	grep -Eq "^fettle: $1" "$dir/out" && ok || bad "no '$1' in $(grep ^fettle "$dir/out")"
+	[ ! -s "$dir/others" ] && [ ! -e "$dir/none" ] && ok || bad "$1: others speak, or there is a workspace"
+}
+cp $m "$dir/m.onnx" && printf '\142\003abc' >>"$dir/m.onnx" # other metadata: a different file
+all="tune $m --samples 16 --eval-samples 50 --threads 1 --max-trials 2"
+with=([0]="--eval $e --calib $c" [1]="--eval $e --calib $c" [2]="--eval $c --calib $c")
+disagree 'cannot share trials with rank 2: the evaluation data differs, .*calib.npz there and .*eval.npz on rank 0' $all
+with=([0]="--seed 1" [1]="--seed 2" [2]="--seed 1")
+disagree 'cannot share trials with rank 1: the settings differ' $all --calib $c --eval $e
+with=([0]="$m" [1]="$m" [2]="$dir/m.onnx")
+disagree 'cannot share trials with rank 2: the model differs, .*m.onnx there' ${all/$m/} --calib $c --eval $e
+with=([1]="--eval $dir/nothing.npz")
+disagree 'rank 1 of 3: cannot .*nothing.npz' $all --calib $c --eval $e
+with=([0]="--eval $dir/nothing.npz")
+disagree 'cannot .*nothing.npz' $all --calib $c --eval $e
+with=([0]="--metric nonsense")
+disagree '.*nonsense' $all --calib $c --eval $e
+with=()
+mv "$plugin" "$plugin.away"
+disagree 'cannot run as one of several ranks: .*ranks_plugin.so' $all --calib $c --eval $e
+mv "$plugin.away" "$plugin"
+if [ ! -e "${BUILD:-build}/fettle_mpi.so" ]; then
+	plugin=
+	disagree "cannot run as one of several ranks: there is no fettle_mpi.so; build it with 'make mpi'" $all --calib $c --eval $e
+	plugin=$(realpath "${BUILD:-build}/test/ranks_plugin.so")
+fi
+PMI_RANK=0 PMI_SIZE=1 FETTLE_MPI_PLUGIN=/nowhere expect 1 'NOT MET' $never --max-trials 1 --workspace "$dir/alone" # one rank needs no plug-in
+
+# data that only rank 0 has: nothing of it is left
+mkdir "$dir/tmp"
+with=([1]="--calib $dir/gone.npz --eval $dir/gone.npz" [2]="--calib $dir/gone.npz --eval $dir/gone.npz")
+TMPDIR=$dir/tmp ranks 3 search $m -c "$dir/space.yaml" $data --broadcast-data --workspace "$dir/s-sent" -o "$dir/sent.onnx" --quiet
+is "$code == 0" "--broadcast-data: $(head -c 300 "$dir/out")"
+trials "$dir/s-sent" >"$dir/sent.trials"
+same "$dir/one.trials" "$dir/sent.trials" "--broadcast-data: trials"
+same "$dir/one.onnx" "$dir/sent.onnx" "--broadcast-data: the model"
+[ -z "$(ls "$dir/tmp")" ] && ok || bad "--broadcast-data leaves $(ls -R "$dir/tmp" | head)"
+with=()
+
 # MPI itself, where it is installed; its plug-in comes from 'make mpi'
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 mpi() { timeout 120 mpirun --oversubscribe -np "$@" >"$dir/out" 2>"$dir/err" </dev/null; code=$?; }
