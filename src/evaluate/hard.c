@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -201,33 +200,4 @@ void hard_order(const struct hard *h, const struct hard_notes *levels, size_t *p
 		for (i = 0; i < h->n; i++)
 			if (notes_at(h, levels, i) == level)
 				place[n++] = h->first[i];
-}
-
-enum { DIGITS = 6 }; /* hexadecimal ones of a sample */
-
-char *hard_save(const struct hard *h)
-{
-	char *text = xmalloc(DIGITS * h->n + 1);
-	size_t i;
-
-	text[0] = 0;
-	for (i = 0; i < h->n; i++)
-		snprintf(text + DIGITS * i, DIGITS + 1, "%02x%04x", h->v[i].seen, h->v[i].wrong);
-	return text;
-}
-
-void hard_restore(struct hard *h, const char *text)
-{
-	char digits[DIGITS + 1] = "";
-	unsigned long x;
-	size_t i;
-
-	if (strlen(text) != DIGITS * h->n)
-		return;
-	for (i = 0; i < h->n; i++) {
-		memcpy(digits, text + DIGITS * i, DIGITS);
-		x = strtoul(digits, NULL, 16);
-		h->v[i].seen = (uint8_t)(x >> 16);
-		h->v[i].wrong = (uint16_t)(x & 0xffff);
-	}
 }

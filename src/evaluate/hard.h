@@ -35,8 +35,4 @@ void hard_learn(struct hard *h, const size_t *looked, const struct hard_notes *n
 void hard_levels(const struct hard *h, struct hard_notes *out);
 void hard_order(const struct hard *h, const struct hard_notes *levels, size_t *place);
 
-/* What trials showed, as text for a history, and back; free() it. Text of another size is ignored. */
-char *hard_save(const struct hard *h);
-void hard_restore(struct hard *h, const char *text);
-
 #endif

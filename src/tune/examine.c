@@ -2,10 +2,12 @@
 #include "tune/examiner_impl.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/str.h"
 #include "tune/cutcache.h"
 #include "tune/worker.h"
 
@@ -191,15 +193,65 @@ static void learn_from(struct lab *l, const struct shown *s)
 {
 	struct order *o = l->examiner->order;
 	size_t *looked = places_in_order(o, s->hardest_first);
-	char *text;
 
 	hard_learn(o->hard, looked, &s->notes);
 	free(looked);
-	if (l->history) {
-		text = hard_save(o->hard);
-		history_set_meta(l->history, "hard samples", text, NULL);
-		free(text);
+}
+
+/* ---- in the history, so that a run that is resumed learns the same ---- */
+
+#define SHOWN_NAME "what trial %zu showed" /* what the history keeps it by */
+
+static void write_shown(struct lab *l, size_t number, const struct shown *s)
+{
+	const size_t bytes = examiner_notes_bytes(l->examiner, &s->notes);
+	struct str text = STR_INIT;
+	char name[64];
+	size_t i;
+
+	if (!l->history)
+		return;
+	snprintf(name, sizeof(name), SHOWN_NAME, number);
+	str_addf(&text, "%d %zu ", s->hardest_first, s->notes.n);
+	for (i = 0; i < bytes; i++)
+		str_addf(&text, "%02x", s->notes.v[i]);
+	history_set_meta(l->history, name, text.s, NULL);
+	str_release(&text);
+}
+
+/* false: it is none, or of other data */
+static bool read_shown(const struct lab *l, const char *text, struct shown *out)
+{
+	int first, at = 0;
+	size_t i, bytes;
+
+	*out = (struct shown){ .hardest_first = false };
+	if (sscanf(text, "%d %zu %n", &first, &out->notes.n, &at) < 2 || !at ||
+	    out->notes.n > l->examiner->order->n)
+		return false;
+	out->hardest_first = first;
+	bytes = examiner_notes_bytes(l->examiner, &out->notes);
+	if (bytes > HARD_BYTES || strlen(text + at) != 2 * bytes)
+		return false;
+	for (i = 0; i < bytes; i++) {
+		const char digits[3] = { text[(size_t)at + 2 * i], text[(size_t)at + 2 * i + 1], 0 };
+
+		out->notes.v[i] = (unsigned char)strtoul(digits, NULL, 16);
 	}
+	return true;
+}
+
+void examiner_learn_again(struct lab *l, size_t number)
+{
+	char name[64], *text = NULL;
+	struct shown s;
+
+	if (!teaches(l) || !l->history)
+		return;
+	snprintf(name, sizeof(name), SHOWN_NAME, number);
+	if (!history_meta(l->history, name, &text, NULL) && text && read_shown(l, text, &s))
+		learn_from(l, &s);
+	free(text);
 }
 
 void examiner_learn(struct lab *l, const struct trial *t)
@@ -216,8 +268,10 @@ void examiner_learn(struct lab *l, const struct trial *t)
 		x->kept_scores = xrealloc(x->kept_scores, x->order->n, sizeof(*x->kept_scores));
 		memcpy(x->kept_scores, x->shown.v[i].scores, x->order->n * sizeof(*x->kept_scores));
 	}
-	if (teaches(l))
+	if (teaches(l)) {
 		learn_from(l, &x->shown.v[i].shown);
+		write_shown(l, t->number, &x->shown.v[i].shown);
+	}
 }
 
 /* the samples that the trial did not look at */

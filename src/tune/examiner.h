@@ -30,6 +30,7 @@ void examiner_see(const struct lab *l, const struct worker *d, const struct tria
 void examiner_keep(struct lab *l, const struct trial *t, const struct shown *s, const double *scores);
 /* From a trial that is finished, in the order of trials. */
 void examiner_learn(struct lab *l, const struct trial *t);
+void examiner_learn_again(struct lab *l, size_t number); /* from one that the history has */
 
 /* The order that trials look at samples in: for another machine, and as another machine has it. */
 const struct hard_notes *examiner_levels(const struct examiner *x); /* NULL: it never changes */

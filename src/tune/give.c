@@ -1,6 +1,7 @@
 /* Rank 0's side: trials that others run. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tune/ranks_impl.h"
 
@@ -104,6 +105,37 @@ void ranks_drop(struct ranks *r, size_t key)
 void ranks_gave_twice(struct ranks *r)
 {
 	r->stats.given_twice++;
+}
+
+/* ---- how long trials take ---- */
+
+/* A trial that takes so many times the median is given to another, too, if it is that long at all. */
+#define SLOW_TIMES 5
+#define SLOW_SECONDS 1.0
+enum { TOOK_LEAST = 3, TOOK_MOST = 99 };
+
+void ranks_took(struct ranks *r, double seconds)
+{
+	if (r->took.n < TOOK_MOST)
+		VEC_PUSH(&r->took, seconds);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+double ranks_slow_after(const struct ranks *r)
+{
+	double v[TOOK_MOST];
+
+	if (r->took.n < TOOK_LEAST)
+		return INFINITY;
+	memcpy(v, r->took.v, r->took.n * sizeof(*v));
+	qsort(v, r->took.n, sizeof(*v), by_value);
+	return fmax(SLOW_TIMES * v[r->took.n / 2], SLOW_SECONDS);
 }
 
 /* ---- what comes back ---- */

@@ -79,7 +79,10 @@ static bool known(void *self, const struct plan *p, struct trial *out)
 
 	space_remember(&l->t->space, p);
 	plan_hash(p, &l->t->space, hash);
-	return l->history && ledger_find(l->history, hash, out);
+	if (!l->history || !ledger_find(l->history, hash, out))
+		return false;
+	examiner_learn_again(l, out->number);
+	return true;
 }
 
 static enum fettle_status write_trial(struct lab *l, const struct trial *t, struct err *err)

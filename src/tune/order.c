@@ -189,7 +189,6 @@ static enum fettle_status make_order(struct lab *l, double *scores, const double
 	struct rng rng;
 	size_t *shuffled;
 	enum fettle_status st;
-	char *learnt = NULL;
 
 	if (l->o.no_early || !metric_any_order(l->metric))
 		return FETTLE_OK;
@@ -204,9 +203,6 @@ static enum fettle_status make_order(struct lab *l, double *scores, const double
 		return st;
 	}
 	o->hard = hard_new(o->n, type->is_mean ? scores : NULL, margins, type->higher_is_better);
-	if (l->history && !history_meta(l->history, "hard samples", &learnt, NULL) && learnt)
-		hard_restore(o->hard, learnt);
-	free(learnt);
 	return FETTLE_OK;
 }
 

@@ -259,6 +259,7 @@ enum fettle_status ranks_close(struct ranks *r, enum fettle_status st, struct er
 		str_release(&m);
 	}
 	VEC_RELEASE(&r->given);
+	VEC_RELEASE(&r->took);
 	free(r->peers);
 	free(r);
 	return st;

@@ -62,6 +62,9 @@ bool ranks_give(struct ranks *r, struct lab *l, const struct trial *t, size_t ke
 bool ranks_have(const struct ranks *r, size_t key, int *rank); /* is it with one of them? */
 void ranks_drop(struct ranks *r, size_t key);                  /* its answer is no longer wanted */
 void ranks_gave_twice(struct ranks *r);                        /* for the statistics */
+/* A trial has taken so long; and what takes longer than this is slow: INFINITY as long as too few have ended. */
+void ranks_took(struct ranks *r, double seconds);
+double ranks_slow_after(const struct ranks *r);
 
 enum heard_what { HEARD_NOTHING, HEARD_ANSWER, HEARD_LOST };
 struct heard {

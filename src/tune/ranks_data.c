@@ -76,7 +76,8 @@ static enum fettle_status keep_piece(const char *folder, struct wire *w, struct 
 	bool written;
 
 	if (w->bad || strstr(name, "../"))
-		st = fail(err, FETTLE_SYSTEM, "cannot keep what rank 0 sent: '%s' is no name of a file", name);
+		st = fail(err, FETTLE_SYSTEM, "cannot keep what rank 0 sent: '%s' is no name of a file",
+			  name);
 	if (!st && !at)
 		st = dir_make(above, err);
 	if (!st)

@@ -44,6 +44,7 @@ struct ranks {
 	struct peer *peers; /* [t->size]; rank 0's */
 	VEC(struct given) given;
 	uint64_t last_id;
+	VEC(double) took; /* seconds of trials that have ended, wherever they ran */
 	double baseline;
 	struct ranks_stats stats;
 	bool said_hello, ended; /* of another rank than 0 */

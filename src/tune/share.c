@@ -2,16 +2,12 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "tune/ranks.h"
 #include "tune/worker.h"
 
 #define POLL_SECONDS 0.002
-/* A trial that takes so many times the median is given to another, too, if it is that long at all. */
-#define SLOW_TIMES 5
-#define SLOW_SECONDS 1.0
 
 struct item {
 	struct trial *t;
@@ -39,8 +35,6 @@ struct share {
 	size_t n, left;
 	struct local *locals;
 	size_t n_locals;
-	double *took; /* of those that have ended */
-	size_t n_took;
 };
 
 static void *local_main(void *local)
@@ -82,7 +76,7 @@ static void answered(struct share *s, size_t i, enum fettle_status st, const str
 	e->st = st;
 	e->ended = true;
 	s->left--;
-	s->took[s->n_took++] = clock_now() - e->started;
+	ranks_took(s->l->ranks, clock_now() - e->started);
 	ranks_drop(s->l->ranks, i);
 	for (k = 0; k < s->n_locals; k++)
 		if (s->locals[k].busy && s->locals[k].item == i)
@@ -134,33 +128,12 @@ static bool give(struct share *s, size_t i, int not_to)
 	return ranks_give(s->l->ranks, s->l, s->items[i].t, i, not_to);
 }
 
-static int by_value(const void *a, const void *b)
-{
-	const double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static double median(const struct share *s)
-{
-	double *v = xcalloc(s->n_took, sizeof(*v)), m;
-
-	memcpy(v, s->took, s->n_took * sizeof(*v));
-	qsort(v, s->n_took, sizeof(*v), by_value);
-	m = v[s->n_took / 2];
-	free(v);
-	return m;
-}
-
 /* With nothing else to hand out, what takes far too long is given to somebody else, too. */
 static void give_slow_again(struct share *s)
 {
-	double limit;
+	const double limit = ranks_slow_after(s->l->ranks);
 	size_t i;
 
-	if (s->n_took < 3)
-		return;
-	limit = fmax(SLOW_TIMES * median(s), SLOW_SECONDS);
 	for (i = 0; i < s->n; i++) {
 		struct item *e = &s->items[i];
 		int rank = 0; /* unless another has it */
@@ -260,7 +233,6 @@ void ranks_run_all(struct lab *l, struct trial *t, size_t n, enum fettle_status 
 
 	workers_begin(workers_of(l), lab_stopped(l));
 	s.items = xcalloc(n, sizeof(*s.items));
-	s.took = xcalloc(n, sizeof(*s.took));
 	s.locals = xcalloc(s.n_locals, sizeof(*s.locals));
 	for (i = 0; i < n; i++)
 		s.items[i].t = &t[i];
@@ -277,6 +249,5 @@ void ranks_run_all(struct lab *l, struct trial *t, size_t n, enum fettle_status 
 		atomic_store(&s.locals[i].d->stop, false);
 	l->saved.beside += fmax(sum - (clock_now() - start), 0);
 	free(s.locals);
-	free(s.took);
 	free(s.items);
 }
