@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/ahead.h"
+
 enum { OBSERVED_BYTES = 128 << 20 }; /* of the values of one run, unless one sample alone has more */
 
 struct calibration {
@@ -135,19 +137,21 @@ enum fettle_status observed_run(struct observed *o, struct feed *feed, const str
 				observe_fn take, void *self, struct err *err)
 {
 	struct tensor *out = xcalloc(session_n_outputs(o->session), sizeof(*out));
-	struct feed_batch b = FEED_BATCH_INIT;
+	struct feed_batch *b = NULL;
 	struct feed *by = feed_twin(feed); /* in batches of its own */
+	struct ahead *ahead;
 	size_t done = 0;
 	enum fettle_status st;
 
 	feed_limit_batch(by, samples_at_once(o->session, by));
-	while (!(st = feed_next(by, &b, err))) {
-		st = session_run(o->session, b.inputs, out, err);
+	ahead = ahead_new(by);
+	while (!(st = ahead_next(ahead, &b, err))) {
+		st = session_run(o->session, b->inputs, out, err);
 		if (!st)
-			st = take(self, out, &b, err);
+			st = take(self, out, b, err);
 		if (st)
 			break;
-		done += b.valid;
+		done += b->valid;
 		if (opt->progress && !opt->progress(opt->self, done, feed_samples(feed))) {
 			st = fail(err, FETTLE_STOP, "calibration was stopped");
 			goto out;
@@ -156,7 +160,7 @@ enum fettle_status observed_run(struct observed *o, struct feed *feed, const str
 	if (st == FETTLE_STOP)
 		st = FETTLE_OK; /* the end of the samples */
 out:
-	feed_batch_release(&b);
+	ahead_free(ahead);
 	feed_free(by);
 	free(out);
 	return st;

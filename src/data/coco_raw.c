@@ -255,6 +255,7 @@ const struct dataset_kind dataset_coco_raw = {
 	.name = "COCORaw",
 	.summary = "COCO's images and their annotation file",
 	.keys = coco_keys,
+	.decodes = true,
 	.open = coco_open,
 	.read = coco_read,
 	.sample_name = coco_sample_name,

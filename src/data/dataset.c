@@ -147,6 +147,12 @@ void dataset_find_labels(struct dataset *d)
 		d->fields[f - d->fields].role = FIELD_LABEL;
 }
 
+bool dataset_decodes(const struct dataset *d)
+{
+	/* what a program brings is called from its own thread only */
+	return d->kind->decodes || (d->n_transforms && d->kind != &dataset_callback);
+}
+
 const struct field *dataset_labels(const struct dataset *d)
 {
 	size_t i;

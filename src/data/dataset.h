@@ -119,6 +119,8 @@ enum fettle_status dataset_fingerprint(const struct dataset *d, char out[FINGERP
 const struct field *dataset_field(const struct dataset *d, const char *name);
 /* The field that holds the labels, or NULL. */
 const struct field *dataset_labels(const struct dataset *d);
+/* Does reading take work that is worth a thread of its own? */
+bool dataset_decodes(const struct dataset *d);
 
 /* Samples read together. Start with BATCH_INIT; the buffers are kept from one read to the next. */
 struct batch {

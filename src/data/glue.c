@@ -346,6 +346,7 @@ const struct dataset_kind dataset_glue = {
 	.summary = "the sentences of a GLUE task as BERT's tokens",
 	.keys = glue_keys,
 	.idle = glue_idle,
+	.decodes = true,
 	.open = glue_open,
 	.read = glue_read,
 	.close = glue_close,

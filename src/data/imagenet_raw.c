@@ -158,6 +158,7 @@ const struct dataset_kind dataset_imagenet_raw = {
 	.name = "ImagenetRaw",
 	.summary = "a folder of images with a list of their names and labels",
 	.keys = raw_keys,
+	.decodes = true,
 	.open = raw_open,
 	.read = raw_read,
 	.sample_name = raw_sample_name,

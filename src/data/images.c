@@ -190,6 +190,7 @@ const struct dataset_kind dataset_images = {
 	.name = "ImageFolder",
 	.summary = "a folder of class folders of JPEG and PNG images",
 	.probe = images_probe,
+	.decodes = true,
 	.open = images_open,
 	.read = images_read,
 	.sample_name = images_sample_name,

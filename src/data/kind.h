@@ -14,6 +14,7 @@ struct dataset_kind {
 	bool (*probe)(const char *path);
 	bool finds_path; /* the path may also be a pattern of files: open() looks */
 	bool rootless;   /* it needs no path */
+	bool decodes;    /* reading a sample takes work: it is worth a thread of its own (data/ahead.h) */
 	/* Fills n, fields and state, which keeps what it needs of the options; on failure, close() is called on what there is. */
 	enum fettle_status (*open)(struct dataset *d, const struct dataset_options *opt, struct err *err);
 	/* One sample of one field, shaped and typed as stored, in row-major order and host byte order. */

@@ -419,6 +419,7 @@ OPEN(any, "*rec*")
 		.keys = (takes),                                                                             \
 		.idle = idle_keys,                                                                           \
 		.finds_path = true,                                                                          \
+		.decodes = true,                                                                             \
 		.open = how##_open,                                                                          \
 		.read = recorded_read,                                                                       \
 		.sample_name = recorded_name,                                                                \

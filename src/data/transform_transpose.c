@@ -56,24 +56,50 @@ static enum fettle_status transpose_shape(const struct transform *t, struct tens
 	return FETTLE_OK;
 }
 
+/* `n` elements that lie `stride` elements apart. */
+#define GATHER(type)                                                                                         \
+	for (i = 0; i < n; i++)                                                                              \
+	((type *)to)[i] = ((const type *)from)[i * stride]
+static void gather(const void *from, size_t stride, void *to, size_t n, size_t size)
+{
+	size_t i;
+
+	switch (size) {
+	case 1:
+		GATHER(uint8_t);
+		break;
+	case 2:
+		GATHER(uint16_t);
+		break;
+	case 4:
+		GATHER(uint32_t);
+		break;
+	default:
+		GATHER(uint64_t);
+		break;
+	}
+}
+
 static enum fettle_status transpose_apply(const struct transform *t, const struct tensor *src,
 					  struct buffer *dst, struct err *err)
 {
 	const struct transpose *own = TRANSFORM_READ(struct transpose, t);
 	size_t size = dtype_size(src->dtype), stride[TENSOR_RANK_MAX], at[TENSOR_RANK_MAX] = { 0 };
-	size_t n = (size_t)tensor_count(src), from = 0, step = size;
+	size_t all = (size_t)tensor_count(src), from = 0, step = 1, row;
 	unsigned char *to = dst->t.data;
-	int i;
+	int i, last = own->n - 1;
 
 	(void)err;
 	for (i = src->rank - 1; i >= 0; i--) {
 		stride[i] = step;
 		step *= (size_t)src->dims[i];
 	}
-	while (n--) {
-		memcpy(to, (const unsigned char *)src->data + from, size);
-		to += size;
-		for (i = own->n - 1; i >= 0; i--) {
+	row = (size_t)dst->t.dims[last];
+	for (; all; all -= row) { /* a row of the result at a time */
+		gather((const unsigned char *)src->data + from * size, stride[own->perm[last]], to, row,
+		       size);
+		to += row * size;
+		for (i = last - 1; i >= 0; i--) {
 			from += stride[own->perm[i]];
 			if (++at[i] < (size_t)dst->t.dims[i])
 				break;

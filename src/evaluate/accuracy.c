@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
+#include "data/ahead.h"
 #include "evaluate/paired.h"
 
 static enum fettle_status run_session(void *self, const struct feed_batch *b, struct tensor *out,
@@ -124,7 +125,8 @@ enum fettle_status evaluate_accuracy(const struct evaluation *e, struct accuracy
 	struct tensor *results = xcalloc(e->net.n_outputs, sizeof(*results)),
 		      *want = xcalloc(e->reference.n_outputs + 1, sizeof(*want));
 	struct answers a = { .out = results, .want = want };
-	struct feed_batch b = FEED_BATCH_INIT;
+	struct ahead *ahead = NULL;
+	struct feed_batch *b = NULL;
 	enum fettle_status st = FETTLE_OK;
 	size_t k, total = feed_samples(e->feed);
 	double *row = NULL, baseline = e->paired ? mean_of(e->baseline, e->n_scores) : NAN;
@@ -139,17 +141,18 @@ enum fettle_status evaluate_accuracy(const struct evaluation *e, struct accuracy
 			  e->reference.n_outputs);
 		goto out;
 	}
+	ahead = ahead_new(e->feed);
 	for (k = 0; k < feed_batches(e->feed); k++) {
-		st = feed_read(e->feed, k, &b, err);
+		st = ahead_next(ahead, &b, err);
 		if (!st)
-			st = answer(e, &b, &a, &out->seconds, err);
+			st = answer(e, b, &a, &out->seconds, err);
 		if (!st)
-			st = metric_add(e->metric, a.out, a.n, a.labels, a.reference, b.valid, err);
+			st = metric_add(e->metric, a.out, a.n, a.labels, a.reference, b->valid, err);
 		if (st)
 			goto out;
-		row = xrealloc(row, b.n + 1, sizeof(*row));
-		keep_scores(e, &a, &b, out->samples, row);
-		out->samples += b.valid;
+		row = xrealloc(row, b->n + 1, sizeof(*row));
+		keep_scores(e, &a, b, out->samples, row);
+		out->samples += b->valid;
 		if (e->progress && !e->progress(e->self, out->samples, total)) {
 			st = fail(err, FETTLE_STOP, "evaluation was stopped");
 			goto out;
@@ -160,7 +163,7 @@ enum fettle_status evaluate_accuracy(const struct evaluation *e, struct accuracy
 	}
 	st = finish(e, out, err);
 out:
-	feed_batch_release(&b);
+	ahead_free(ahead);
 	free(results);
 	free(want);
 	free(row);

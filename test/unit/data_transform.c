@@ -288,7 +288,8 @@ static void values_are_checked(void **state)
 		  { 0 },
 		  0,
 		  "lanczos",
-		  "lanczos, need bilinear, nearest, bicubic or area" },
+		  "lanczos, need bilinear, nearest, bicubic, area, lanczos3, lanczos5, gaussian or "
+		  "mitchellcubic" },
 		{ "Resize", "interpolation", { 2 }, 1, NULL, "a number, need bilinear" },
 		{ "Normalize", "std", { 1, 0 }, 2, NULL, "0, need a positive number" },
 		{ "Normalize", "mean", { 0 }, 0, NULL, "0 numbers, need 1 to 64" },
