@@ -22,9 +22,13 @@ static enum fettle_status auto_traverse(struct search *s)
 	if (blocks && only)
 		return basic_traverse(s);
 	search_want(s, WANT_VERDICT);
+	if (blocks) /* int8 that meets the target is no reason not to look at fewer bits */
+		search_hold(s);
 	st = fettle_search(s, stage_leave(s, LEAVE_AFTER_FETTLE));
 	if (!st && blocks)
 		st = stage_weight_only(s);
+	if (!st && blocks)
+		st = search_release(s);
 	if (st || is_enough(s))
 		return st;
 	return basic_traverse(s);

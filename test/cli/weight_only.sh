@@ -110,6 +110,14 @@ is "$(bytes table) < 0.7 * $(bytes gptq)" "a table's size"
 is "$(bytes small) <= 0.2 * $(stat -c %s $model) && $(bytes small) > 0.17 * $(stat -c %s $model)" "a size budget"
 refuses "size_budget to 'much'" $tune --size-budget much --workspace "$dir/ws4" -o "$dir/no.onnx"
 
+# all approaches in one space: int8 meets the target, and fewer bits are tried all the same; what has no weights stays int8
+# shellcheck disable=SC2086
+expect 0 'Target met' ${tune%--approach*} --approach all --tolerance 0.05 --max-trials 2 --workspace "$dir/ws6" -o "$dir/all.onnx"
+expect 0 'RTN_G32ASYM' history "$dir/ws6"
+for mode in static weight_only; do
+	grep -q "\"mode\":\"$mode\"" "$dir/ws6/best_plan.json" && ok || bad "no op is $mode: $(head -c 300 "$dir/ws6/best_plan.json")"
+done
+
 # what the user fixes stays fixed; without data only what needs none is tried
 expect 0 'Target met' tune $model --eval ../shared/models/lm_eval.npz --eval-samples 8 --metric perplexity --approach weight_only --bits 4 --algorithm hqq --group-size 32 --tolerance 0.05 --max-trials 1 --workspace "$dir/ws2" -o "$dir/fixed.onnx"
 q hqq --algorithm hqq

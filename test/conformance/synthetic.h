@@ -32,10 +32,11 @@ struct recipe_for_world {
 	unsigned slow;       /* one op in so many gains nothing from int8 */
 	/* An op, and the next if its number is odd, gain only together: one alone in int8 costs time. What is fastest is known. */
 	bool couples;
-	bool costly; /* the last recipe is */
-	bool wide;   /* ops can be in 16 bits, at a tenth of their loss */
-	bool twins;  /* every second setting of an op, and the last recipe, change nothing */
-	bool blocks; /* settings are weight-only formats: fewer bits lose more */
+	bool costly;  /* the last recipe is */
+	bool wide;    /* ops can be in 16 bits, at a tenth of their loss */
+	bool twins;   /* every second setting of an op, and the last recipe, change nothing */
+	bool blocks;  /* settings are weight-only formats: fewer bits lose more */
+	bool by_size; /* the objective is the bytes of those */
 	bool lower_is_better, absolute;
 };
 
@@ -239,11 +240,13 @@ static inline bool world_is_slight(struct world *w, const struct plan *p)
 
 static inline double world_objective(const struct world *w, const struct plan *p)
 {
-	double ms = 100;
+	double ms = w->r->by_size ? 0 : 100;
 	size_t i;
 
 	for (i = 0; i < w->space.n_ops; i++)
-		if (is_alone(w, p, i))
+		if (w->r->by_size)
+			ms += w->space.v[i].options[p->choice[i]].bytes;
+		else if (is_alone(w, p, i))
 			ms += w->space.v[i].gain;
 		else if (!in_fp32(w, p, i))
 			ms -= w->space.v[i].gain + 1e-6 -
