@@ -784,7 +784,7 @@ struct fettle_op_cost {
 	double model_sqnr_db;  /* of the model's output */
 	double weight_share;   /* of the error; the rest is the activations' */
 	double clipping_share; /* of the activations' error; the rest is rounding */
-	double metric;         /* with only this op quantized; NaN without evaluation data */
+	double metric; /* with only this op quantized; NaN without evaluation data, or not among the worst */
 	double macs_share;
 };
 struct fettle_sensitivity {

@@ -16,7 +16,7 @@ static const char details[] = "Worst first, by the error of the model's output. 
 			      "is better); 'weights' is their share of it, the rest is the activations'; "
 			      "'clipped' is what ranges cut off,\n"
 			      "the rest is rounding. With --eval also the metric when only this op is "
-			      "quantized (one evaluation per op).\n";
+			      "quantized, for the 25 worst\nops (one evaluation each).\n";
 
 static void as_table(const struct fettle_sensitivity *s)
 {
@@ -37,7 +37,7 @@ static void as_table(const struct fettle_sensitivity *s)
 		table_cell(&t, "%.0f %%", 100 * o->clipping_share);
 		table_cell(&t, "%.1f %%", 100 * o->macs_share);
 		if (*s->metric)
-			table_cell(&t, "%.4f", o->metric);
+			table_cell(&t, isnan(o->metric) ? "-" : "%.4f", o->metric);
 	}
 	table_print(&t);
 	if (*s->metric)

@@ -197,9 +197,8 @@ static enum fettle_status measure_alone(struct lab *l, size_t op, struct errors_
 	return st;
 }
 
-static enum fettle_status one_op(struct lab *l, size_t op, const struct sensitivity_wanted *w,
-				 const struct errors_of_op *known, struct op_sensitivity *out,
-				 struct err *err)
+static enum fettle_status one_op(struct lab *l, size_t op, const struct errors_of_op *known,
+				 struct op_sensitivity *out, struct err *err)
 {
 	size_t node = l->t->node[op];
 	const struct op_rule *rule = l->s->ops.v[node].rule;
@@ -213,8 +212,6 @@ static enum fettle_status one_op(struct lab *l, size_t op, const struct sensitiv
 		e = *known;
 	else
 		st = measure_alone(l, op, &e, err);
-	if (!st && w->metric && l->metric)
-		st = metric_with(l, &q, &out->metric, err);
 	if (!st) {
 		out->sqnr = decibels(e.own);
 		out->model_sqnr = decibels(e.model);
@@ -252,14 +249,53 @@ static enum fettle_status find_errors(struct lab *l, const size_t *op, size_t n,
 	return st == FETTLE_UNSUPPORTED || st == FETTLE_BACKEND ? FETTLE_OK : st;
 }
 
+/* What takes an evaluation or a session per op, of an op that is among the worst. */
+static enum fettle_status one_in_detail(struct lab *l, const struct sensitivity_wanted *w,
+					struct reference *ref, struct op_sensitivity *row, struct err *err)
+{
+	struct qplan q = QPLAN_INIT;
+	enum fettle_status st = FETTLE_OK;
+
+	single_plan(l, row->op, false, &q);
+	if (w->metric && l->metric)
+		st = metric_with(l, &q, &row->metric, err);
+	if (!st && w->without)
+		st = measure_others(l, row->op, l->s->m->outputs[0].name, ref, &row->without_sqnr, err);
+	qplan_release(&q);
+	return st;
+}
+
+static enum fettle_status go_on(const struct lab *l, size_t done, size_t all, struct err *err)
+{
+	return l->progress && !l->progress(l->progress_self, done, all) ? fail(err, FETTLE_STOP, "stopped")
+									: FETTLE_OK;
+}
+
+static enum fettle_status in_detail(struct lab *l, const struct sensitivity_wanted *w,
+				    struct op_sensitivity *rows, size_t n, struct err *err)
+{
+	struct reference ref = REFERENCE_INIT;
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	n = n < SENSITIVITY_WORST ? n : SENSITIVITY_WORST;
+	if (w->without)
+		st = fp32_outputs(l, l->s->m->outputs[0].name, &ref, err);
+	for (i = 0; i < n && !st && (w->metric || w->without); i++) {
+		st = one_in_detail(l, w, &ref, &rows[i], err);
+		if (!st)
+			st = go_on(l, i + 1, n, err);
+	}
+	reference_release(&ref);
+	return st;
+}
+
 enum fettle_status sensitivity(struct lab *l, const struct sensitivity_wanted *w, struct op_sensitivity **out,
 			       size_t *n, struct err *err)
 {
 	const struct space *space = &l->t->space;
 	struct op_sensitivity *rows = xcalloc(space->n_ops + 1, sizeof(*rows));
 	size_t *op = xcalloc(space->n_ops + 1, sizeof(*op)), i;
-	const char *value = l->s->m->outputs[0].name;
-	struct reference ref = REFERENCE_INIT;
 	struct own_errors e = { .n = 0 };
 	struct plan p = PLAN_INIT;
 	enum fettle_status st = FETTLE_OK;
@@ -273,27 +309,24 @@ enum fettle_status sensitivity(struct lab *l, const struct sensitivity_wanted *w
 	plan_release(&p);
 	if (*n)
 		st = find_errors(l, op, *n, &e, &have, err);
-	if (!st && w->without)
-		st = fp32_outputs(l, value, &ref, err);
 	for (i = 0; i < *n && !st; i++) {
 		struct errors_of_op known;
 
 		if (have)
 			known = (struct errors_of_op){ e.own[i], e.model[i], e.weights[i], e.activations[i] };
-		st = one_op(l, op[i], w, have ? &known : NULL, &rows[i], err);
-		if (!st && w->without)
-			st = measure_others(l, op[i], value, &ref, &rows[i].without_sqnr, err);
-		if (!st && l->progress && !l->progress(l->progress_self, i + 1, *n))
-			st = fail(err, FETTLE_STOP, "stopped");
+		st = one_op(l, op[i], have ? &known : NULL, &rows[i], err);
+		if (!st && !have)
+			st = go_on(l, i + 1, *n, err);
 	}
+	qsort(rows, *n, sizeof(*rows), worst_first);
+	if (!st)
+		st = in_detail(l, w, rows, *n, err);
 	own_errors_release(&e);
-	reference_release(&ref);
 	free(op);
 	if (st) {
 		free(rows);
 		return st;
 	}
-	qsort(rows, *n, sizeof(*rows), worst_first);
 	*out = rows;
 	return FETTLE_OK;
 }

@@ -35,7 +35,7 @@ function sensitivitySection(run) {
 		more.hidden = rows.length <= FEW;
 	}
 	show();
-	const out = section("sensitivity", title, `The squared error of the model's output, as a share of the output itself: with this op alone quantized, or what of the error goes when this op alone goes back to fp32 (all quantized: ${percent(all, 2)}, ${number(s.all_sqnr_db, 3)} dB). By the default plan, on a few batches of the calibration data. Click an op for its histograms.`,
+	const out = section("sensitivity", title, `The squared error of the model's output, as a share of the output itself: with this op alone quantized, or what of the error goes when this op alone goes back to fp32, for the worst ops (all quantized: ${percent(all, 2)}, ${number(s.all_sqnr_db, 3)} dB). By the default plan, on a few batches of the calibration data. Click an op for its histograms.`,
 		el("div", { class: "row controls" }, choice("Which way", [["in", "only this op"], ["out", "all but this op"]], way, (v) => { way = v; show(); })),
 		legend([...CAUSES.map(([, label, name]) => [label, name]), ["better when quantized", "--good"]]), el("table", { class: "bars" }, body), note, el("div", { class: "controls" }, more));
 	out.classList.add("long");
