@@ -10,11 +10,12 @@ PATH=$dir/bin:$PATH
 cp examples/fashion_eval.npz "$dir/test.npz"
 # a part of the samples shows as well whether a command works
 $py -c "import numpy as n; d = n.load('$dir/test.npz'); n.savez('$dir/test.npz', **{k: d[k][:400] for k in d})" 2>/dev/null
-for page in FIRST-MODEL DATA READING TARGET-MISSED NOT-FASTER EVALUATORS DEPLOYING COMING-FROM; do
+for page in FIRST-MODEL DATA READING TARGET-MISSED NOT-FASTER EVALUATORS DEPLOYING COMING-FROM LANGUAGE-MODELS; do
 	mkdir "$dir/$page"
 	cp examples/fashion.onnx "$dir/$page/model.onnx"
 	cp examples/fashion_calib.npz "$dir/$page/samples.npz"
 	ln -s "$dir/test.npz" "$dir/$page/test.npz"
+	ln -s samples.npz "$dir/$page/text.npz"
 	# blocks may lie within lists: what they are indented by goes
 	awk '/^ *```sh$/ { n = index($0, "`"); next } /^ *```$/ { n = 0; next } n { print substr($0, n) }' "doc/$page.md" >"$dir/$page/commands"
 	(cd "$dir/$page" && sh -e ./commands) >"$dir/out" 2>&1 && ok || bad "doc/$page.md: $(tail -n 5 "$dir/out")"

@@ -33,7 +33,7 @@ for page in doc/man/*.md; do
 	[ -e "$man/man1/$name.1" ] || [ -e "$man/man5/$name.5" ] && ok || bad "$page is no page of the manual"
 done
 for page in "$man"/man[15]/*; do
-	MANWIDTH=80 man --warnings -l "$page" 2>"$dir/out" >/dev/null && [ ! -s "$dir/out" ] && ok || bad "$page: $(head -n 3 "$dir/out")"
+	LC_ALL=C MANWIDTH=80 man --warnings -l "$page" 2>"$dir/out" >/dev/null && [ ! -s "$dir/out" ] && ok || bad "$page: $(head -n 3 "$dir/out")"
 	grep -n '@[a-z]*$' "$page" && bad "$page: a part is missing" || ok
 done
 finish
