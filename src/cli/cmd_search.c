@@ -18,7 +18,8 @@ static const char details[] =
 	"listed best first, and get any of them with 'fettle recover WORKSPACE --trial K -o FILE'. It always "
 	"ends\n"
 	"with a model: the best (exit code 0), or else the best seen, short of the target (exit code 1).\n"
-	"Without --eval, outputs are compared with the fp32 model's on the calibration data.\n";
+	"Without --eval, outputs are compared with the fp32 model's on the calibration data.\n"
+	"Under mpirun, the trials are shared among the ranks (doc/MANY-MACHINES.md).\n";
 
 static void show_candidates(const struct fettle_tuned *t)
 {

@@ -18,7 +18,8 @@ static const char details[] =
 	"It always ends with a model: the best that met the target (exit code 0), or else the best seen "
 	"(exit\n"
 	"code 1). Every trial is kept in the workspace; 'fettle resume' continues one that was stopped.\n"
-	"'fettle strategies' lists the strategies; 'fettle quantize --help' says what DATA may be.\n";
+	"'fettle strategies' lists the strategies; 'fettle quantize --help' says what DATA may be.\n"
+	"Under mpirun, the trials are shared among the ranks (doc/MANY-MACHINES.md).\n";
 
 static void show_saved(const struct fettle_tuned *t)
 {

@@ -12,8 +12,8 @@
 
 #include "tune/transport.h"
 
-/* ULFM: ranks go on when others have died, where mpirun lets them (Open MPI 5: --with-ft ulfm). */
-#ifdef MPIX_ERR_PROC_FAILED
+/* ULFM: ranks go on when others have died, where mpirun lets them (Open MPI 5: --with-ft ulfm). MPICH declares it, but ends. */
+#if defined(OPEN_MPI) && OPEN_MPI && defined(MPIX_ERR_PROC_FAILED)
 #define SURVIVES 1
 #else
 #define SURVIVES 0
@@ -29,7 +29,7 @@ static struct state {
 	bool lost;      /* some rank has died: MPI_Finalize() would wait for it */
 	char why[MPI_MAX_ERROR_STRING];
 #if SURVIVES
-	int known_dead;
+	int acked, known_dead; /* deaths that MPI has told, and those of them that were passed on */
 #endif
 } mpi;
 
@@ -45,16 +45,19 @@ static const char *reason(int code)
 /* ---- dead ranks ---- */
 
 #if SURVIVES
-/* A rank that has died since this was last asked; -1: none has. */
-static int newly_dead(void)
+/* A rank that has died and was not passed on yet; -1: none. `more`: MPI says that some have. */
+static int newly_dead(bool more)
 {
 	MPI_Group all, dead;
-	int n = 0, first, rank = -1;
+	int first, rank = -1;
 
-	MPIX_Comm_failure_ack(mpi.comm);
+	if (!more && mpi.known_dead == mpi.acked)
+		return -1;
+	if (more)
+		MPIX_Comm_failure_ack(mpi.comm);
 	MPIX_Comm_failure_get_acked(mpi.comm, &dead);
-	MPI_Group_size(dead, &n);
-	if (n > mpi.known_dead) {
+	MPI_Group_size(dead, &mpi.acked);
+	if (mpi.acked > mpi.known_dead) {
 		first = mpi.known_dead++;
 		MPI_Comm_group(mpi.comm, &all);
 		MPI_Group_translate_ranks(dead, 1, &first, all, &rank);
@@ -73,8 +76,9 @@ static bool is_death(int code)
 	return class == MPIX_ERR_PROC_FAILED || class == MPIX_ERR_PROC_FAILED_PENDING;
 }
 #else
-static int newly_dead(void)
+static int newly_dead(bool more)
 {
+	(void)more;
 	return -1;
 }
 
@@ -142,7 +146,7 @@ static enum transport_got mpi_receive(double seconds, int *from, void **bytes, s
 
 		if (code == MPI_SUCCESS && there)
 			return take(&status, from, bytes, n, why);
-		*from = newly_dead();
+		*from = newly_dead(code != MPI_SUCCESS && is_death(code));
 		if (*from >= 0)
 			return TRANSPORT_GONE;
 		if (code != MPI_SUCCESS && !is_death(code)) {
