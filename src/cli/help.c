@@ -83,13 +83,23 @@ static void print_plain(const char *text, size_t n)
 	}
 }
 
+/* The length of a word of a synopsis, such as "--calib", "OUT.onnx" or "OPTION" of "OPTION..."; 0: another character. */
+static size_t synopsis_word(const char *text)
+{
+	const size_t n = strcspn(text, " []|,=");
+
+	if (*text == '.')
+		return 0;
+	return n > 3 && strncmp(text + n - 3, "...", 3) == 0 ? n - 3 : n;
+}
+
 /* "MODEL --calib DATA [OPTION...]": what begins with a letter is for the reader to fill in. */
 static void print_synopsis(const char *args)
 {
 	size_t n;
 
 	for (; *args; args += n) {
-		n = strcspn(args, " []|,=.");
+		n = synopsis_word(args);
 		if (n && *args == '-')
 			printf("**%.*s**", (int)n, args);
 		else if (n)

@@ -34,6 +34,7 @@ for page in doc/man/*.md; do
 done
 for page in "$man"/man[15]/*; do
 	LC_ALL=C MANWIDTH=80 man --warnings -l "$page" 2>"$dir/out" >/dev/null && [ ! -s "$dir/out" ] && ok || bad "$page: $(head -n 3 "$dir/out")"
+	sed -n '/^\.SH "*SYNOPSIS/,/^\.SH "*DESC/p' "$page" | grep -n '[*]' && bad "$page: Markdown in the synopsis" || ok
 	grep -n '@[a-z]*$' "$page" && bad "$page: a part is missing" || ok
 done
 finish
