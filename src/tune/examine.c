@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "tune/forerun.h"
 #include "tune/cutcache.h"
 #include "tune/worker.h"
 
@@ -66,6 +67,16 @@ static double node_cost(void *lab, const struct node *n)
 	return 1 + (macs == MAP_NONE ? 0 : (double)macs);
 }
 
+uint64_t model_identity(const struct model *m, const struct graph_index *g, const uint64_t *prints)
+{
+	uint64_t identity = 0;
+	size_t i;
+
+	for (i = 0; i < m->n_outputs; i++)
+		identity = identity * 31 + prints[graph_value(g, m->outputs[i].name)];
+	return identity;
+}
+
 static enum fettle_status evaluate_graph(struct lab *l, struct worker *d, const struct graph_index *g,
 					 const uint64_t *prints, struct trial *t, struct accuracy *a,
 					 struct err *err)
@@ -74,12 +85,16 @@ static enum fettle_status evaluate_graph(struct lab *l, struct worker *d, const 
 	struct session_options so = { .threads = lab_threads(l), .level = l->o.level };
 	struct cut_options co = { l->rt, &so, l->examiner ? l->examiner->order : NULL, node_cost, l };
 	struct cut_run *cut = NULL;
+	struct forerun_options ao = { .order = co.order, .create = t->ahead };
+	struct forerun_pass *ahead = NULL;
 	struct verdict v;
 	struct paired paired;
 	struct evaluation e;
 	enum fettle_status st = FETTLE_OK;
 
 	begin_evaluation(l, d, &e);
+	if (t->ahead)
+		e.progress = ahead_may_continue;
 	if (t->verdict && l->examiner) {
 		v = *t->verdict;
 		e.certain = certain;
@@ -93,13 +108,22 @@ static enum fettle_status evaluate_graph(struct lab *l, struct worker *d, const 
 			e.baseline = l->examiner->order->baseline;
 		}
 	}
-	if (l->examiner && l->examiner->cuts && !depends_on_batches(l, &t->plan))
+	/* what trials find in the cache must not depend on what happened to run ahead */
+	if (l->examiner && l->examiner->cuts && !t->ahead && !depends_on_batches(l, &t->plan))
 		cut_begin(l->examiner->cuts, d->model, g, prints, &co, &cut);
 	if (!cut)
 		st = worker_session(l, d, &t->session_s, err);
 	e.net = cut ? cut_network(cut) : network_of(d->session);
+	if (!st && l->forerun) {
+		ao.net = e.net;
+		ao.feed = e.feed;
+		ao.any_batch = !depends_on_batches(l, &t->plan);
+		forerun_begin(l->forerun, model_identity(d->model, g, prints), &ao, &ahead);
+		e.net = ahead ? forerun_network(ahead) : e.net;
+	}
 	if (!st)
 		st = evaluate_accuracy(&e, a, err);
+	forerun_end(ahead);
 	if (cut)
 		t->cut_share = cut_end(cut, &t->session_s) / (double)l->examiner->order->n;
 	return st;

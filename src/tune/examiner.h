@@ -12,6 +12,9 @@ struct examiner;
 void examiner_free(struct examiner *x); /* after the workers */
 size_t examiner_samples(const struct examiner *x);
 
+/* What its outputs are computed from; the same for models that compute the same. */
+uint64_t model_identity(const struct model *m, const struct graph_index *g, const uint64_t *prints);
+
 struct worker;
 /* Evaluates the worker's model until t's verdict is certain. */
 enum fettle_status examine(struct lab *l, struct worker *d, struct trial *t, struct accuracy *a,

@@ -21,7 +21,7 @@ static struct op_order order_copy(const struct op_order *o)
 
 void memo_keep(struct search *s, int kind, const struct plan *p, const struct memo_entry *e)
 {
-	struct memo_entry copy = { .value = e->value };
+	struct memo_entry copy = { .kind = kind, .value = e->value };
 	char key[FINGERPRINT_LEN];
 
 	search_key(s, p, kind, key);
@@ -54,6 +54,16 @@ static const struct memo_entry *memo_find(const struct search *s, int kind, cons
 	search_key(s, p, kind, key);
 	place = map_get(&s->memo.places, key);
 	return place == MAP_NONE ? NULL : &s->memo.v[place];
+}
+
+static const struct memo_entry *memo_last(const struct search *s, int kind)
+{
+	size_t i;
+
+	for (i = s->memo.n; i-- > 0;)
+		if (s->memo.v[i].kind == kind)
+			return &s->memo.v[i];
+	return NULL;
 }
 
 /* ---- guesses ---- */
@@ -246,6 +256,8 @@ static enum fettle_status rank(void *self, const struct plan *p, enum rank by, i
 
 	(void)batches;
 	(void)err;
+	if (!e) /* ops fall back one by one: what was said of the plan before still holds for the others */
+		e = memo_last(f->s, MEMO_RANK + (int)by);
 	if (!e) /* nobody can guess it: this is as far as one sees */
 		return FETTLE_STOP;
 	*out = order_copy(&e->order);

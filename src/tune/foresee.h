@@ -11,6 +11,7 @@
 
 /* What the backend answered to questions that are no trials, in case the strategy runs again. */
 struct memo_entry {
+	int kind;
 	struct op_order order;
 	struct plan plan;
 	double value;

@@ -143,17 +143,20 @@ static bool in_group(const struct search *s, const struct group *g, const struct
 	return false;
 }
 
-/* After n trials come as many as there are workers left for, of plans that are likely to be asked for. Returns how many. */
+/* Plans that are likely to be asked for, for each worker that is left: one may end long before the trials that are waited for. */
+enum { AHEAD_PER_WORKER = 2 };
+
+/* After n trials come those that may run ahead of others. Returns how many. */
 static size_t add_ahead(struct search *s, struct trial *t, size_t n, struct verdict *verdicts)
 {
-	size_t left = search_trials_left(s), most = search_workers(s), i, k;
+	size_t left = search_trials_left(s), most = AHEAD_PER_WORKER * (search_workers(s) - n), i, k;
 	struct plan *plans;
 
-	most = n && left > n ? (most < left ? most : left) : 0;
-	if (!s->strategy || most <= n)
+	most = most < left - n ? most : left - n;
+	if (!s->strategy || !n || !most)
 		return 0;
-	plans = xcalloc(most - n, sizeof(*plans));
-	k = foresee(s, t, n, plans, most - n);
+	plans = xcalloc(most, sizeof(*plans));
+	k = foresee(s, t, n, plans, most);
 	for (i = 0; i < k; i++) {
 		struct trial *x = &t[n + i];
 
@@ -181,7 +184,7 @@ static void keep_ahead(struct search *s, struct trial *t, const enum fettle_stat
 static void run_group(struct search *s, struct group *g)
 {
 	const struct search_backend *b = s->c.backend;
-	const size_t most = g->n + search_workers(s);
+	const size_t most = g->n + AHEAD_PER_WORKER * search_workers(s);
 	struct trial *fresh = xcalloc(most, sizeof(*fresh));
 	struct verdict *verdicts = xcalloc(most, sizeof(*verdicts));
 	enum fettle_status *st = xcalloc(most, sizeof(*st));

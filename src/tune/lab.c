@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "tune/forerun.h"
 #include "tune/compare.h"
 #include "tune/examiner.h"
 #include "tune/ledger.h"
@@ -178,6 +179,8 @@ void lab_release(struct lab *l)
 {
 	workers_free(l->workers);
 	l->workers = NULL;
+	forerun_free(l->forerun);
+	l->forerun = NULL;
 	examiner_free(l->examiner);
 	l->examiner = NULL;
 	reference_release(&l->scored);

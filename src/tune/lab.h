@@ -104,6 +104,7 @@ struct lab {
 	struct session *fp32;
 	struct learner *learner;   /* see lab_learn_plan() */
 	struct workers *workers;   /* NULL until the first trial */
+	struct forerun *forerun;   /* see tune/forerun.h; NULL: no trial runs ahead */
 	struct examiner *examiner; /* NULL before the baseline, and with an evaluator */
 	struct meter *meter;       /* NULL until something is measured */
 	struct timing *timing;     /* NULL until something is timed */

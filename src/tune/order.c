@@ -6,10 +6,11 @@
 
 #include "base/file.h"
 #include "base/rng.h"
+#include "tune/forerun.h"
 #include "tune/cutcache.h"
 
-/* Of what is kept for references; the rest is for activations. */
-enum { REFERENCE_SHARE = 4 };
+/* Of what is kept: for references, and for what runs ahead; the rest is for activations. */
+enum { REFERENCE_SHARE = 4, AHEAD_SHARE = 4 };
 
 void order_free(struct order *o)
 {
@@ -210,7 +211,11 @@ static void start_cuts(struct lab *l)
 {
 	size_t i;
 
-	l->examiner->cuts = cutcache_new(l->o.cache - l->o.cache / REFERENCE_SHARE, l->examiner->order->n);
+	if (l->o.jobs > 1)
+		l->forerun = forerun_new(l->o.cache / AHEAD_SHARE);
+	l->examiner->cuts = cutcache_new(l->o.cache - l->o.cache / REFERENCE_SHARE -
+						 (l->forerun ? l->o.cache / AHEAD_SHARE : 0),
+					 l->examiner->order->n);
 	for (i = 0; i < l->s->ops.n; i++)
 		map_set(&l->examiner->node_macs, l->s->m->nodes.v[i]->name,
 			(size_t)(l->s->ops.v[i].macs / 1e3));

@@ -59,9 +59,11 @@ struct search_backend {
 	 */
 	enum fettle_status (*run)(void *self, struct trial *t, struct err *err);
 	/*
-	 * The same for several, side by side; statuses of each. May be NULL, then `width` is 1. The last may be plans that nobody has asked for (`ahead`): they run where a worker has nothing else to do, and
-	 * are broken off (FETTLE_STOP) when the others are done. What was computed makes the trial of the same plan cheaper, should it come; its score is the same as
-	 * without, to the bit, and nothing else may depend on them. Their scores are not looked at, and their failures are no failures.
+	 * The same for several, at most `width`, side by side; statuses of each. May be NULL, then `width` is 1. After them may come
+	 * plans that nobody has asked for (`ahead`), the likeliest first: workers that are left run them, one after the other, and
+	 * break off (FETTLE_STOP) when the others are done. What was computed makes the trial of the same plan cheaper, should it
+	 * come; its score is to the bit the same as without. Nothing else may depend on them: their scores are not looked at, and
+	 * their failures are none.
 	 */
 	void (*run_all)(void *self, struct trial *t, size_t n, enum fettle_status *st, struct err *err);
 	/*

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/why.h"
+#include "tune/forerun.h"
 #include "tune/examiner.h"
 #include "tune/ranks.h"
 #include "tune/worker.h"
@@ -135,6 +137,13 @@ bool worker_may_continue(void *worker, size_t done, size_t total)
 	return !workers_stopped(d->l->workers) && !atomic_load(&d->stop);
 }
 
+bool ahead_may_continue(void *worker, size_t done, size_t total)
+{
+	const struct worker *d = worker;
+
+	return worker_may_continue(worker, done, total) && workers_expect_ends(d->l->workers);
+}
+
 enum fettle_status lab_evaluate_file(struct lab *l, size_t worker, const char *path, progress_fn go_on,
 				     void *self, double *value, struct err *err)
 {
@@ -202,7 +211,6 @@ void lab_identify(void *lab, struct trial *t)
 	struct err why = ERR_INIT;
 	struct graph_index g;
 	uint64_t *prints;
-	size_t i;
 
 	begin(l);
 	if (quantizes_nothing(l, &t->plan) ||
@@ -211,8 +219,7 @@ void lab_identify(void *lab, struct trial *t)
 	graph_index_init(&g, d->model);
 	prints = xcalloc(g.n, sizeof(*prints));
 	graph_fingerprints(&g, prints);
-	for (i = 0; i < d->model->n_outputs; i++)
-		t->identity = t->identity * 31 + prints[graph_value(&g, d->model->outputs[i].name)];
+	t->identity = model_identity(d->model, &g, prints);
 	free(prints);
 	graph_index_release(&g);
 }
@@ -229,11 +236,15 @@ enum fettle_status worker_run(struct lab *l, struct worker *d, struct trial *t)
 	nothing = quantizes_nothing(l, &t->plan);
 	workers_unlock(l->workers);
 	if (nothing) {
+		if (!t->ahead)
+			workers_has_model(l->workers); /* which it never will */
 		t->score.failed = true;
 		snprintf(t->why, sizeof(t->why), "its recipes leave nothing quantized");
 		return FETTLE_OK;
 	}
 	st = worker_model(l, d, &t->plan, WEIGHTS_AS_PLANNED, &t->quantize_s, &why);
+	if (!t->ahead)
+		workers_has_model(l->workers);
 	if (!st)
 		st = lab_size(d->model, &t->size_bytes, &why);
 	if (!st && l->o.size_budget && t->size_bytes > l->o.size_budget)
@@ -296,18 +307,57 @@ enum fettle_status lab_run(void *lab, struct trial *t, struct err *err)
 	return st;
 }
 
-struct trial_on_worker {
+/* Trials that were asked for, a worker each; those that run ahead are for the workers that are left. */
+struct side_by_side {
 	struct lab *l;
-	struct worker *d;
 	struct trial *t;
-	enum fettle_status st;
+	enum fettle_status *st;
+	size_t n, n_asked;
+	atomic_size_t next; /* that runs ahead */
 };
+
+struct trial_on_worker {
+	struct side_by_side *all;
+	struct worker *d;
+	size_t asked; /* which trial; n_asked or more: none */
+	pthread_t thread;
+	bool started;
+};
+
+/* Costly recipes take long, and cannot be broken off. */
+static bool is_costly(const struct lab *l, const struct plan *p)
+{
+	const struct space *s = &l->t->space;
+	size_t i;
+
+	for (i = s->n_ops; i < s->n; i++)
+		if (s->v[i].costly && p->choice[i] != s->v[i].first)
+			return true;
+	return false;
+}
+
+static void run_ahead(struct side_by_side *a, struct worker *d)
+{
+	const struct timespec millisecond = { .tv_nsec = 1000000 };
+	size_t i;
+
+	while (workers_expect_models(a->l->workers) && workers_expect_ends(a->l->workers))
+		nanosleep(&millisecond, NULL); /* making a model locks out the others */
+	while (ahead_may_continue(d, 0, 0) && (i = atomic_fetch_add(&a->next, 1)) < a->n)
+		a->st[i] = is_costly(a->l, &a->t[i].plan) ? FETTLE_OK : worker_run(a->l, d, &a->t[i]);
+}
 
 static void *trial_main(void *arg)
 {
 	struct trial_on_worker *j = arg;
+	struct side_by_side *a = j->all;
 
-	j->st = worker_run(j->l, j->d, j->t);
+	if (j->asked < a->n_asked) { /* its worker then has the model and the scores, for whoever asks next */
+		a->st[j->asked] = worker_run(a->l, j->d, &a->t[j->asked]);
+		workers_has_ended(a->l->workers);
+	} else {
+		run_ahead(a, j->d);
+	}
 	return NULL;
 }
 
@@ -327,44 +377,77 @@ static void join(struct lab *l, pthread_t thread)
 	} while (pthread_timedjoin_np(thread, NULL, &until) == ETIMEDOUT);
 }
 
+/* Each that was asked for goes to the worker that has its model, if one has; then to those that are left. */
+static void assign(struct lab *l, const struct side_by_side *a, struct trial_on_worker *on, size_t n)
+{
+	struct workers *w = workers_of(l);
+	bool *taken = xcalloc(n_workers(l), sizeof(*taken));
+	size_t i, k;
+
+	for (i = 0; i < a->n_asked; i++) {
+		struct worker *d = workers_with(w, &a->t[i].plan);
+
+		k = d ? workers_index(w, d) : n_workers(l);
+		if (k < n_workers(l) && !taken[k]) {
+			taken[k] = true;
+			on[i].d = d;
+		}
+	}
+	for (i = k = 0; i < n; i++) {
+		for (; !on[i].d && taken[k];)
+			k++;
+		if (!on[i].d) {
+			taken[k] = true;
+			on[i].d = workers_at(w, k);
+		}
+	}
+	free(taken);
+}
+
 static void run_beside(struct lab *l, struct trial *t, size_t n, enum fettle_status *st, struct err *err)
 {
-	struct trial_on_worker *on = xcalloc(n, sizeof(*on));
-	pthread_t *threads = xcalloc(n, sizeof(*threads));
-	bool *started = xcalloc(n, sizeof(*started));
+	struct side_by_side a = { .l = l, .t = t, .st = st };
+	size_t i, n_threads;
+	struct trial_on_worker *on;
 	double start = clock_now(), sum = 0;
-	size_t i;
 
-	begin(l);
 	for (i = 0; i < n; i++) {
-		t[i].worker = i;
-		on[i] = (struct trial_on_worker){ l, workers_at(workers_of(l), i), &t[i], FETTLE_OK };
+		a.n_asked += !t[i].ahead;
+		st[i] = FETTLE_STOP;
 	}
-	for (i = 1; i < n; i++)
-		started[i] = pthread_create(&threads[i], NULL, trial_main, &on[i]) == 0;
-	for (i = 0; i < n; i++)
-		if (!started[i]) /* the first is this thread's own */
+	a.n = has_evaluator(l) || forerun_is_useless(l->forerun) ? a.n_asked : n;
+	atomic_init(&a.next, a.n_asked);
+	n_threads = a.n < n_workers(l) ? a.n : n_workers(l);
+	on = xcalloc(n_threads, sizeof(*on));
+	begin(l);
+	workers_expect(l->workers, a.n_asked);
+	for (i = 0; i < n_threads; i++)
+		on[i] = (struct trial_on_worker){ .all = &a, .asked = i };
+	assign(l, &a, on, n_threads);
+	for (i = 1; i < n_threads; i++)
+		on[i].started = pthread_create(&on[i].thread, NULL, trial_main, &on[i]) == 0;
+	for (i = 0; i < n_threads; i++)
+		if (!on[i].started && i < a.n_asked) /* the first is this thread's own */
 			trial_main(&on[i]);
-	for (i = 0; i < n; i++) {
-		if (started[i])
-			join(l, threads[i]);
-		lab_account(l, &t[i], on[i].st ? NULL : on[i].d);
+	for (i = 0; i < n_threads; i++)
+		if (on[i].started)
+			join(l, on[i].thread);
+	for (i = 0; i < a.n_asked; i++) {
+		lab_account(l, &t[i], st[i] ? NULL : on[i].d);
+		t[i].worker = workers_index(l->workers, on[i].d);
 		sum += t[i].quantize_s + t[i].session_s + t[i].evaluate_s;
-		st[i] = on[i].st;
 		if (st[i])
 			*err = on[i].d->err;
 	}
 	l->saved.beside += fmax(sum - (clock_now() - start), 0);
 	free(on);
-	free(threads);
-	free(started);
 }
 
 void lab_run_all(void *lab, struct trial *t, size_t n, enum fettle_status *st, struct err *err)
 {
 	struct lab *l = lab;
 
-	for (; n && t[n - 1].ahead; n--)
+	for (; l->ranks && n && t[n - 1].ahead; n--)
 		st[n - 1] = FETTLE_STOP;
 	if (l->ranks)
 		ranks_run_all(l, t, n, st, err);

@@ -12,6 +12,7 @@ struct workers {
 	pthread_mutex_t lock;
 	pthread_t main;
 	atomic_bool stop;
+	atomic_int without_model, running; /* of the trials that were asked for */
 };
 
 struct workers *workers_new(size_t n, struct lab *l)
@@ -137,4 +138,30 @@ void workers_stop(struct workers *w, bool stop)
 bool workers_stopped(const struct workers *w)
 {
 	return atomic_load(&w->stop);
+}
+
+void workers_expect(struct workers *w, size_t n)
+{
+	atomic_store(&w->without_model, (int)n);
+	atomic_store(&w->running, (int)n);
+}
+
+void workers_has_model(struct workers *w)
+{
+	atomic_fetch_sub(&w->without_model, 1);
+}
+
+void workers_has_ended(struct workers *w)
+{
+	atomic_fetch_sub(&w->running, 1);
+}
+
+bool workers_expect_models(const struct workers *w)
+{
+	return atomic_load(&w->without_model) > 0;
+}
+
+bool workers_expect_ends(const struct workers *w)
+{
+	return atomic_load(&w->running) > 0;
 }

@@ -46,6 +46,16 @@ bool workers_is_main(const struct workers *w);
 void workers_stop(struct workers *w, bool stop);
 bool workers_stopped(const struct workers *w);
 
+/*
+ * Of the trials that were asked for, and run now: so many have no model yet, so many have not ended. Others that run ahead
+ * begin when each has its model, and are broken off when all have ended.
+ */
+void workers_expect(struct workers *w, size_t n);
+void workers_has_model(struct workers *w);
+void workers_has_ended(struct workers *w);
+bool workers_expect_models(const struct workers *w);
+bool workers_expect_ends(const struct workers *w);
+
 /* trial.c: the plan's model, unless it has it already; and its session, for the model it has. Both add the seconds. */
 enum fettle_status worker_model(struct lab *l, struct worker *d, const struct plan *p,
 				enum lab_weights weights, double *seconds, struct err *err);
@@ -55,6 +65,7 @@ enum fettle_status worker_session(struct lab *l, struct worker *d, double *secon
 enum fettle_status worker_run(struct lab *l, struct worker *d, struct trial *t);
 void lab_account(struct lab *l, const struct trial *t, const struct worker *d);
 bool worker_may_continue(void *worker, size_t done, size_t total); /* a progress_fn */
+bool ahead_may_continue(void *worker, size_t done, size_t total);  /* the same, for trials that run ahead */
 struct workers *workers_of(struct lab *l);                         /* made when first asked for */
 
 #endif
