@@ -54,6 +54,7 @@ static void put_arrays(const char *folder)
 static void put_records(const char *folder)
 {
 	struct str annotations = STR_INIT, names = STR_INIT, file = STR_INIT, e = example_of();
+	struct str questions = STR_INIT, pieces = STR_INIT;
 
 	put_tfrecord(&file, e.s, e.n);
 	put(folder, "fuzz_recorded/file.tfrecord", file);
@@ -66,6 +67,13 @@ static void put_records(const char *folder)
 	put(folder, "fuzz_coco/one.json", annotations);
 	str_addf(&names, "# names\n'a cat': 1\ndog: 2\n");
 	put(folder, "fuzz_coco/map.yaml", names);
+	str_addf(
+		&questions,
+		"1{\"data\": [{\"paragraphs\": [{\"context\": \"the ab. b\", \"qas\": [{\"question\": \"a?\","
+		" \"answers\": [{\"text\": \"ab\"}]}]}]}]}");
+	put(folder, "fuzz_text/squad", questions);
+	str_addf(&pieces, "0[UNK]\n[CLS]\n[SEP]\n[PAD]\na\n##b\n\xc3\xa9\n");
+	put(folder, "fuzz_text/vocabulary", pieces);
 }
 
 static void put_rounding(const char *folder)

@@ -390,8 +390,12 @@ static void recorded_close(struct dataset *d)
 
 static const char *const keys[] = { "num_cores", "label_map", NULL };
 static const char *const subset_keys[] = { "num_cores", "subset", NULL };
-static const char *const idle_keys[] = { "num_cores", "label_file", "model_name", NULL };
-static const char *const bert_keys[] = { "label_file", "num_cores", "model_name", NULL };
+static const char *const idle_keys[] = {
+	"num_cores", "label_file", "model_name", "task", "model_type", NULL
+};
+static const char *const bert_keys[] = {
+	"label_file", "num_cores", "model_name", "task", "model_type", NULL
+};
 
 static enum fettle_status subset_open(struct dataset *d, const struct dataset_options *opt, struct err *err)
 {
@@ -432,4 +436,5 @@ RECORDED(coco_record, "COCORecord", any, keys, "TFRecord files of images with ob
 RECORDED(voc_record, "VOCRecord", val, keys, "TFRecord files of images with masks, val-*")
 RECORDED(tf_record, "TFRecordDataset", any, keys, "TFRecord files of images or of arrays of numbers")
 RECORDED(bert, "bert", any, bert_keys, "TFRecord files of tokens, such as BERT's eval.tf_record")
+RECORDED(mzbert, "mzbert", any, bert_keys, "the same, as the model zoo names it")
 RECORDED(record_io, "RecordIO", any, keys, "MXNet's RecordIO files of images with labels")

@@ -203,6 +203,17 @@ static bool quantizes_nothing(const struct lab *l, const struct plan *p)
 	return !sum.int8 && !sum.int16 && !sum.dynamic && !sum.weight;
 }
 
+/* Is there an op that is allowed to be anything but fp32? */
+static bool may_quantize(const struct space *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->n_ops; i++)
+		if (s->v[i].n_options > 1 || s->v[i].fallback == NO_OPTION)
+			return true;
+	return false;
+}
+
 /* Options may have no effect here: what is computed from what, up to the outputs. */
 void lab_identify(void *lab, struct trial *t)
 {
@@ -239,7 +250,10 @@ enum fettle_status worker_run(struct lab *l, struct worker *d, struct trial *t)
 		if (!t->ahead)
 			workers_has_model(l->workers); /* which it never will */
 		t->score.failed = true;
-		snprintf(t->why, sizeof(t->why), "its recipes leave nothing quantized");
+		snprintf(t->why, sizeof(t->why), "%s",
+			 may_quantize(&l->t->space)
+				 ? "its recipes leave nothing quantized"
+				 : "the constraints, or the capability file, leave every op in fp32");
 		return FETTLE_OK;
 	}
 	st = worker_model(l, d, &t->plan, WEIGHTS_AS_PLANNED, &t->quantize_s, &why);

@@ -57,4 +57,12 @@ fi
 echo '- {version: {name: default}, int8: {static: {Conv: {weight: {dtype: [int3]}}}}}' >"$dir/wrong.yaml"
 refuses "wrong.yaml:1:[0-9]+: cannot set quantization.op_type_wise.Conv.weight.dtype: 'int3'" tune examples/fashion_plain.onnx \
 	--calib examples/fashion_calib.npz --eval examples/fashion_eval.npz --capability "$dir/wrong.yaml" -o "$dir/o.onnx" --workspace "$dir/ws"
+cat >"$dir/none.yaml" <<Y
+- version: { name: default }
+  precisions: { names: [int8, fp32] }
+  ops: { int8: [Conv], fp32: ['*'] }
+  capabilities: { int8: { Conv: { weight: { dtype: [uint8, fp32], scheme: [sym] }, activation: { dtype: [uint8, fp32], scheme: [sym] } } } }
+Y
+expect 1 'the constraints, or the capability file, leave every op in fp32' tune examples/fashion.onnx --calib examples/fashion_calib.npz \
+	--eval examples/fashion_eval.npz --eval-samples 20 --max-trials 1 --capability "$dir/none.yaml" --workspace "$dir/none"
 finish
