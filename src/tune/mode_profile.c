@@ -10,6 +10,7 @@
 #include "tune/modes_impl.h"
 
 enum { RUNS = 60 }; /* of a profile, at most */
+enum { ORIGINAL_RUNS = 3 };
 /* Seconds for the runs of a profile: a share of an evaluation, and more than a small model's noise. */
 #define PROFILE_SHARE 0.05
 #define PROFILE_SECONDS 0.03
@@ -151,7 +152,7 @@ enum fettle_status time_original(struct lab *l, double *seconds, struct err *err
 		st = feed_read(l->one, 0, &b, err);
 	if (!st)
 		out = xcalloc(session_n_outputs(s), sizeof(*out));
-	for (i = 0; i < PROFILE_LEAST && !st; i++) { /* the session has run before */
+	for (i = 0; i < ORIGINAL_RUNS && !st; i++) { /* the session has run before */
 		st = session_run_timed(s, b.inputs, out, &one, err);
 		*seconds = fmin(*seconds, one);
 	}

@@ -12,8 +12,9 @@ enum { ROUNDS = 3 }; /* assignments that are profiled, at most: each corrects th
 #define NEARLY 1.15
 /* What is faster than fp32 for certain takes less than this share of its time. */
 #define CLEARLY 0.98
-/* Evaluations that timing all candidates may take; two are timed in any case, and all until one is faster than fp32. */
+/* Evaluations that timing all candidates may take, and until one is faster than fp32; two are timed in any case. */
 #define RACE_SHARE 0.5
+#define RACE_MOST 1
 /* The last comparison: its share of an evaluation, if that is so many seconds, of plans that differ by no more than this. */
 #define FINAL_SHARE 0.15
 #define FINAL_SECONDS 0.1
@@ -202,8 +203,9 @@ static enum fettle_status race_candidates(struct lab *l, const struct candidates
 	size_t i;
 
 	for (i = 0; i < c->v.n && !st; i++) {
-		if (i > 1 && best.t.score.objective < faster &&
-		    clock_now() - start > RACE_SHARE * l->pass_seconds)
+		const double share = best.t.score.objective < faster ? RACE_SHARE : RACE_MOST;
+
+		if (i > 1 && clock_now() - start > share * l->pass_seconds)
 			break;
 		plan_copy(&now.t.plan, &c->v.v[i].plan);
 		now.seconds = c->v.v[i].seconds;
