@@ -19,14 +19,15 @@
 #define SURVIVES 0
 #endif
 
-enum { TAG = 1, NAP_NS = 500000 };
+enum { TAG = 1, NAP_NS = 500000, LOOK_EVERY = 100 };
 
 /* A process has one MPI. */
 static struct state {
 	struct transport t;
 	MPI_Comm comm;
 	bool open, own; /* own: MPI was started here, and is ended here */
-	bool lost;      /* some rank has died: MPI_Finalize() would wait for it */
+	unsigned polls;
+	bool lost; /* some rank has died: MPI_Finalize() would wait for it */
 	char why[MPI_MAX_ERROR_STRING];
 #if SURVIVES
 	int acked, known_dead; /* deaths that MPI has told, and those of them that were passed on */
@@ -146,7 +147,8 @@ static enum transport_got mpi_receive(double seconds, int *from, void **bytes, s
 
 		if (code == MPI_SUCCESS && there)
 			return take(&status, from, bytes, n, why);
-		*from = newly_dead(code != MPI_SUCCESS && is_death(code));
+		/* MPI_Iprobe() need not tell */
+		*from = newly_dead((code != MPI_SUCCESS && is_death(code)) || ++mpi.polls % LOOK_EVERY == 0);
 		if (*from >= 0)
 			return TRANSPORT_GONE;
 		if (code != MPI_SUCCESS && !is_death(code)) {
