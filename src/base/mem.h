@@ -21,6 +21,9 @@ enum fettle_status mem_try(void *out, size_t n, size_t size, const char *what, s
 /* Gives free memory back to the system, for after a phase that needed much: free() only does at the heap's end. */
 void mem_trim(void);
 
+/* Bytes that a process may still use: what the system has available, within the limit of its address space. 0: not known. */
+size_t mem_available(void);
+
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
 /* A growable array is a pointer, `n` and `cap`; VEC_PUSH yields the new last element. */

@@ -159,6 +159,20 @@ static enum fettle_status read_deployed(struct run *u)
 	return FETTLE_OK;
 }
 
+/* Before anything is loaded: the fp32 model, one being made of it and a session each are in memory at a time. */
+static enum fettle_status check_memory(const struct run *u)
+{
+	const double need = 2.5 * (double)model_file_size(u->r.o.model), have = (double)mem_available();
+
+	if (have <= 0 || need <= have)
+		return FETTLE_OK;
+	return fail(&u->cx->err, FETTLE_UNSUPPORTED,
+		    "cannot tune %s: its weights have %.1f GB, which takes about %.1f GB of memory, and %.1f "
+		    "GB are "
+		    "available; 'fettle quantize --approach weight_only' reads weights as it goes",
+		    u->r.o.model, need / 2.5e9, need / 1e9, have / 1e9);
+}
+
 enum fettle_status run_open(struct run *u, bool need_eval)
 {
 	const struct call_options *o = &u->r.o;
@@ -182,6 +196,7 @@ enum fettle_status run_open(struct run *u, bool need_eval)
 	st = effort_read(u);
 	st = st ? st : read_deployed(u);
 	st = st ? st : context_phase(u->cx, "prepare");
+	st = st ? st : check_memory(u);
 	st = st ? st : context_subject(u->cx, o->model, u->r.c->recipes.rewrite_graph, &u->lab.s);
 	u->lab.times.prepare = clock_now() - u->start;
 	st = st ? st : request_tuning(&u->r, u->lab.s, &u->lab.t, &u->cx->err);

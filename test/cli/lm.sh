@@ -69,4 +69,20 @@ assert d["met"] and abs(d["target"] - 1.02 * base) < 1e-9 * base, d
 PY
 model=$m m=$dir/q.onnx
 is "$(value ids.npz kl --reference "$model") > 0" "an int8 model is not the fp32 model"
+
+# a model that is larger than memory is not even opened by tune; its weights are a file of nothing
+$py - "$dir" <<'PY'
+import sys
+from onnx import TensorProto, helper
+n = 1 << 20
+w = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[n, n], data_location=TensorProto.EXTERNAL)
+for key, value in (("location", "huge.data"), ("offset", 0), ("length", 4 * n * n)):
+    w.external_data.add(key=key, value=str(value))
+x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, n]) for name in "xy")
+g = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"])], "g", [x], [y], [w])
+open(sys.argv[1] + "/huge.onnx", "wb").write(helper.make_model(g, opset_imports=[helper.make_opsetid("", 13)]).SerializeToString())
+open(sys.argv[1] + "/huge.data", "wb").truncate(4 * n * n)
+PY
+refuses "its weights have 4398.0 GB, which takes about 10995.1 GB of memory" tune "$dir/huge.onnx" --eval "$d" --workspace "$dir/huge" -o "$dir/no.onnx"
+rm "$dir/huge.data"
 finish
