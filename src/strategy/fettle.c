@@ -266,14 +266,6 @@ static enum fettle_status try_16_bits(struct search *s, struct plan *base, struc
 	return st;
 }
 
-/* Of few samples, one alone may be more than may be lost. */
-static bool is_near_miss(const struct search *s, const struct score *score)
-{
-	const double n = (double)search_samples(s);
-
-	return score->loss < NEAR_MISS * search_tolerance(s) || (n > 0 && score->loss * n < NEAR_MISS);
-}
-
 enum fettle_status fettle_search(struct search *s, size_t leave)
 {
 	struct plan base = PLAN_INIT;
@@ -288,7 +280,8 @@ enum fettle_status fettle_search(struct search *s, size_t leave)
 		st = search_try(s, &base, &score);
 	if (!st && !score.met && search_worth(s, &base, IMPROVE_PASSES))
 		st = improve(s, &base, ERROR_FINE, &score);
-	if (!st && !score.met && !is_near_miss(s, &score) && search_worth(s, &base, IMPROVE_MORE))
+	if (!st && !score.met && !(score.loss < NEAR_MISS * search_tolerance(s)) &&
+	    search_worth(s, &base, IMPROVE_MORE))
 		st = improve(s, &base, ERROR_NONE, &score);
 	if (!st && !score.met)
 		st = apply_costly(s, &base, &score);

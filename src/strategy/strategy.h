@@ -101,7 +101,6 @@ enum fettle_status search_try_all(struct search *s, const struct plan *plans, si
 void search_untried(struct search *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void search_want(struct search *s, enum want what);
 double search_tolerance(const struct search *s); /* the largest score.loss that meets the criterion */
-size_t search_samples(const struct search *s);   /* of an evaluation; 0: not known */
 /* Is there room for n more trials? (0 limit: always.) For choosing how to spend what is left. */
 size_t search_trials_left(const struct search *s); /* SIZE_MAX: no limit */
 

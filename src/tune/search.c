@@ -320,11 +320,6 @@ bool search_costly_worth(const struct search *s, const struct plan *p)
 			    COSTLY_RUNS * (double)plan_n_quantized(p, s->c.space) / (double)s->c.samples);
 }
 
-size_t search_samples(const struct search *s)
-{
-	return s->c.samples;
-}
-
 double search_tolerance(const struct search *s)
 {
 	return s->c.tolerance;
