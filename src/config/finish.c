@@ -221,6 +221,27 @@ static void note_label_map(struct config *c)
 	free(others);
 }
 
+/* What answers are made with, where none are made. */
+static void note_squad(struct config *c)
+{
+	const struct squad_files *f = &c->evaluation.dataloader.squad;
+	const struct {
+		const char *key;
+		const void *field;
+	} keys[] = { { "label_file", &f->label_file },
+		     { "vocab_file", &f->vocab_file },
+		     { "do_lower_case", &f->lower },
+		     { "max_seq_length", &f->max_seq_length } };
+	const char *metric = c->evaluation.metric;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(keys); i++)
+		if (config_is_set(c, keys[i].field) && !(metric && strncmp(metric, "squad", 5) == 0))
+			add_note(c, config_origin(c, keys[i].field), true,
+				 "SquadV1's %s has no effect: the metric is %s, need SquadF1", keys[i].key,
+				 metric ? metric : "not named");
+}
+
 static void finish_notes(struct config *c)
 {
 	const struct config_constraints *const lists[] = { &c->quantization.op_type_wise,
@@ -233,6 +254,7 @@ static void finish_notes(struct config *c)
 		add_note(c, config_origin(c, &c->backend), true,
 			 "backend has no effect: ONNX Runtime's cpu is the only one");
 	note_label_map(c);
+	note_squad(c);
 	note_bf16(c, &c->quantization.model_wise);
 	for (i = 0; i < ARRAY_LEN(lists); i++)
 		for (j = 0; j < lists[i]->n; j++)

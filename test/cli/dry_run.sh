@@ -39,7 +39,7 @@ Y
 for pattern in ' 24 +Resize, Transpose$' 'absolute tolerance 0.5' 'strategy mse_v2' 'without a limit'; do
 	grep -Eq -- "$pattern" "$dir/text" && ok || bad "no '$pattern' in $(cat "$dir/text")"
 done
-expect 0 'Time: not known, for the evaluator was not run' tune examples/fashion.onnx --calib examples/fashion_calib.npz --eval-cmd 'echo never >&2; exit 1' --dry-run
+expect 0 'Time: not known, for the evaluator was not run' tune examples/fashion.onnx --calib examples/fashion_calib.npz --eval-cmd 'echo never {model} >&2; exit 1' --dry-run
 
 # errors are those of tune
 for bad in "nowhere.onnx" "examples/fashion.onnx" "$fashion --strategy nosuch" "$fashion --metric nosuch" \

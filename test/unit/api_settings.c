@@ -30,6 +30,7 @@ enum how {
 
 #define WEIGHT_ONLY "quantization.approach=weight_only"
 #define SPACE "auto_search.search_space"
+#define SQUAD "evaluation.accuracy.postprocess.transform.SquadV1"
 #define FT "quantization.recipes.FastFinetune"
 #define TUNED_BY(word) "quantization.recipes.finetune=" word "|" FT ".NumIterations=4|" FT ".BatchSize=4"
 #define TPE8                                                                                                 \
@@ -150,6 +151,12 @@ static const struct row {
 	{ "evaluation.accuracy.dataloader.dataset", "nowhere.npz", EVAL, "", SMALL },
 	{ "evaluation.accuracy.dataloader.transform", "{Rescale: {}}", EVAL, "", PLAIN },
 	{ "evaluation.accuracy.dataloader.filter.LabelBalance", "1", EVAL, "", PLAIN },
+	{ "evaluation.accuracy.vocab_file", "nowhere.txt", EVAL, "", SMALL },
+	/* that answers change with them needs questions: cli/squad.sh */
+	{ SQUAD ".label_file", "dev.json", NOTED, "", PLAIN },
+	{ SQUAD ".vocab_file", "vocab.txt", NOTED, "", PLAIN },
+	{ SQUAD ".do_lower_case", "false", NOTED, "", PLAIN },
+	{ SQUAD ".max_seq_length", "128", NOTED, "", PLAIN },
 	{ "evaluation.accuracy.anno_path", "map.yaml", NOTED, "", PLAIN },
 	{ "evaluation.accuracy.configs.intra_num_of_threads", "3", EVAL, "", SMALL | THREADS },
 	{ "evaluation.accuracy.eval_cmd", "echo 0.5", EVAL, "", SMALL },
