@@ -106,7 +106,7 @@ is "$(bytes table) < 0.7 * $(bytes gptq)" "a table's size"
 
 # the most accurate of a size
 # shellcheck disable=SC2086
-"$fettle" ${tune%--objective*} --approach weight_only --size-budget 0.2 --max-trials 7 --workspace "$dir/ws3" -o "$dir/small.onnx" >"$dir/out" 2>&1
+"$fettle" ${tune%--objective*} --approach weight_only --algorithm rtn --size-budget 0.2 --max-trials 7 --workspace "$dir/ws3" -o "$dir/small.onnx" >"$dir/out" 2>&1
 is "$(bytes small) <= 0.2 * $(stat -c %s $model) && $(bytes small) > 0.17 * $(stat -c %s $model)" "a size budget"
 refuses "size_budget to 'much'" $tune --size-budget much --workspace "$dir/ws4" -o "$dir/no.onnx"
 
