@@ -128,6 +128,8 @@ static enum fettle_status unpack(struct npz *z, const struct zip *zip, size_t me
 			sink.size += zip->members.v[i].size; /* at most 1032 times the file: no overflow */
 	if (sink.size)
 		st = make_room(z, sink.size, memory_max, err);
+	else /* for members that hold no byte */
+		st = make_room(z, 1, 1, err);
 	for (i = 0; i < zip->members.n && !st; i++) {
 		const struct zip_member *m = &zip->members.v[i];
 
