@@ -276,6 +276,10 @@ enum fettle_status rewrite_insert(struct rewrite *w, size_t value, const double 
 	bool found = false;
 	size_t i;
 
+	for (i = 0; i < w->insertions.n; i++)
+		if (w->insertions.v[i].value == value)
+			return fail(err, FETTLE_INVALID, "cannot smooth value '%s' a second time",
+				    g->names[value]);
 	in.scale.data = arena_alloc(&w->m->arena, n * sizeof(float));
 	for (i = 0; i < n; i++)
 		((float *)in.scale.data)[i] = (float)factors[i];
