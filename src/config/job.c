@@ -435,6 +435,16 @@ static enum fettle_status agree(struct job_request *u)
 	return ranks_agree(u->ranks, facts, ARRAY_LEN(facts), u->run.lab.o.jobs, &u->run.cx->err);
 }
 
+/* What every rank needs: the model, the data, and what plans are judged by. */
+static enum fettle_status open_run(struct job_request *u)
+{
+	enum fettle_status st = u->job.strategy ? FETTLE_OK : choose_strategy(u);
+
+	st = st ? st : run_open(&u->run, true);
+	st = st ? st : set_objective(u);
+	return st ? st : check_loss(u);
+}
+
 /* all but the history: nothing is written yet */
 static enum fettle_status open_all(struct job_request *u)
 {
@@ -445,11 +455,7 @@ static enum fettle_status open_all(struct job_request *u)
 		return fail(&b->cx->err, FETTLE_INVALID, "cannot tune: need a model");
 	st = broadcast_data(u);
 	st = st ? st : choose_workspace(u);
-	if (!st && !u->job.strategy)
-		st = choose_strategy(u);
-	st = st ? st : run_open(b, true);
-	st = st ? st : set_objective(u);
-	st = st ? st : check_loss(u);
+	st = st ? st : open_run(u);
 	st = st ? st : open_holdout(u);
 	st = st ? st : check_output(u);
 	if (st)
@@ -470,13 +476,7 @@ static enum fettle_status serve(struct job_request *u)
 		return st;
 	b->workspace = xstrdup(u->scratch.dir);
 	st = broadcast_data(u);
-	if (st)
-		return st;
-	if (!u->job.strategy)
-		st = choose_strategy(u);
-	st = st ? st : run_open(b, true);
-	st = st ? st : set_objective(u);
-	st = st ? st : check_loss(u);
+	st = st ? st : open_run(u);
 	if (st)
 		return st;
 	run_opened(b);

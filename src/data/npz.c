@@ -120,15 +120,18 @@ static enum fettle_status unpack(struct npz *z, const struct zip *zip, size_t me
 {
 	struct sink sink = { .z = z };
 	enum fettle_status st = FETTLE_OK;
+	bool packed = false;
 	void *p;
 	size_t i;
 
 	for (i = 0; i < zip->members.n; i++)
-		if (zip->members.v[i].deflated)
+		if (zip->members.v[i].deflated) {
 			sink.size += zip->members.v[i].size; /* at most 1032 times the file: no overflow */
+			packed = true;
+		}
 	if (sink.size)
 		st = make_room(z, sink.size, memory_max, err);
-	else /* for members that hold no byte */
+	else if (packed) /* members that hold no byte have an address, too */
 		st = make_room(z, 1, 1, err);
 	for (i = 0; i < zip->members.n && !st; i++) {
 		const struct zip_member *m = &zip->members.v[i];
