@@ -135,6 +135,24 @@ static void weight_only(struct qplan *plan, const struct subject *s, const struc
 	qplan_default(plan, &s->ops, &s->g, &d);
 }
 
+/* NULL, which is said: this runtime does not have the bits. */
+static struct subject *open_row(const struct row *row, int opset, const struct block_setting *how,
+				const char *what)
+{
+	struct subject *s = NULL;
+	struct err err = ERR_INIT;
+	char path[64];
+
+	snprintf(path, sizeof(path), "%s/a.onnx", dir);
+	build_model(path, opset, row->inputs, row->body, "y");
+	assert_ok(subject_open(&s, rt, path, &err), err);
+	if (runtime_weight_bits(s->m) >> how->format.bits & 1)
+		return s;
+	print_message("skipped: %s: this runtime does not have it\n", what);
+	subject_free(s);
+	return NULL;
+}
+
 static void run_case(const struct row *row, const struct block_setting *how)
 {
 	struct subject *s = NULL;
@@ -142,21 +160,16 @@ static void run_case(const struct row *row, const struct block_setting *how)
 	struct qplan plan = QPLAN_INIT;
 	struct precisions is = PRECISIONS_INIT;
 	struct err err = ERR_INIT;
-	char path[64], what[128];
+	char what[128];
 	float **data;
 	double db;
 	size_t i;
 
 	snprintf(what, sizeof(what), "%s, %d bits, blocks of %d, %s, level %d", row->why, how->format.bits,
 		 (int)how->format.block, how->format.symmetric ? "symmetric" : "asymmetric", how->level);
-	snprintf(path, sizeof(path), "%s/a.onnx", dir);
-	build_model(path, 13, row->inputs, row->body, "y");
-	assert_ok(subject_open(&s, rt, path, &err), err);
-	if (!(runtime_weight_bits(s->m) >> how->format.bits & 1)) {
-		print_message("skipped: %s: this runtime does not have it\n", what);
-		subject_free(s);
+	s = open_row(row, 13, how, what);
+	if (!s)
 		return;
-	}
 	weight_only(&plan, s, how);
 	assert_ok(quantize(s->z, &(struct knowledge){ .values = NULL }, &plan, &q, &err), err);
 	if (count_ops(q, "MatMulNBits") != row->ops || count_codes(q) != row->constants)
@@ -247,20 +260,15 @@ static void run_pairs(const struct row *row, const struct block_setting *how)
 	struct qplan plan = QPLAN_INIT;
 	struct precisions is = PRECISIONS_INIT;
 	struct err err = ERR_INIT;
-	char path[64], what[128];
+	char what[128];
 	double db;
 	size_t i;
 
 	snprintf(what, sizeof(what), "pairs: %s, %d bits, blocks of %d, %s", row->why, how->format.bits,
 		 (int)how->format.block, how->format.symmetric ? "symmetric" : "asymmetric");
-	snprintf(path, sizeof(path), "%s/p.onnx", dir);
-	build_model(path, 21, row->inputs, row->body, "y");
-	assert_ok(subject_open(&s, rt, path, &err), err);
-	if (!(runtime_weight_bits(s->m) >> how->format.bits & 1)) {
-		print_message("skipped: %s: this runtime does not have it\n", what);
-		subject_free(s);
+	s = open_row(row, 21, how, what);
+	if (!s)
 		return;
-	}
 	weight_only(&plan, s, how);
 	assert_ok(quantize(s->z, &(struct knowledge){ .values = NULL }, &plan, &nbits, &err), err);
 	plan.format = FORMAT_QDQ_WEIGHTS;

@@ -29,6 +29,25 @@ static void weight_only(struct qplan *plan, const struct subject *s, bool symmet
 	qplan_default(plan, &s->ops, &s->g, &d);
 }
 
+/* MatMuls one after the other and beside each other, and a sum that skips some */
+static const char two_blocks[] =
+	"w = 128x160; a = MatMul(x, w); b = Relu(a); v = 160x128; c = MatMul(b, v); e = Add(c, x); "
+	"u = 128x160; f = MatMul(e, u); t = 128x160; h = MatMul(e, t); i = Mul(f, h); y = Add(i, a)";
+
+/* A model whose weights are in a file of their own. */
+static void build_split(const char *path, const char *inputs, const char *lines)
+{
+	struct model *m = NULL;
+	struct err err = ERR_INIT;
+	char plain[64];
+
+	snprintf(plain, sizeof(plain), "%s/plain.onnx", dir);
+	build_model(plain, 13, inputs, lines, "y");
+	assert_ok(model_load(&m, plain, &err), err);
+	assert_ok(model_save_split(m, path, 0, &err), err);
+	model_free(m);
+}
+
 static struct subject *open_model(const char *path, bool outside)
 {
 	struct subject *s = NULL;
@@ -90,8 +109,7 @@ static void same_constants(const char *a_path, const char *b_path)
 
 static void same_as_in_memory(void **state)
 {
-	char plain[64], split[64], by_memory[64], by_file[64];
-	struct model *m = NULL;
+	char split[64], data[64], by_memory[64], by_file[64];
 	struct subject *s;
 	struct err err = ERR_INIT;
 	struct stat sb;
@@ -99,14 +117,10 @@ static void same_as_in_memory(void **state)
 	size_t i, outside = 0;
 
 	(void)state;
-	snprintf(plain, sizeof(plain), "%s/plain.onnx", dir);
 	snprintf(split, sizeof(split), "%s/split.onnx", dir);
 	snprintf(by_memory, sizeof(by_memory), "%s/memory.onnx", dir);
 	snprintf(by_file, sizeof(by_file), "%s/file.onnx", dir);
-	build_model(plain, 13, "x:?x4", body, "y");
-	assert_ok(model_load(&m, plain, &err), err);
-	assert_ok(model_save_split(m, split, 0, &err), err);
-	model_free(m);
+	build_split(split, "x:?x4", body);
 	for (symmetric = 0; symmetric < 2; symmetric++) {
 		s = open_model(split, false);
 		make(s, symmetric, by_memory);
@@ -127,9 +141,9 @@ static void same_as_in_memory(void **state)
 	}
 	/* the weight of a model that has shrunk in the meantime */
 	s = open_model(split, true);
-	snprintf(plain, sizeof(plain), "%s/split.onnx.data", dir);
-	assert_int_equal(stat(plain, &sb), 0);
-	assert_int_equal(truncate(plain, sb.st_size / 2), 0);
+	snprintf(data, sizeof(data), "%s/split.onnx.data", dir);
+	assert_int_equal(stat(data, &sb), 0);
+	assert_int_equal(truncate(data, sb.st_size / 2), 0);
 	{
 		struct qplan plan = QPLAN_INIT;
 		struct model *q = NULL;
@@ -302,29 +316,20 @@ static void one_by_one(struct subject *s, struct feed *feed, const struct qplan 
 static void a_sequence_sees_what_is_quantized(void **state)
 {
 	static const struct input_spec x = { "x", DT_F32, 3, { -1, 6, 128 } };
-	char plain[64], split[64], naive[64], parts[64];
+	char split[64], naive[64], parts[64];
 	struct dataset *d = samples();
 	struct feed *feed = NULL;
 	struct qplan plan = QPLAN_INIT;
 	struct block_store *blocks;
-	struct model *m = NULL;
 	struct subject *s;
 	struct err err = ERR_INIT;
 	size_t i;
 
 	(void)state;
-	snprintf(plain, sizeof(plain), "%s/plain2.onnx", dir);
 	snprintf(split, sizeof(split), "%s/split2.onnx", dir);
 	snprintf(naive, sizeof(naive), "%s/naive.onnx", dir);
 	snprintf(parts, sizeof(parts), "%s/parts2.onnx", dir);
-	build_model(
-		plain, 13, "x:?x6x128",
-		"w = 128x160; a = MatMul(x, w); b = Relu(a); v = 160x128; c = MatMul(b, v); e = Add(c, x); "
-		"u = 128x160; f = MatMul(e, u); t = 128x160; h = MatMul(e, t); i = Mul(f, h); y = Add(i, a)",
-		"y");
-	assert_ok(model_load(&m, plain, &err), err);
-	assert_ok(model_save_split(m, split, 0, &err), err);
-	model_free(m);
+	build_split(split, "x:?x6x128", two_blocks);
 	assert_ok(feed_open(&feed, d, &x, 1, &(struct feed_options){ .batch = 5 }, &err), err);
 	for (i = 0; i < 4;
 	     i++) { /* in memory; then part by part, whatever their size; at last out of sequence */
@@ -369,27 +374,21 @@ static void shared_weights_go_by_all_readers(void **state)
 {
 	static const struct input_spec x = { "x", DT_F32, 3, { -1, 6, 128 } };
 	static const size_t sizes[] = { 1, 0 };
-	char plain[64], split[64], naive[64], parts[64];
+	char split[64], naive[64], parts[64];
 	struct dataset *d = samples();
 	struct feed *feed = NULL;
 	struct qplan plan = QPLAN_INIT;
 	struct err err = ERR_INIT;
-	struct model *m = NULL;
 	struct subject *s;
 	size_t i, c, op = 0;
 
 	(void)state;
-	snprintf(plain, sizeof(plain), "%s/plain3.onnx", dir);
 	snprintf(split, sizeof(split), "%s/split3.onnx", dir);
 	snprintf(naive, sizeof(naive), "%s/naive3.onnx", dir);
 	snprintf(parts, sizeof(parts), "%s/parts3.onnx", dir);
-	build_model(plain, 13, "x:?x6x128",
+	build_split(split, "x:?x6x128",
 		    "w = 128x160; a = MatMul(x, w); b = Relu(a); v = 160x128; c = MatMul(b, v); u = 160x128; "
-		    "e = MatMul(b, u); g = Mul(c, e); f = MatMul(g, w); y = Tanh(f)",
-		    "y");
-	assert_ok(model_load(&m, plain, &err), err);
-	assert_ok(model_save_split(m, split, 0, &err), err);
-	model_free(m);
+		    "e = MatMul(b, u); g = Mul(c, e); f = MatMul(g, w); y = Tanh(f)");
 	assert_ok(feed_open(&feed, d, &x, 1, &(struct feed_options){ .batch = 5 }, &err), err);
 	for (i = 0; i < 2; i++) {
 		struct block_store *blocks = block_store_new(), *all = block_store_new();
@@ -446,29 +445,20 @@ static void parts_see_what_the_whole_sees(void **state)
 {
 	static const struct input_spec x = { "x", DT_F32, 3, { -1, 6, 128 } };
 	static const size_t sizes[] = { 1, 200000, 0 };
-	char plain[64], split[64], by_memory[64], by_parts[64];
+	char split[64], by_memory[64], by_parts[64];
 	struct dataset *d = samples();
 	struct feed *feed = NULL;
 	struct qplan plan = QPLAN_INIT;
 	struct block_store *blocks = block_store_new();
-	struct model *m = NULL;
 	struct subject *s;
 	struct err err = ERR_INIT;
 	size_t i;
 
 	(void)state;
-	snprintf(plain, sizeof(plain), "%s/plain.onnx", dir);
 	snprintf(split, sizeof(split), "%s/split.onnx", dir);
 	snprintf(by_memory, sizeof(by_memory), "%s/memory.onnx", dir);
 	snprintf(by_parts, sizeof(by_parts), "%s/parts.onnx", dir);
-	build_model(plain, 13, "x:?x6x128",
-		    "w = 128x160; a = MatMul(x, w); b = Relu(a); v = 160x128; c = MatMul(b, v); e = Add(c, "
-		    "x); u = 128x160; "
-		    "f = MatMul(e, u); t = 128x160; h = MatMul(e, t); i = Mul(f, h); y = Add(i, a)",
-		    "y");
-	assert_ok(model_load(&m, plain, &err), err);
-	assert_ok(model_save_split(m, split, 0, &err), err);
-	model_free(m);
+	build_split(split, "x:?x6x128", two_blocks);
 	assert_ok(feed_open(&feed, d, &x, 1, &(struct feed_options){ .batch = 5 }, &err), err);
 
 	s = open_model(split, false);
