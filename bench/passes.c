@@ -3,7 +3,7 @@
  * (the sums of x x' included) in passes of the fp32 model over the same data; their own arithmetic beside it.
  * Usage: passes MODEL CALIB
  */
-#include "bench.h"
+#include "pass.h"
 
 #include <string.h>
 
@@ -35,22 +35,6 @@ static bool count(void *self, size_t done, size_t total)
 	return true;
 }
 
-static double pass(const struct feed *feed, struct session *s)
-{
-	struct tensor *out = xcalloc(session_n_outputs(s), sizeof(*out));
-	struct feed_batch b = FEED_BATCH_INIT;
-	double start = cpu_now();
-	size_t i;
-
-	for (i = 0; i < feed_batches(feed); i++) {
-		must(feed_read(feed, i, &b, &cx.err));
-		must(session_run(s, b.inputs, out, &cx.err));
-	}
-	feed_batch_release(&b);
-	free(out);
-	return cpu_now() - start;
-}
-
 int main(int argc, char **argv)
 {
 	const struct data_ref data = { .what = "bench", .root = argc > 2 ? argv[2] : NULL };
@@ -68,8 +52,8 @@ int main(int argc, char **argv)
 	must(subject_open(&s, cx.rt, argv[1], &cx.err));
 	must(session_new(&fp32, cx.rt, s->m, &(struct session_options){ .threads = 1 }, &cx.err));
 	must(source_open(&calib, &cx, &data, fp32, &(struct feed_options){ .batch = CALIB_BATCH }));
-	pass(calib.feed, fp32); /* warm */
-	one = pass(calib.feed, fp32);
+	bench_pass(fp32, calib.feed, &cx.err); /* warm */
+	one = bench_pass(fp32, calib.feed, &cx.err);
 	l = learner_new(&(struct learn_source){
 		.rt = cx.rt, .s = s, .calib = calib.feed, .threads = 1, .progress = count, .self = &sweeps });
 	start = cpu_now();

@@ -2,7 +2,7 @@
  * What ranking all ops costs, in evaluations of the fp32 model, and how its order agrees with that of models in which one op
  * at a time is quantized, run on all calibration samples. Usage: ranking MODEL CALIB EVAL [fast]; with `fast` the cost only.
  */
-#include "bench.h"
+#include "pass.h"
 
 #include <math.h>
 #include <string.h>
@@ -19,22 +19,6 @@ static void open_source(struct source *s, const char *path, struct session *sess
 	struct feed_options o = { .batch = 32 };
 
 	must(source_open(s, &cx, &d, session, &o));
-}
-
-static double pass_seconds(struct session *s, struct feed *feed)
-{
-	struct tensor *out = xcalloc(session_n_outputs(s), sizeof(*out));
-	struct feed_batch b = FEED_BATCH_INIT;
-	double start = cpu_now();
-	size_t i;
-
-	for (i = 0; i < feed_batches(feed); i++) {
-		must(feed_read(feed, i, &b, &cx.err));
-		must(session_run(s, b.inputs, out, &cx.err));
-	}
-	feed_batch_release(&b);
-	free(out);
-	return cpu_now() - start;
 }
 
 struct ranked {
@@ -127,16 +111,16 @@ int main(int argc, char **argv)
 	to.defaults = qplan_defaults(&l.s->cpu);
 	l.t = tuning_new(&l.s->ops, &l.s->g, &to);
 	plan_init(&p, &l.t->space);
-	pass_seconds(l.fp32, l.eval);
+	bench_pass(l.fp32, l.eval, &cx.err);
 	start = cpu_now();
 	must(lab_estimate(&l, &p, 1, &again, &cx.err)); /* calibrates */
 	reference_release(&l.scored);
 	l.scored = (struct reference)REFERENCE_INIT;
-	pass = pass_seconds(l.fp32, l.eval);
+	pass = bench_pass(l.fp32, l.eval, &cx.err);
 	start = cpu_now();
 	must(lab_rank(&l, &p, RANK_IMPACT, 2, &order, &cx.err));
 	cost = cpu_now() - start;
-	again = pass_seconds(l.fp32, l.eval);
+	again = bench_pass(l.fp32, l.eval, &cx.err);
 	pass = (pass + again) / 2;
 	start = cpu_now();
 	printf("| %-44s | %3zu | %7.3f s | %6.2f |", argv[1], order.n, pass, cost / pass);
