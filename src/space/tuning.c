@@ -139,7 +139,10 @@ static double weight_bytes(const struct op *op, const struct op_choice *c)
 	       (f->symmetric ? 0 : (double)block_packed_zeros(f, op->outputs, op->inputs));
 }
 
-/* Preference: the defaults; then other ranges of the activations; then other weights. */
+/*
+ * Preference: the defaults; then other ranges of the activations; then other weights. A Conv that can be static is not offered as
+ * dynamic: the runtime takes several times as long for it as in fp32.
+ */
 static size_t list_choices(const struct op *op, const struct op_mask *m, const struct qplan_defaults *d,
 			   struct op_choice *out, struct param_option *options)
 {
@@ -176,7 +179,7 @@ static size_t list_choices(const struct op *op, const struct op_mask *m, const s
 					out[n].weight.algorithm = acts[a].algorithm;
 				n++;
 			}
-	if (op->modes & MODE_DYNAMIC && d->approach != APPROACH_STATIC &&
+	if (op->modes & MODE_DYNAMIC && d->approach != APPROACH_STATIC && !(n && op->rule->dynamic_slow) &&
 	    (!m->act.dtype || m->act.dtype & T_U8))
 		for (w = 0; w < n_weights && n + 1 < SPACE_OPTIONS_MAX; w++) {
 			if (weights[w].algorithm == RANGE_MSE)

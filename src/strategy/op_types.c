@@ -293,6 +293,18 @@ out:
 	return st;
 }
 
+/* Not for the last layer of a convolutional network: if that layer is at fault, it falls back later. */
+static bool many_can_be_dynamic(const struct space *space)
+{
+	size_t i, n = 0, n_compute = 0;
+
+	for (i = 0; i < space->n_ops; i++) {
+		n_compute += space->v[i].compute;
+		n += space->v[i].compute && param_option_in(&space->v[i], OPTION_DYNAMIC) != NO_OPTION;
+	}
+	return 4 * n > n_compute;
+}
+
 /* A quarter of the trials for static combinations, a sixth of the rest for dynamic ones. */
 static enum fettle_status try_modes(struct search *s, bool alike)
 {
@@ -300,7 +312,8 @@ static enum fettle_status try_modes(struct search *s, bool alike)
 	enum fettle_status st;
 
 	st = try_mode(s, OPTION_STATIC, alike, stage_leave(s, LEAVE_AFTER_STAGE));
-	if (!st && !(search_space(s)->prefer_static && fallback_base(s, &best)))
+	if (!st && many_can_be_dynamic(search_space(s)) &&
+	    !(search_space(s)->prefer_static && fallback_base(s, &best)))
 		st = try_mode(s, OPTION_DYNAMIC, alike, stage_leave(s, LEAVE_AFTER_DYNAMIC));
 	plan_release(&best);
 	return st;

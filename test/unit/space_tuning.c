@@ -105,6 +105,24 @@ static void the_default_plan_comes_first(void **state)
 	tuning_free(t);
 }
 
+static bool has_mode(const struct param *op, enum option_mode mode)
+{
+	return param_option_in(op, mode) != NO_OPTION;
+}
+
+/* The runtime is slow at it. */
+static void a_conv_that_can_be_static_is_not_dynamic(void **state)
+{
+	struct tuning *t = make(NULL, 0, APPROACH_AUTO, false);
+	const struct param *conv = &t->space.v[op_named(t, "Conv_0")],
+			   *gemm = &t->space.v[op_named(t, "Gemm_5")];
+
+	(void)state;
+	assert_true(has_mode(conv, OPTION_STATIC) && !has_mode(conv, OPTION_DYNAMIC));
+	assert_true(has_mode(gemm, OPTION_STATIC) && has_mode(gemm, OPTION_DYNAMIC));
+	tuning_free(t);
+}
+
 static void the_cpu_decides_on_narrow_weights(void **state)
 {
 	struct tuning *plain = make(NULL, 0, APPROACH_STATIC, false),
@@ -791,6 +809,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_default_plan_comes_first),
+		cmocka_unit_test(a_conv_that_can_be_static_is_not_dynamic),
 		cmocka_unit_test(the_cpu_decides_on_narrow_weights),
 		cmocka_unit_test(only_what_overflows_is_narrow),
 		cmocka_unit_test(the_narrower_constraint_wins),
