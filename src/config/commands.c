@@ -200,8 +200,6 @@ enum fettle_status request_sensitivity(struct run *u, struct context *cx, const 
 	if (!st)
 		st = run_open(u, false);
 	if (!st)
-		run_opened(u);
-	if (!st)
 		st = context_phase(cx, "baseline");
 	if (!st && u->lab.metric)
 		st = lab_baseline(&u->lab, baseline, &cx->err);

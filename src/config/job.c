@@ -284,7 +284,7 @@ static enum fettle_status open_holdout(struct job_request *u)
 	own = registered_dataset_named(&b->cx->members, b->r.o.holdout, &d.dataset.root);
 	d.dataset.kind = own ? own->name : NULL;
 	st = request_data(&b->r, &d, "holdout", &ref);
-	st = st ? st : source_open(&u->hold, b->cx, &ref, b->shape, &fo);
+	st = st ? st : source_open(&u->hold, b->cx, &ref, b->lab.fp32, &fo);
 	st = st ? st : scores_label(&b->scores, u->hold.feed, &b->cx->err);
 	st = st ? st : fed_tell(b->cx, "holdout", &u->hold, NULL);
 	st = st ? st : fed_compare(b->cx, "holdout", &u->hold, "evaluation", &b->eval);
@@ -429,8 +429,11 @@ static enum fettle_status agree(struct job_request *u)
 
 	if (!u->ranks)
 		return FETTLE_OK;
-	if (!u->run.lab.o.threads) /* cores are shared among the ranks that are on this machine */
+	if (!u->run.lab.o.threads) { /* cores are shared among the ranks that are on this machine */
 		u->run.lab.o.threads = ranks_threads(u->ranks);
+		session_free(u->run.lab.fp32); /* which has all of them */
+		u->run.lab.fp32 = NULL;
+	}
 	u->run.lab.ranks = u->ranks;
 	return ranks_agree(u->ranks, facts, ARRAY_LEN(facts), u->run.lab.o.jobs, &u->run.cx->err);
 }
@@ -460,7 +463,6 @@ static enum fettle_status open_all(struct job_request *u)
 	st = st ? st : check_output(u);
 	if (st)
 		return st;
-	run_opened(b);
 	note_unused(u);
 	describe_job(u);
 	return describe_run(u, &u->arena, &u->job.info);
@@ -479,7 +481,6 @@ static enum fettle_status serve(struct job_request *u)
 	st = st ? st : open_run(u);
 	if (st)
 		return st;
-	run_opened(b);
 	describe_job(u);
 	b->lab.o.relative = u->job.search.relative;
 	st = describe_run(u, &u->arena, &u->job.info);

@@ -26,7 +26,7 @@ static enum fettle_status open_one(struct run *u, struct source *s, const struct
 	struct data_ref ref;
 	enum fettle_status st = request_data(&u->r, d, what, &ref);
 
-	return st ? st : source_open(s, u->cx, &ref, u->shape, o);
+	return st ? st : source_open(s, u->cx, &ref, u->lab.fp32, o);
 }
 
 /* what is open already is not read twice */
@@ -37,7 +37,7 @@ static enum fettle_status open_timed(struct run *u)
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
-	deployed_drop_same(d, u->cx, u->r.o.model, u->shape, s.data ? s.data->n : 0);
+	deployed_drop_same(d, u->cx, u->r.o.model, u->lab.fp32, s.data ? s.data->n : 0);
 	for (i = 0; i < d->n_batches && s.data && !st; i++) {
 		st = open_one(u, &s, &u->r.c->evaluation.dataloader, "timing",
 			      &(struct feed_options){ .batch = d->batches[i], .limit = d->batches[i] });
@@ -50,7 +50,6 @@ static enum fettle_status open_timed(struct run *u)
 
 static enum fettle_status open_data(struct run *u, bool need_eval)
 {
-	struct session_options so = { .threads = 1, .level = OPT_NONE, .unused = true };
 	const struct config *c = u->r.c;
 	const struct config_dataloader *calib = &c->calibration.dataloader, *eval = &c->evaluation.dataloader;
 	struct feed_options fc = request_calib_options(&u->r, CALIB_BATCH, most_samples(c));
@@ -68,7 +67,7 @@ static enum fettle_status open_data(struct run *u, bool need_eval)
 			    "cannot tune %s: need data to evaluate on (--eval), or an evaluator (--eval-cmd, "
 			    "--eval-server)",
 			    u->r.o.model);
-	st = session_new(&u->shape, u->cx->rt, u->lab.s->m, &so, &u->cx->err);
+	st = lab_open_fp32(&u->lab, &u->cx->err);
 	if (!st && request_has_data(&u->r, calib))
 		st = open_one(u, &u->calib, calib, "calibration", &fc);
 	if (!st && request_has_data(&u->r, eval))
@@ -110,7 +109,7 @@ static enum fettle_status open_metric(struct run *u)
 	}
 	if (!u->eval.feed)
 		return FETTLE_OK;
-	st = scores_open(&u->scores, u->cx, &asked, u->shape, &u->eval, &u->looked);
+	st = scores_open(&u->scores, u->cx, &asked, u->lab.fp32, &u->eval, &u->looked);
 	u->lab.metric = u->scores.metric; /* also after a failure: run_release() frees it */
 	if (st)
 		return st;
@@ -217,13 +216,6 @@ enum fettle_status run_open(struct run *u, bool need_eval)
 	return st;
 }
 
-void run_opened(struct run *u)
-{
-	session_free(u->shape);
-	u->shape = NULL;
-	mem_trim();
-}
-
 void run_release(struct run *u)
 {
 	size_t i;
@@ -235,7 +227,6 @@ void run_release(struct run *u)
 		feed_free(u->lab.timed[i]);
 	source_release(&u->calib);
 	source_release(&u->eval);
-	session_free(u->shape);
 	subject_free(u->lab.s);
 	free(u->workspace);
 	free(u->command);

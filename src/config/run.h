@@ -12,7 +12,6 @@ struct run {
 	struct source calib, eval;
 	struct scores scores;  /* its metric is the lab's */
 	struct looked looked;  /* at the evaluation data */
-	struct session *shape; /* for the shapes of the inputs; NULL after run_opened() */
 	char metric[METRICS_NAME_LEN];
 	bool higher_is_better;
 	char *command, *server; /* evaluators, to be run from anywhere; NULL: none */
@@ -22,7 +21,6 @@ struct run {
 
 /* After request_begin(): prepares the model, builds its space, opens data and metric. */
 enum fettle_status run_open(struct run *u, bool need_eval);
-void run_opened(struct run *u); /* no more data is opened: the session that tells shapes goes */
 void run_release(struct run *u);
 
 #endif

@@ -206,6 +206,10 @@ enum fettle_status profile_model(struct runtime *rt, struct model *m, const char
 	if (!st)
 		tell(&times, o->plain, take, self);
 	node_times_release(&times);
+	if (!st && o->keep) {
+		*o->keep = s;
+		s = NULL; /* now the caller's */
+	}
 	session_free(s);
 	scratch_release(&tmp);
 	free(file);

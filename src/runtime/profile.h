@@ -25,6 +25,7 @@ struct profile_options {
 	/* Called with the session, which is not profiled any more. May be NULL. */
 	enum fettle_status (*also)(void *self, struct session *s, struct err *err);
 	void *also_self;
+	struct session **keep; /* takes the session; NULL: it is closed */
 };
 enum { PROFILE_LEAST = 5 };
 enum fettle_status profile_model(struct runtime *rt, struct model *m, const char *path,

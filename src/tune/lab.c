@@ -32,6 +32,18 @@ bool lab_go_on_uncounted(void *lab, size_t done, size_t total)
 	return !lab_stopped(lab);
 }
 
+enum fettle_status lab_open_fp32(struct lab *l, struct err *err)
+{
+	const struct session_options so = { .threads = l->o.threads, .level = l->o.level };
+	const double start = clock_now();
+	enum fettle_status st = FETTLE_OK;
+
+	if (!l->fp32)
+		st = session_open(&l->fp32, l->rt, l->o.model, &so, err);
+	l->times.session += clock_now() - start;
+	return st;
+}
+
 enum fettle_status lab_learn_plan(struct lab *l, int64_t samples, const struct qplan *plan,
 				  struct knowledge *out, struct err *err)
 {

@@ -120,6 +120,8 @@ extern const struct search_backend lab_backend;
 
 const char *hawq_loss_find(const char *name); /* whatever its case; NULL: there is none */
 
+/* The session of the user's model, unless it is open already. */
+enum fettle_status lab_open_fp32(struct lab *l, struct err *err);
 /* The fp32 model's accuracy and latency: the baseline. */
 enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err *err);
 /* Which weights a plan's model is made with. */

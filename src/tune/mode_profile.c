@@ -163,7 +163,8 @@ enum fettle_status time_original(struct lab *l, double *seconds, struct err *err
 	return st;
 }
 
-enum fettle_status mode_profile(struct lab *l, struct model *m, struct mode_profile *out, struct err *err)
+enum fettle_status mode_profile(struct lab *l, struct model *m, struct mode_profile *out,
+				struct session **keep, struct err *err)
 {
 	const bool rewritten = m == l->s->m && simplified_total(&l->s->rewritten) > 0;
 	struct profile_options o = { .session = { .threads = l->o.deployed.threads, .level = l->o.level },
@@ -172,7 +173,8 @@ enum fettle_status mode_profile(struct lab *l, struct model *m, struct mode_prof
 				     .seconds = profile_seconds(l),
 				     .plain = &out->total,
 				     .also = rewritten ? time_rewritten_with : NULL,
-				     .also_self = l };
+				     .also_self = l,
+				     .keep = keep };
 	struct model *marked = marked_model(m, &l->s->ops);
 	struct feed_batch b = FEED_BATCH_INIT;
 	struct graph_index g;

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/str.h"
+#include "tune/worker.h"
 
 void modes_free(struct modes *m)
 {
@@ -59,18 +60,21 @@ static enum fettle_status profile_fp32(struct lab *l, struct err *err)
 
 	if (m->fp32.seconds)
 		return FETTLE_OK;
-	st = mode_profile(l, l->s->m, &m->fp32, err);
+	st = mode_profile(l, l->s->m, &m->fp32, NULL, err);
 	return st ? st : time_original(l, &m->original, err);
 }
 
 static enum fettle_status profile_new(struct lab *l, const struct plan *p, struct err *err)
 {
 	struct profiled now = { PLAN_INIT, { .total = 0 } };
+	struct session *s = NULL;
 	struct model *model;
 	enum fettle_status st = lab_model(l, p, WEIGHTS_ANY, &model, err);
 
 	if (!st)
-		st = mode_profile(l, model, &now.p, err);
+		st = mode_profile(l, model, &now.p, &s, err);
+	if (!st)
+		lab_take_session(l, p, s);
 	if (st) {
 		free(now.p.seconds);
 		return st;
@@ -126,6 +130,10 @@ enum fettle_status profile_plan(struct lab *l, const struct plan *p, double pred
 		if (m->place[i] >= 0 && tuning_param(l->t, m->node[m->place[i]]) == MAP_NONE &&
 		    now->seconds[i] > 0)
 			m->seconds[ASSIGN_STATIC][i] = now->seconds[i];
+	for (i = 0; i < m->seen.n && m->seen.v[i].p.total >= now->total; i++)
+		;
+	if (i == m->seen.n) /* the fastest so far: others are timed against it */
+		workers_keep(l->workers, p);
 	if (predicted_converting > 0)
 		m->factor *= sqrt(fmin(fmax(mode_converting(now) / predicted_converting, 0.1), 10));
 	return FETTLE_OK;

@@ -48,8 +48,9 @@ struct modes {
 
 /* ---- mode_profile.c ---- */
 
-/* Profiles a model; free() its seconds. */
-enum fettle_status mode_profile(struct lab *l, struct model *m, struct mode_profile *out, struct err *err);
+/* Profiles a model; free() its seconds. *keep takes the session, which lives no longer than the model; NULL: it is closed. */
+enum fettle_status mode_profile(struct lab *l, struct model *m, struct mode_profile *out,
+				struct session **keep, struct err *err);
 double mode_converting(const struct mode_profile *p);
 /* A run of the user's model, the fastest of a few; NAN: there are no samples to run it on. */
 enum fettle_status time_original(struct lab *l, double *seconds, struct err *err);

@@ -231,15 +231,13 @@ static enum fettle_status set_base(struct lab *l, struct accuracy *out, struct e
 
 enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err *err)
 {
-	struct session_options so = { .threads = l->o.threads, .level = l->o.level };
 	struct recorder r = { .l = l, .keep = true };
 	struct evaluation e = { .metric = l->metric, .feed = l->eval, .progress = lab_go_on, .self = l };
-	double start = clock_now(), *margins = NULL;
+	double start, *margins = NULL;
 	enum fettle_status st;
 	size_t i;
 
-	st = session_open(&l->fp32, l->rt, l->o.model, &so, err);
-	l->times.session += clock_now() - start;
+	st = lab_open_fp32(l, err);
 	l->baseline_size = model_file_size(l->o.model);
 	if (st)
 		return st;

@@ -113,6 +113,16 @@ static enum fettle_status enter_plan(struct lab *l, const struct plan *p, struct
 	return st ? st : open_sessions(l, m, e, err);
 }
 
+void lab_take_session(struct lab *l, const struct plan *p, struct session *s)
+{
+	struct worker *d = workers_with(l->workers, p);
+
+	if (d && !d->session && runs_as_deployed(l, lab_threads(l)))
+		d->session = s;
+	else
+		session_free(s);
+}
+
 /* samples, or what looks like some where there is no data */
 struct timed_on {
 	struct feed_batch b;
