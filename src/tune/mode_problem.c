@@ -241,13 +241,25 @@ static struct mode_price price_of(const struct assign_problem *p, const enum ass
 	return (struct mode_price){ ops, assign_cost(p, mode) - ops };
 }
 
+/* Ops that have no choice, and layouts that the fp32 model changes, take what they take there. */
+double mode_predicted(const struct lab *l, const struct mode_price *price)
+{
+	const struct modes *m = l->modes;
+	double ops = 0;
+	size_t i;
+
+	for (i = 0; i < l->s->m->nodes.n; i++)
+		ops += m->place[i] >= 0 ? m->fp32.seconds[i] : 0;
+	return m->fp32.total - ops + price->ops + price->converting;
+}
+
 double mode_seconds(struct lab *l, const struct plan *plan)
 {
 	const struct modes *m = l->modes;
 	struct assign_op *ops = xcalloc(m->n_ops + 1, sizeof(*ops));
 	struct assign_problem p = { ops, m->n_ops, m->values.v, m->values.n };
 	enum assign_mode *mode = xcalloc(m->n_ops + 1, sizeof(*mode));
-	double seconds;
+	struct mode_price price;
 	size_t i, k;
 
 	price_values(l->modes, m->factor);
@@ -257,10 +269,10 @@ double mode_seconds(struct lab *l, const struct plan *plan)
 			if (!is_mode(l->t->space.v[i].options[plan->choice[i]].mode, (enum assign_mode)k))
 				ops[m->place[l->t->node[i]]].seconds[k] = INFINITY;
 	assign_best(&p, mode); /* of ops that only move data, what suits the others */
-	seconds = assign_cost(&p, mode);
+	price = price_of(&p, mode);
 	free(mode);
 	free(ops);
-	return seconds;
+	return mode_predicted(l, &price);
 }
 
 /* If the fastest has next to nothing in integers, being so is made worth more: no more than it takes. For the least, less. */

@@ -93,7 +93,7 @@ static enum fettle_status profile_assignments(struct lab *l, const struct plan *
 
 		if (!plan_n_quantized(&p, &l->t->space) || profile_of(l, &p))
 			break;
-		st = profile_plan(l, &p, price.converting, err);
+		st = profile_plan(l, &p, &price, err);
 	}
 	plan_release(&p);
 	return st;
@@ -191,13 +191,20 @@ static enum fettle_status decide(struct lab *l, struct timed *best, const struct
 	return st;
 }
 
+/* Seconds, as they were expected before the plan was run: of the first plans of their kind, by their profiles. */
+static double predicted(struct lab *l, const struct plan *p)
+{
+	const struct profiled *seen = seen_of(l, p);
+
+	return !seen ? mode_seconds(l, p) : isnan(seen->predicted) ? seen->p.total : seen->predicted;
+}
+
 /* Profiles are not taken in turns: the candidate that is fastest when they are timed against each other. */
 static enum fettle_status race_candidates(struct lab *l, const struct candidates *c, struct plan *out,
 					  struct mode_answer *answer, struct err *err)
 {
 	const struct modes *m = l->modes;
-	const double start = clock_now(), fp32 = m->original > 0 ? m->original : m->fp32.total,
-		     faster = CLEARLY * m->fp32.total / fp32;
+	const double start = clock_now(), faster = CLEARLY * m->fp32.total / m->original;
 	struct timed best = { .seconds = NAN }, second = { .seconds = NAN }, now = { .seconds = NAN };
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
@@ -224,8 +231,8 @@ static enum fettle_status race_candidates(struct lab *l, const struct candidates
 		st = decide(l, &best, &second, err);
 	if (!st) {
 		plan_copy(out, &best.t.plan);
-		answer->predicted = isfinite(best.seconds) ? fp32 / best.seconds : NAN;
-		answer->saves = fmax(fmin(m->fp32.total / fp32, 1) - best.t.score.objective, 0);
+		answer->predicted = m->original / predicted(l, out);
+		answer->saves = fmax(fmin(m->fp32.total / m->original, 1) - best.t.score.objective, 0);
 	}
 	plan_release(&best.t.plan);
 	plan_release(&second.t.plan);

@@ -43,14 +43,21 @@ static struct modes *modes_of(struct lab *l)
 
 /* ---- profiles ---- */
 
-const struct mode_profile *profile_of(const struct lab *l, const struct plan *p)
+const struct profiled *seen_of(const struct lab *l, const struct plan *p)
 {
 	size_t i;
 
 	for (i = 0; i < l->modes->seen.n; i++)
 		if (plan_equal(&l->modes->seen.v[i].plan, p, &l->t->space))
-			return &l->modes->seen.v[i].p;
+			return &l->modes->seen.v[i];
 	return NULL;
+}
+
+const struct mode_profile *profile_of(const struct lab *l, const struct plan *p)
+{
+	const struct profiled *seen = seen_of(l, p);
+
+	return seen ? &seen->p : NULL;
 }
 
 static enum fettle_status profile_fp32(struct lab *l, struct err *err)
@@ -64,9 +71,9 @@ static enum fettle_status profile_fp32(struct lab *l, struct err *err)
 	return st ? st : time_original(l, &m->original, err);
 }
 
-static enum fettle_status profile_new(struct lab *l, const struct plan *p, struct err *err)
+static enum fettle_status profile_new(struct lab *l, const struct plan *p, double predicted, struct err *err)
 {
-	struct profiled now = { PLAN_INIT, { .total = 0 } };
+	struct profiled now = { PLAN_INIT, { .total = 0 }, predicted };
 	struct session *s = NULL;
 	struct model *model;
 	enum fettle_status st = lab_model(l, p, WEIGHTS_ANY, &model, err);
@@ -91,7 +98,7 @@ enum fettle_status modes_profiles(struct lab *l, const struct plan *p, struct mo
 	enum fettle_status st = profile_fp32(l, err);
 
 	if (!st && !profile_of(l, p))
-		st = profile_new(l, p, err);
+		st = profile_new(l, p, NAN, err);
 	if (!st) {
 		*fp32 = m->fp32;
 		*of_plan = *profile_of(l, p);
@@ -106,13 +113,13 @@ static enum assign_mode mode_in(const struct lab *l, const struct plan *p, size_
 	return o == OPTION_FP32 ? ASSIGN_FP32 : o == OPTION_DYNAMIC ? ASSIGN_DYNAMIC : ASSIGN_STATIC;
 }
 
-enum fettle_status profile_plan(struct lab *l, const struct plan *p, double predicted_converting,
+enum fettle_status profile_plan(struct lab *l, const struct plan *p, const struct mode_price *price,
 				struct err *err)
 {
 	struct modes *m = l->modes;
 	const bool first = !m->seen.n;
 	const struct mode_profile *now;
-	enum fettle_status st = profile_new(l, p, err);
+	enum fettle_status st = profile_new(l, p, price ? mode_predicted(l, price) : NAN, err);
 	size_t i, k;
 
 	if (st)
@@ -134,8 +141,8 @@ enum fettle_status profile_plan(struct lab *l, const struct plan *p, double pred
 		;
 	if (i == m->seen.n) /* the fastest so far: others are timed against it */
 		workers_keep(l->workers, p);
-	if (predicted_converting > 0)
-		m->factor *= sqrt(fmin(fmax(mode_converting(now) / predicted_converting, 0.1), 10));
+	if (price && price->converting > 0)
+		m->factor *= sqrt(fmin(fmax(mode_converting(now) / price->converting, 0.1), 10));
 	return FETTLE_OK;
 }
 
@@ -170,10 +177,10 @@ enum fettle_status measure_modes(struct lab *l, const struct plan *from, struct 
 		m->seconds[ASSIGN_FP32][i] = m->seconds[ASSIGN_STATIC][i] = m->fp32.seconds[i];
 	all_in(l, from, ASSIGN_STATIC, &p);
 	if (!st && plan_n_quantized(&p, &l->t->space))
-		st = profile_plan(l, &p, 0, err);
+		st = profile_plan(l, &p, NULL, err);
 	all_in(l, from, ASSIGN_DYNAMIC, &p);
 	if (!st && plan_n_quantized(&p, &l->t->space) && !profile_of(l, &p))
-		st = profile_plan(l, &p, 0, err);
+		st = profile_plan(l, &p, NULL, err);
 	plan_release(&p);
 	return st;
 }
@@ -244,11 +251,11 @@ static bool has_weight_only(const struct lab *l, const struct plan *p)
 	return false;
 }
 
-/* As its profile has it; of a plan that differs from it in a few ops, by what their prices differ. */
+/* As prices had it before it was run; of a plan that differs from it in a few ops, by what their prices differ. */
 double modes_predicted(struct lab *l, const struct plan *p)
 {
 	const struct modes *m = l->modes;
-	double fp32, seconds;
+	double seconds;
 	size_t i;
 
 	if (!m || !m->fastest.n || has_weight_only(l, p))
@@ -257,9 +264,8 @@ double modes_predicted(struct lab *l, const struct plan *p)
 		;
 	if (i == l->t->space.n_ops || !m->place)
 		return i == l->t->space.n_ops ? m->answer.predicted : NAN;
-	fp32 = m->original > 0 ? m->original : m->fp32.total;
-	seconds = fp32 / m->answer.predicted + mode_seconds(l, p) - mode_seconds(l, &m->fastest);
-	return seconds > 0 ? fp32 / seconds : NAN;
+	seconds = m->original / m->answer.predicted + mode_seconds(l, p) - mode_seconds(l, &m->fastest);
+	return seconds > 0 ? m->original / seconds : NAN;
 }
 
 double lab_saves(void *lab)

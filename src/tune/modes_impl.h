@@ -13,10 +13,16 @@ struct line {
 
 double line_at(const struct line *l, double x);
 
+/* What an assignment is predicted to take: its ops, and the conversions between them. */
+struct mode_price {
+	double ops, converting;
+};
+
 /* A plan that was profiled. */
 struct profiled {
 	struct plan plan;
 	struct mode_profile p;
+	double predicted; /* seconds that it was to take by the profiles of others; NAN: it was the first of its kind */
 };
 
 /* The fastest plan. */
@@ -30,7 +36,7 @@ struct modes {
 	struct line lines[CONVERSIONS];
 	double factor;            /* what conversions took, over what the lines say */
 	struct mode_profile fp32; /* of the fp32 model as prepared */
-	double original;          /* seconds of the user's file; NAN: there are no samples to run it on */
+	double original;          /* seconds of the user's file */
 	size_t rows;              /* samples per run */
 	/* the problem: which node is which op of it, and what it reads and makes */
 	int *place;
@@ -52,15 +58,16 @@ struct modes {
 enum fettle_status mode_profile(struct lab *l, struct model *m, struct mode_profile *out,
 				struct session **keep, struct err *err);
 double mode_converting(const struct mode_profile *p);
-/* A run of the user's model, the fastest of a few; NAN: there are no samples to run it on. */
+/* A run of the user's model, the fastest of a few. */
 enum fettle_status time_original(struct lab *l, double *seconds, struct err *err);
 
 /* ---- modes.c ---- */
 
 /* The profile of a plan; NULL: it has none. */
+const struct profiled *seen_of(const struct lab *l, const struct plan *p);
 const struct mode_profile *profile_of(const struct lab *l, const struct plan *p);
-/* Profiles a plan; what each of its ops took in the mode it has counts from here on. */
-enum fettle_status profile_plan(struct lab *l, const struct plan *p, double predicted_converting,
+/* Profiles a plan; what each of its ops took in the mode it has counts from here on. `price`: what it was to take; NULL: not known. */
+enum fettle_status profile_plan(struct lab *l, const struct plan *p, const struct mode_price *price,
 				struct err *err);
 /* Profiles the model in fp32, with all ops static, and with all dynamic. */
 enum fettle_status measure_modes(struct lab *l, const struct plan *from, struct err *err);
@@ -81,10 +88,6 @@ unsigned mode_option(const struct lab *l, size_t param, const struct plan *from,
 /* The share of the multiply-adds that a plan has in integers; and less than which is no success while others are. */
 double mode_share(const struct lab *l, const struct plan *p);
 double least_share(const struct lab *l, const struct plan *from);
-/* What an assignment is predicted to take: its ops, and the conversions between them. */
-struct mode_price {
-	double ops, converting;
-};
 /*
  * The assignment that would be fastest if conversions cost so many times what they seem to; and its price as it seems. `least`:
  * with no more in integers than it takes to be no slight success.
@@ -93,8 +96,9 @@ struct mode_wish {
 	double dearer;
 	bool least;
 };
-double mode_seconds(struct lab *l,
-		    const struct plan *p); /* what a plan is predicted to take, by prices alone */
+/* What a plan is predicted to take: by its price, or by prices as they are now. */
+double mode_predicted(const struct lab *l, const struct mode_price *price);
+double mode_seconds(struct lab *l, const struct plan *p);
 struct mode_price solve_modes(struct lab *l, const struct plan *from, bool within, struct mode_wish wish,
 			      struct plan *out);
 

@@ -19,6 +19,8 @@ struct latency_limits report_limits(const struct lab *l);
  */
 enum fettle_status lab_time_rewritten(struct lab *l, struct latency times[2], struct err *err);
 enum fettle_status time_rewritten_with(void *lab, struct session *s, struct err *err);
+/* How many times as fast the rewritten model was then; 1: it was not timed. */
+double rewritten_speedup(const struct lab *l);
 /* A session of the plan's model, as it will be deployed: its worker keeps it, if its own would be the same. */
 void lab_take_session(struct lab *l, const struct plan *p, struct session *s);
 /* A session of the user's model as it will be deployed; the lab's. */

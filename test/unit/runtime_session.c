@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "model/index.h"
 #include "runtime/prepare.h"
+#include "runtime/profile.h"
 #include "unit/proto.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -406,6 +407,46 @@ static void profiles_are_written(void **state)
 	free(prefix);
 }
 
+static void count_node(void *self, const char *node, const char *op, double seconds, const void *shapes)
+{
+	(void)node;
+	(void)op;
+	(void)shapes;
+	assert_true(seconds >= 0);
+	++*(size_t *)self;
+}
+
+/* It computes what another session computes. */
+static void profiled_session_is_kept(void **state)
+{
+	struct build b;
+	struct model *m;
+	struct session *kept = NULL, *fresh;
+	struct err err = ERR_INIT;
+	float x[2 * IN];
+	struct tensor in = { DT_F32, 2, { 2, IN }, x }, y, z;
+	size_t nodes = 0;
+	const struct profile_options o = {
+		.session = { .threads = 1 }, .inputs = &in, .runs = PROFILE_LEAST, .keep = &kept
+	};
+
+	(void)state;
+	build_dense(&b);
+	m = decode(&b);
+	fill(x, 2 * IN, 3);
+	assert_ok(profile_model(rt, m, NULL, &o, count_node, &nodes, &err), err);
+	assert_true(nodes > 0);
+	assert_non_null(kept);
+	fresh = from_memory(m);
+	assert_ok(session_run(kept, &in, &y, &err), err);
+	assert_ok(session_run(fresh, &in, &z, &err), err);
+	assert_memory_equal(y.data, z.data, tensor_bytes(&z));
+	session_free(fresh);
+	session_free(kept);
+	model_free(m);
+	build_release(&b);
+}
+
 static void options_do_not_change_results(void **state)
 {
 	static const struct session_options rows[] = {
@@ -595,6 +636,7 @@ int main(void)
 		cmocka_unit_test(wrong_inputs_are_errors),
 		cmocka_unit_test(unknown_ops_are_named),
 		cmocka_unit_test(profiles_are_written),
+		cmocka_unit_test(profiled_session_is_kept),
 		cmocka_unit_test(options_do_not_change_results),
 		cmocka_unit_test(prepare_folds),
 		cmocka_unit_test(prepare_does_not_fold_what_it_may_not),
