@@ -54,7 +54,7 @@ static void put_arrays(const char *folder)
 static void put_records(const char *folder)
 {
 	struct str annotations = STR_INIT, names = STR_INIT, file = STR_INIT, e = example_of();
-	struct str questions = STR_INIT, pieces = STR_INIT;
+	struct str questions = STR_INIT, pieces = STR_INIT, pairs = STR_INIT;
 
 	put_tfrecord(&file, e.s, e.n);
 	put(folder, "fuzz_recorded/file.tfrecord", file);
@@ -74,6 +74,59 @@ static void put_records(const char *folder)
 	put(folder, "fuzz_text/squad", questions);
 	str_addf(&pieces, "0[UNK]\n[CLS]\n[SEP]\n[PAD]\na\n##b\n\xc3\xa9\n");
 	put(folder, "fuzz_text/vocabulary", pieces);
+	str_addf(&pairs,
+		 "2{\"<s>\": 0, \"</s>\": 1, \"<unk>\": 2, \"a\": 3, \"ab\": 4, \"\xc4\xa0\xc3\x83\": 5}\x01"
+		 "#version: 0.2\na b\n\xc4\xa0 \xc3\x83\n\x01 ab 'll \xc3\xa9  12\t!");
+	put(folder, "fuzz_text/pairs", pairs);
+}
+
+#define ADD(b, text) str_add(b, text, sizeof(text) - 1)
+/* As Python 2 pickles a batch of one image. */
+static void put_pickle(struct str *b, const unsigned char *pixels, size_t n)
+{
+	ADD(b, "\x80\x02}q\x01(U\x06labelsq\x02]q\x03(K\x07"
+	       "eU\x04"
+	       "dataq\x04"
+	       "cnumpy.core.multiarray\n_reconstruct\nq\x05"
+	       "cnumpy\nndarray\nq\x06K\0\x85q\x07U\x01"
+	       "bq\x08\x87q\x09Rq\x0a"
+	       "(K\x01K\x01M");
+	put_le(b, n, 2);
+	ADD(b, "\x86q\x0b"
+	       "cnumpy\ndtype\nq\x0cU\x02u1q\x0dK\0K\x01\x87q\x0eRq\x0f(K\x03U\x01|"
+	       "q\x10NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xff"
+	       "K\0tq\x11"
+	       "b\x89T");
+	put_le(b, n, 4);
+	str_add(b, pixels, n);
+	ADD(b, "tq\x12"
+	       "bu.");
+}
+
+/* With the byte that says which before them. */
+static void put_pictures(const char *folder)
+{
+	static const unsigned char image[1 + 3 * 32 * 32] = { 3 };
+	struct str pickle = STR_INIT, cifar = STR_INIT, mnist = STR_INIT, npz = STR_INIT, archive;
+	struct zip_out z = { .zip64 = false };
+
+	str_addf(&pickle, "%c", 0);
+	put_pickle(&pickle, image + 1, sizeof(image) - 1);
+	put(folder, "fuzz_pictures/pickle", pickle);
+	str_addf(&cifar, "%c", 2);
+	str_add(&cifar, image, sizeof(image));
+	put(folder, "fuzz_pictures/cifar", cifar);
+	str_addf(&mnist, "%c", 4);
+	str_add(&mnist, "\0\0\x08\x03\0\0\0\x01\0\0\0\x1c\0\0\0\x1c", 16);
+	str_add(&mnist, image, 28 * 28);
+	put(folder, "fuzz_pictures/mnist", mnist);
+	zip_put(&z, "x_test.npy", npy_of("|u1", false, "(1, 28, 28)", image, 28 * 28), true);
+	zip_put(&z, "y_test.npy", npy_of("|u1", false, "(1,)", image, 1), true);
+	archive = zip_end(&z);
+	str_addf(&npz, "%c", 5);
+	str_add(&npz, archive.s, archive.n);
+	str_release(&archive);
+	put(folder, "fuzz_pictures/npz", npz);
 }
 
 static void put_rounding(const char *folder)
@@ -117,6 +170,7 @@ int main(int argc, char **argv)
 	put_images(argv[1]);
 	put_arrays(argv[1]);
 	put_records(argv[1]);
+	put_pictures(argv[1]);
 	put_rounding(argv[1]);
 	put_model(argv[1]);
 	return 0;

@@ -1,7 +1,9 @@
 /* Property: any bytes are a vocabulary, or an error of one line, and can be cut into its pieces; any bytes are questions of SQuAD's form,
- * whose answers can be scored, or an error of one line. The first byte says which. */
+ * whose answers can be scored, or an error of one line; any bytes, cut at the bytes 1, are the pieces and merges of byte pairs and a
+ * text, or an error of one line. The first byte says which. */
 #include "dataset.h"
 
+#include "data/bpe.h"
 #include "data/squad.h"
 #include "data/vocabulary.h"
 
@@ -63,6 +65,36 @@ static void try_questions(const char *path)
 	close(fd);
 }
 
+static size_t part_end(const uint8_t *data, size_t n)
+{
+	const uint8_t *end = memchr(data, 1, n);
+
+	return end ? (size_t)(end - data) : n;
+}
+
+static void try_pairs(const uint8_t *data, size_t n)
+{
+	const size_t vocab = part_end(data, n), from = vocab < n ? vocab + 1 : n,
+		     merges = part_end(data + from, n - from),
+		     text = from + merges < n ? from + merges + 1 : n;
+	char paths[2][FUZZ_PATH];
+	int fds[] = { fuzz_file(data, vocab, paths[0]), fuzz_file(data + from, merges, paths[1]) };
+	struct bpe b = { .arena = ARENA_INIT };
+	struct tokens ids = { .ids = { 0 } };
+	struct err err = ERR_INIT;
+	enum fettle_status st = bpe_open(&b, paths[0], paths[1], &err);
+
+	check_message(st, &err);
+	if (!st)
+		bpe_add(&b, (const char *)data + text, n - text, &ids);
+	if (ids.ids.n > n - text) /* a piece has at least one byte */
+		abort();
+	bpe_release(&b);
+	VEC_RELEASE(&ids.ids);
+	close(fds[0]);
+	close(fds[1]);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	char path[FUZZ_PATH];
@@ -70,8 +102,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 
 	if (!n)
 		return 0;
+	if (data[0] % 3 == 2) {
+		try_pairs(data + 1, n - 1);
+		return 0;
+	}
 	fd = fuzz_file(data + 1, n - 1, path);
-	if (data[0] % 2)
+	if (data[0] % 3)
 		try_questions(path);
 	else
 		try_vocabulary(data + 1, n - 1, path);

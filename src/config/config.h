@@ -91,6 +91,7 @@ struct config_params {
 struct config_dataset {
 	const char *kind; /* "ImageFolder", "TFRecordDataset", …: any name. NULL: found out from the root */
 	const char *root; /* `root` or `data_path`, or the whole of `dataset: PATH`; NULL: none given */
+	struct config_origin root_at;
 	struct config_params params; /* the others */
 };
 

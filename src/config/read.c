@@ -61,10 +61,12 @@ const char *describe(const struct reader *r, const struct yaml *y)
 	return arena_strfmt(arena_of(r), "'%.80s'", y->text);
 }
 
-enum fettle_status mark(struct reader *r, const void *field, const struct yaml *y)
+static enum fettle_status mark_as(struct reader *r, const void *field, const struct yaml *y,
+				  const char *yields)
 {
 	struct config_state *s = r->c->state;
-	struct field_origin o = { (size_t)((const char *)field - (const char *)r->c), origin_of(r, y) };
+	struct field_origin o = { (size_t)((const char *)field - (const char *)r->c), origin_of(r, y),
+				  yields };
 	size_t i;
 
 	for (i = 0; i < s->origins.n; i++) {
@@ -72,16 +74,32 @@ enum fettle_status mark(struct reader *r, const void *field, const struct yaml *
 
 		if (old->offset != o.offset)
 			continue;
-		if (old->at.source == r->source && !old->at.implied && r->is_file)
+		if (old->at.source == r->source && !old->at.implied && old->yields)
+			add_note(r->c, &old->at, false, "%s has no effect: %s overrules it", old->yields,
+				 r->path);
+		else if (old->at.source == r->source && !old->at.implied && r->is_file)
 			return fail_value(r, y, "line %d has set it already, under another name",
 					  old->at.line);
-		if (old->at.source == r->source && !old->at.implied)
+		else if (old->at.source == r->source && !old->at.implied)
 			return fail_value(r, y, "it is there twice, under two names");
 		*old = o;
 		return FETTLE_OK;
 	}
 	VEC_PUSH(&s->origins, o);
 	return FETTLE_OK;
+}
+
+enum fettle_status mark(struct reader *r, const void *field, const struct yaml *y)
+{
+	return mark_as(r, field, y, NULL);
+}
+
+/* Has this reading set it? */
+static bool is_set_here(const struct reader *r, const void *field)
+{
+	const struct config_origin *at = config_origin(r->c, field);
+
+	return at && at->source == r->source && !at->implied;
 }
 
 /* ---- scalars ---- */
@@ -452,11 +470,16 @@ static enum fettle_status read_value(struct reader *r, const struct key *k, cons
 static enum fettle_status read_leaf(struct reader *r, const struct key *k, void *base, const struct yaml *y)
 {
 	char *field = (char *)base + k->offset;
+	struct config_origin at = origin_of(r, y);
 	enum fettle_status st;
 
+	if (k->yields && is_set_here(r, field)) {
+		add_note(r->c, &at, false, "%s has no effect: another name of it overrules it", r->path);
+		return FETTLE_OK;
+	}
 	st = read_value(r, k, y, field);
 	if (!st && k->type != KEY_ALLOWED) /* which keeps its own */
-		st = mark(r, field, y);
+		st = mark_as(r, field, y, k->yields ? r->path : NULL);
 	if (!st && k->also) {
 		*(int *)((char *)base + k->also) = k->also_value;
 		st = mark(r, (char *)base + k->also, y);
@@ -523,6 +546,39 @@ static enum fettle_status fail_key(struct reader *r, const struct key *keys, con
 	return st;
 }
 
+enum fettle_status as_map(struct reader *r, const struct yaml **y)
+{
+	const struct yaml *list = *y;
+	struct yaml *map;
+	size_t i, k, n = 0;
+
+	for (i = 0; i < list->n; i++) {
+		if (list->type != YAML_LIST || list->v[i]->type != YAML_MAP)
+			return FETTLE_OK;
+		n += list->v[i]->n;
+	}
+	if (!n)
+		return FETTLE_OK;
+	map = arena_alloc(arena_of(r), sizeof(*map));
+	*map = *list;
+	map->type = YAML_MAP;
+	map->v = arena_alloc(arena_of(r), n * sizeof(*map->v));
+	map->key = arena_alloc(arena_of(r), n * sizeof(*map->key));
+	map->n = 0;
+	for (i = 0; i < list->n; i++)
+		for (k = 0; k < list->v[i]->n; k++) {
+			struct yaml *key = list->v[i]->key[k];
+
+			for (n = 0; n < map->n; n++)
+				if (strcmp(map->key[n]->text, key->text) == 0)
+					return fail_value(r, key, "'%.80s' is there twice", key->text);
+			map->key[map->n] = key;
+			map->v[map->n++] = list->v[i]->v[k];
+		}
+	*y = map;
+	return FETTLE_OK;
+}
+
 enum fettle_status read_map(struct reader *r, const struct key *keys, void *base, const struct yaml *y)
 {
 	const char *path = r->path, *near = NULL;
@@ -531,7 +587,8 @@ enum fettle_status read_map(struct reader *r, const struct key *keys, void *base
 
 	if (yaml_is_null(y))
 		return FETTLE_OK;
-	if (y->type != YAML_MAP)
+	st = as_map(r, &y);
+	if (!st && y->type != YAML_MAP)
 		return fail_value(r, y, "%s, need a map", describe(r, y));
 	for (i = 0; !st && i < y->n; i++) {
 		const struct key *k = find_key(keys, y->key[i]->text, &near);

@@ -8,6 +8,7 @@
 struct field_origin {
 	size_t offset; /* in struct config */
 	struct config_origin at;
+	const char *yields; /* the name of a key that another name of it overrules; NULL: none does */
 };
 
 struct config_state {
@@ -53,6 +54,9 @@ void add_note(struct config *c, const struct config_origin *at, bool derived, co
 
 /* "a.b" + "." + "c" */
 const char *path_add(struct reader *r, const char *key);
+
+/* INC's first versions left the dashes of lists out: `- name: x` and `- framework: y` are one map. Others come back as they are. */
+enum fettle_status as_map(struct reader *r, const struct yaml **y);
 
 /* The scalars of a list, of a text with commas, or the one there is; each with its position. */
 struct items {

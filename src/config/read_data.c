@@ -41,8 +41,9 @@ static struct config_params new_params(struct reader *r, const struct yaml *map)
 /* Files that datasets read beside their root. */
 static bool is_path(const char *key)
 {
-	static const char *const paths[] = { "image_list", "label_file", "vocab_file", "label_map",
-					     "model_name_or_path" };
+	static const char *const paths[] = { "image_list",  "label_file",         "vocab_file",
+					     "label_map",   "model_name_or_path", "content_folder",
+					     "style_folder" };
 	size_t i;
 
 	for (i = 0; i < ARRAY_LEN(paths); i++)
@@ -66,6 +67,9 @@ static enum fettle_status read_dataset_params(struct reader *r, const struct yam
 		return FETTLE_OK;
 	if (yaml_is_text(y))
 		return read_path(r, y, &out->root);
+	st = as_map(r, &y);
+	if (st)
+		return st;
 	if (y->type != YAML_MAP)
 		return fail_value(r, y, "%s, need a map", describe(r, y));
 	out->params = new_params(r, y);
@@ -89,6 +93,7 @@ static enum fettle_status read_dataset_params(struct reader *r, const struct yam
 		st = read_path(r, y->v[i], &out->root);
 		if (st)
 			return st;
+		out->root_at = origin_of(r, y->v[i]);
 	}
 	return FETTLE_OK;
 }
@@ -97,9 +102,11 @@ static enum fettle_status read_dataset(struct reader *r, const struct key *k, co
 				       void *field)
 {
 	struct config_dataset d = { .kind = NULL };
-	enum fettle_status st = FETTLE_OK;
+	enum fettle_status st = as_map(r, &y);
 
 	(void)k;
+	if (st)
+		return st;
 	if (yaml_is_text(y)) {
 		st = read_path(r, y, &d.root);
 	} else if (!yaml_is_null(y)) {
@@ -141,7 +148,7 @@ static void print_dataset(struct printer *p, const struct key *k, const void *fi
 		} else {
 			print_open(p, d->kind);
 			if (root.n)
-				print_line(p, "root", root.s, at);
+				print_line(p, "root", root.s, d->root_at.source ? &d->root_at : at);
 			print_params(p, &d->params);
 			print_close(p);
 		}
@@ -224,6 +231,9 @@ static enum fettle_status read_transform(struct reader *r, const struct yaml *na
 	st = transform_init(t, name->text, r->err);
 	if (st)
 		return fail_here(r, name, st);
+	st = as_map(r, &y);
+	if (st)
+		return st;
 	if (!yaml_is_null(y) && y->type != YAML_MAP)
 		return fail_value(r, y, "%s, need a map", describe(r, y));
 	source->params = new_params(r, y);
@@ -242,28 +252,58 @@ static enum fettle_status read_transform(struct reader *r, const struct yaml *na
 	return FETTLE_OK;
 }
 
+/* How many there are in a map; those of a Compose take its place. */
+static size_t count_transforms(const struct yaml *y)
+{
+	size_t n = y->n, i;
+
+	for (i = 0; i < y->n && y->type == YAML_MAP; i++)
+		n += strcmp(y->key[i]->text, "Compose") == 0 ? y->v[i]->size : 0;
+	return n;
+}
+
+static enum fettle_status add_transforms(struct reader *r, const struct yaml *y,
+					 struct config_transforms *list)
+{
+	const char *path = r->path;
+	enum fettle_status st = as_map(r, &y);
+	size_t i;
+
+	if (!st && !yaml_is_null(y) && y->type != YAML_MAP)
+		return fail_value(r, y, "%s, need a map", describe(r, y));
+	for (i = 0; i < y->n && !st; i++) {
+		const struct yaml *name = y->key[i], *v = y->v[i];
+
+		r->path = path_add(r, name->text);
+		if (strcmp(name->text, "Compose") == 0) {
+			if (v->type == YAML_MAP && v->n == 1 && !strcmp(v->key[0]->text, "transform_list"))
+				v = v->v[0];
+			st = add_transforms(r, v, list);
+		} else {
+			st = read_transform(r, name, v, &list->v[list->n], &list->source[list->n]);
+			list->n += !st;
+		}
+		r->path = path;
+	}
+	return st;
+}
+
 static enum fettle_status read_transforms(struct reader *r, const struct key *k, const struct yaml *y,
 					  void *field)
 {
 	struct arena *arena = &r->c->state->arena;
 	struct config_transforms list = { NULL, 0, NULL };
-	const char *path = r->path;
-	enum fettle_status st;
+	enum fettle_status st = as_map(r, &y);
 
 	(void)k;
-	if (!yaml_is_null(y) && y->type != YAML_MAP)
-		return fail_value(r, y, "%s, need a map", describe(r, y));
-	list.v = arena_alloc(arena, y->n * sizeof(*list.v));
-	list.source = arena_alloc(arena, y->n * sizeof(*list.source));
-	for (; list.n < y->n; list.n++) {
-		r->path = path_add(r, y->key[list.n]->text);
-		st = read_transform(r, y->key[list.n], y->v[list.n], &list.v[list.n], &list.source[list.n]);
-		if (st)
-			return st;
-		r->path = path;
-	}
-	*(struct config_transforms *)field = list;
-	return FETTLE_OK;
+	if (st)
+		return st;
+	list.v = arena_alloc(arena, count_transforms(y) * sizeof(*list.v));
+	list.source = arena_alloc(arena, count_transforms(y) * sizeof(*list.source));
+	st = add_transforms(r, y, &list);
+	if (!st)
+		*(struct config_transforms *)field = list;
+	return st;
 }
 
 static void print_transforms(struct printer *p, const struct key *k, const void *field)

@@ -287,9 +287,12 @@ static enum fettle_status read_metric_map(struct reader *r, const struct yaml *y
 		if (!st && directions)
 			higher = !strcasecmp(d.v[n]->text, "true");
 		if (!st && directions && !metric_new(&m, name, NULL)) {
+			struct config_origin at = origin_of(r, d.v[n]);
+
 			if (metric_higher_is_better(m) != higher)
-				st = fail_value(r, d.v[n], "%s for %s, where %s is better",
-						higher ? "true" : "false", name, higher ? "lower" : "higher");
+				add_note(r->c, &at, false,
+					 "%s.higher_is_better has no effect for %s, where %s is better",
+					 r->path, name, higher ? "lower" : "higher");
 			metric_free(m);
 		}
 		if (!st && weights && metrics > 1)
@@ -314,6 +317,9 @@ static enum fettle_status read_metric(struct reader *r, const struct key *k, con
 		*(const char **)field = NULL;
 		return FETTLE_OK;
 	}
+	st = as_map(r, &y);
+	if (st)
+		return st;
 	if (y->type == YAML_MAP && y->n == 1 && !strncasecmp(y->key[0]->text, "multi_metrics", 13))
 		y = y->v[0];
 	if (y->type == YAML_MAP)

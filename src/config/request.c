@@ -374,6 +374,8 @@ enum fettle_status request_begin(struct request *r, struct context *cx, const st
 		st = open_config(r, &cx->members, &cx->err);
 	if (!st)
 		st = set_texts(r, &cx->err);
+	if (!st)
+		st = request_check_data(r);
 	if (!st && r->o.calib_samples) {
 		snprintf(number, sizeof(number), "%zu", r->o.calib_samples);
 		st = config_set(r->c, "quantization.calibration.sampling_size", number, "--samples",

@@ -30,6 +30,8 @@ enum fettle_status request_begin(struct request *r, struct context *cx, const st
 void request_release(struct request *r);
 
 /* The data that a dataloader describes; what it points to lasts as long as the request. `what`: "calibration". */
+/* That there are such datasets with such keys; notes say which of these, and of the transforms', do nothing. */
+enum fettle_status request_check_data(struct request *r);
 enum fettle_status request_data(struct request *r, const struct config_dataloader *d, const char *what,
 				struct data_ref *out);
 /* How the evaluation data is read; and the calibration data. */

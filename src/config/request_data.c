@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "config/read.h"
 #include "data/arrays.h"
 
 /* the caller's own data, over what the configuration says; NULL: none */
@@ -60,30 +61,69 @@ struct feed_options request_calib_options(const struct request *r, size_t batch,
 				      .seed = r->o.seed ? r->o.seed : (uint64_t)r->c->tuning.random_seed };
 }
 
-static enum fettle_status check_kind(const struct config_dataset *d, const char *what, struct err *err)
+/* A key that another program needs is no mistake, but it is not passed over in silence. */
+static void note_idle(struct config *c, const struct config_param *p, const char *of, const char *why)
 {
+	if (why)
+		add_note(c, &p->at, false, "%s of %s has no effect: %s", p->key, of, why);
+}
+
+static enum fettle_status check_dataset(struct request *r, const struct config_dataset *d, const char *what)
+{
+	struct err *err = &r->cx->err;
 	const char *near;
 	enum fettle_status st;
 	char *known;
 	size_t i;
 
-	if (!d->kind)
-		return FETTLE_OK;
-	for (i = 0; i < d->params.n && dataset_is_kind(d->kind); i++) {
-		if (dataset_takes(d->kind, d->params.v[i].key, &known))
-			continue;
-		st = config_fail(&d->params.v[i].at, FETTLE_INVALID, err,
-				 "unknown key '%s' of dataset %s, need %s", d->params.v[i].key, d->kind,
-				 known);
+	if (!dataset_is_kind(d->kind)) {
+		known = dataset_kinds_text(d->kind, &near);
+		st = config_fail(config_origin(r->c, d), FETTLE_UNSUPPORTED, err,
+				 "cannot read the %s data: dataset '%s', need %s%s%s%s", what, d->kind, known,
+				 near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
 		free(known);
 		return st;
 	}
-	if (dataset_is_kind(d->kind))
-		return FETTLE_OK;
-	known = dataset_kinds_text(d->kind, &near);
-	st = fail(err, FETTLE_UNSUPPORTED, "cannot read the %s data: dataset '%s', need %s%s%s%s", what,
-		  d->kind, known, near ? " (did you mean '" : "", near ? near : "", near ? "'?)" : "");
-	free(known);
+	for (i = 0; i < d->params.n; i++) {
+		const struct config_param *p = &d->params.v[i];
+
+		if (!dataset_takes(d->kind, p->key, &known)) {
+			st = config_fail(&p->at, FETTLE_INVALID, err,
+					 "unknown key '%s' of dataset %s, need %s", p->key, d->kind, known);
+			free(known);
+			return st;
+		}
+		note_idle(r->c, p, d->kind, dataset_idle(d->kind, p->key));
+	}
+	return FETTLE_OK;
+}
+
+static void note_transforms(struct request *r, const struct config_transforms *list)
+{
+	size_t i, k;
+
+	for (i = 0; i < list->n; i++)
+		for (k = 0; k < list->source[i].params.n; k++) {
+			const struct config_param *p = &list->source[i].params.v[k];
+
+			note_idle(r->c, p, list->source[i].name, transform_idle(&list->v[i], p->key));
+		}
+}
+
+enum fettle_status request_check_data(struct request *r)
+{
+	const struct config_dataloader *const loaders[] = { &r->c->calibration.dataloader,
+							    &r->c->evaluation.dataloader };
+	static const char *const names[] = { "calibration", "evaluation" };
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	for (i = 0; i < ARRAY_LEN(loaders) && !st; i++) {
+		if (loaders[i]->dataset.kind && !registered_kind(r, loaders[i]))
+			st = check_dataset(r, &loaders[i]->dataset, names[i]);
+		if (!st)
+			note_transforms(r, &loaders[i]->transforms);
+	}
 	return st;
 }
 
@@ -123,5 +163,5 @@ enum fettle_status request_data(struct request *r, const struct config_dataloade
 		.n_inputs = r->c->model.inputs.n,
 		.inputs_where = config_where(config_origin(r->c, &r->c->model.inputs), &r->arena),
 	};
-	return out->source || out->registered ? FETTLE_OK : check_kind(&d->dataset, what, &r->cx->err);
+	return FETTLE_OK;
 }

@@ -57,11 +57,12 @@ struct key {
 	size_t offset;   /* of the member, from the table's base */
 	double min, max; /* of numbers, when max > min */
 	bool alias;      /* another name for what a key without this flag sets: not printed */
-	bool percent;    /* of numbers: "1%" is 0.01 */
-	bool duration;   /* of numbers: seconds; "10m" is 600 */
-	bool empty;      /* of lists: may be empty */
-	bool secret;     /* not printed */
-	bool quiet;      /* printed only where it is set */
+	bool yields; /* of an alias: where the other name is there too, that one counts, and a note says so */
+	bool percent;  /* of numbers: "1%" is 0.01 */
+	bool duration; /* of numbers: seconds; "10m" is 600 */
+	bool empty;    /* of lists: may be empty */
+	bool secret;   /* not printed */
+	bool quiet;    /* printed only where it is set */
 	/* Every setting decides what a run finds, and is part of config_identity(), but for those that are ... */
 	bool incidental; /* ... limits, places and names: another value is fine when a run is resumed */
 	bool open;       /* unless it is set, the search or the metric chooses: that it was set decides too */

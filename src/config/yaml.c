@@ -154,12 +154,14 @@ static enum fettle_status place(struct builder *b, struct yaml *y, const char *a
 	return FETTLE_OK;
 }
 
-static enum fettle_status check_tag(struct builder *b, struct fy_token *tag)
+static enum fettle_status check_tag(struct builder *b, struct fy_token *tag, enum yaml_type type)
 {
 	if (!tag)
 		return FETTLE_OK;
 	note_position(b, tag);
-	/* INC's only tag */
+	if (type == YAML_LIST && str_ends(token_text(b, tag), ":python/tuple")) /* INC writes such itself */
+		return FETTLE_OK;
+	/* INC's only other tag */
 	if (strcmp(token_text(b, tag), "!Pruner") == 0)
 		return fail_at(b, b->line, b->column,
 			       "fettle does not prune: give it the pruned model and leave the section out");
@@ -267,18 +269,18 @@ static enum fettle_status take_event(struct builder *b, const struct fy_event *e
 		return FETTLE_OK;
 	case FYET_MAPPING_START:
 		note_position(b, e->mapping_start.mapping_start);
-		st = check_tag(b, e->mapping_start.tag);
+		st = check_tag(b, e->mapping_start.tag, YAML_MAP);
 		return st ? st : open_level(b, YAML_MAP, e->mapping_start.anchor);
 	case FYET_SEQUENCE_START:
 		note_position(b, e->sequence_start.sequence_start);
-		st = check_tag(b, e->sequence_start.tag);
+		st = check_tag(b, e->sequence_start.tag, YAML_LIST);
 		return st ? st : open_level(b, YAML_LIST, e->sequence_start.anchor);
 	case FYET_SCALAR:
 		/* a value that is missing: libfyaml 0.8 has a token for it, 0.7 has none */
 		if (fy_token_get_text_length(e->scalar.value) ||
 		    fy_token_scalar_style(e->scalar.value) != FYSS_PLAIN)
 			note_position(b, e->scalar.value);
-		st = check_tag(b, e->scalar.tag);
+		st = check_tag(b, e->scalar.tag, YAML_SCALAR);
 		return st ? st : take_scalar(b, e);
 	case FYET_ALIAS:
 		note_position(b, e->alias.anchor);

@@ -1,6 +1,7 @@
 /*
  * COCO's images and annotation file (INC's COCORaw): root/img_dir has the images, root/anno_dir is the JSON file. Images that are not
- * there, or that have no objects, are left out, as INC does.
+ * there, or that have no objects, are left out, as INC does. COCONpy is the same with the images as prepared arrays,
+ * root/npy_dir/IMAGE.npy; those without objects stay.
  */
 #include <jansson.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "data/image.h"
+#include "data/npy.h"
 #include "data/objects.h"
 
 enum { INPUT = 0, LABEL = 1 }; /* the fields */
@@ -20,6 +22,7 @@ struct coco {
 	struct objects objects;
 	struct label_map names; /* empty: classes have the numbers of the annotation file */
 	int channels;
+	bool arrays; /* COCONpy */
 	size_t missing, empty;
 };
 
@@ -143,7 +146,7 @@ static enum fettle_status add_image(struct coco *m, const struct reading *r, siz
 
 	if (!name || !json_is_integer(id) || !(h >= 1) || !(w >= 1))
 		return bad(r, "image", i, "id, file_name, height and width");
-	path = arena_strfmt(&m->arena, "%s/%s", folder, name);
+	path = arena_strfmt(&m->arena, "%s/%s%s", folder, name, m->arrays ? ".npy" : "");
 	if (access(path, F_OK) != 0) {
 		m->missing++;
 		return FETTLE_OK;
@@ -151,7 +154,7 @@ static enum fettle_status add_image(struct coco *m, const struct reading *r, siz
 	for (k = first_note(r, json_integer_value(id));
 	     !st && k < r->notes.n && r->notes.v[k].image == json_integer_value(id); k++)
 		st = add_object(m, r, r->notes.v[k].at, h, w);
-	if (m->objects.all.n == before) {
+	if (m->objects.all.n == before && !m->arrays) {
 		m->empty++;
 		return st;
 	}
@@ -186,6 +189,66 @@ static enum fettle_status read_annotations(struct coco *m, const char *path, con
 	return st;
 }
 
+/* Reads an array and its header; what it refers to is in *file, to be released. */
+static enum fettle_status open_array(const char *path, struct bytes *file, struct npy *out, struct err *err)
+{
+	enum fettle_status st = file_map(path, file, err);
+
+	if (!st)
+		st = npy_parse(*file, out, err);
+	return st ? fail_prefix(err, st, "cannot read %s", path) : FETTLE_OK;
+}
+
+/* The field of the arrays: they have one type and rank; a dimension in which they differ is -1. */
+static enum fettle_status add_arrays(struct coco *m, struct dataset *d, struct err *err)
+{
+	struct tensor all = TENSOR_INIT;
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+	int k;
+
+	for (i = 0; i < m->paths.n && !st; i++) {
+		struct bytes file = BYTES_INIT;
+		struct npy one;
+
+		st = open_array(m->paths.v[i], &file, &one, err);
+		bytes_release(&file);
+		if (!st && !i)
+			all = one.shape;
+		if (!st && (one.shape.rank != all.rank || one.shape.dtype != all.dtype))
+			st = fail(err, FETTLE_INVALID,
+				  "cannot read %s: another type or rank than %s, need the same",
+				  m->paths.v[i], m->paths.v[0]);
+		for (k = 0; k < all.rank && !st; k++)
+			if (one.shape.dims[k] != all.dims[k])
+				all.dims[k] = -1;
+	}
+	if (!st)
+		dataset_add_field(d, "image", FIELD_INPUT, all.dtype, all.rank, all.dims);
+	return st;
+}
+
+static enum fettle_status read_array(const char *path, struct buffer *out, struct err *err)
+{
+	struct bytes file = BYTES_INIT;
+	struct npy a;
+	enum fettle_status st = open_array(path, &file, &a, err);
+	size_t i, rows, bytes;
+
+	if (!st)
+		st = buffer_shape(out, a.shape.dtype, a.shape.rank, a.shape.dims, "an array", err);
+	if (!st && a.shape.rank) {
+		rows = (size_t)a.shape.dims[0];
+		bytes = rows ? tensor_bytes(&out->t) / rows : 0;
+		for (i = 0; i < rows; i++)
+			npy_read(&a, file.p + a.at, i, (unsigned char *)out->t.data + i * bytes);
+	} else if (!st) {
+		st = fail(err, FETTLE_INVALID, "cannot read %s: one number, need an array", path);
+	}
+	bytes_release(&file);
+	return st;
+}
+
 static enum fettle_status coco_open(struct dataset *d, const struct dataset_options *opt, struct err *err)
 {
 	const char *map = dataset_param(opt, "label_map", NULL);
@@ -195,12 +258,13 @@ static enum fettle_status coco_open(struct dataset *d, const struct dataset_opti
 
 	d->state = m;
 	m->channels = opt->channels ? opt->channels : 3;
+	m->arrays = d->kind == &dataset_coco_npy;
 	st = map ? label_map_read(&m->names, map, err) : FETTLE_OK;
 	if (st)
 		return st;
 	annotations = xstrfmt("%s/%s", d->path,
 			      dataset_param(opt, "anno_dir", "annotations/instances_val2017.json"));
-	folder = xstrfmt("%s/%s", d->path, dataset_param(opt, "img_dir", "val2017"));
+	folder = xstrfmt("%s/%s", d->path, dataset_param(opt, m->arrays ? "npy_dir" : "img_dir", "val2017"));
 	st = read_annotations(m, annotations, folder, err);
 	if (!st && !m->paths.n)
 		st = fail(
@@ -213,10 +277,13 @@ static enum fettle_status coco_open(struct dataset *d, const struct dataset_opti
 				  annotations, folder);
 	free(annotations);
 	free(folder);
+	if (!st && m->arrays)
+		st = add_arrays(m, d, err);
+	else if (!st)
+		dataset_add_field(d, "image", FIELD_INPUT, DT_U8, 3, (int64_t[]){ -1, -1, m->channels });
 	if (st)
 		return st;
 	d->n = m->paths.n;
-	dataset_add_field(d, "image", FIELD_INPUT, DT_U8, 3, (int64_t[]){ -1, -1, m->channels });
 	objects_add_field(&m->objects, d);
 	return FETTLE_OK;
 }
@@ -233,7 +300,8 @@ static enum fettle_status coco_read(const struct dataset *d, size_t field, size_
 
 	if (field == LABEL)
 		return objects_label(&m->objects, i, out, err);
-	return image_read(m->paths.v[i], m->channels, out, err);
+	return m->arrays ? read_array(m->paths.v[i], out, err)
+			 : image_read(m->paths.v[i], m->channels, out, err);
 }
 
 static void coco_close(struct dataset *d)
@@ -249,15 +317,21 @@ static void coco_close(struct dataset *d)
 	free(m);
 }
 
-static const char *const coco_keys[] = { "img_dir", "anno_dir", "label_map", NULL };
+static const char *const coco_keys[] = { "img_dir", "anno_dir", "label_map", "num_cores", NULL };
+static const char *const npy_keys[] = { "npy_dir", "anno_dir", "label_map", "num_cores", NULL };
+static const struct idle_key coco_idle[] = { { "num_cores", "a thread reads ahead" }, { NULL, NULL } };
 
-const struct dataset_kind dataset_coco_raw = {
-	.name = "COCORaw",
-	.summary = "COCO's images and their annotation file",
-	.keys = coco_keys,
-	.decodes = true,
-	.open = coco_open,
-	.read = coco_read,
-	.sample_name = coco_sample_name,
-	.close = coco_close,
-};
+#define COCO(id, word, takes, says)                                                                          \
+	const struct dataset_kind dataset_##id = {                                                           \
+		.name = (word),                                                                              \
+		.summary = (says),                                                                           \
+		.keys = (takes),                                                                             \
+		.idle = coco_idle,                                                                           \
+		.decodes = true,                                                                             \
+		.open = coco_open,                                                                           \
+		.read = coco_read,                                                                           \
+		.sample_name = coco_sample_name,                                                             \
+		.close = coco_close,                                                                         \
+	};
+COCO(coco_raw, "COCORaw", coco_keys, "COCO's images and their annotation file")
+COCO(coco_npy, "COCONpy", npy_keys, "COCO's images as prepared arrays, IMAGE.npy, and their annotation file")

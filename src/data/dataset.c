@@ -58,6 +58,13 @@ bool dataset_takes(const char *kind, const char *key, char **others)
 	return found;
 }
 
+const char *dataset_idle(const char *kind, const char *key)
+{
+	const struct dataset_kind *k = find_kind(kind);
+
+	return k ? idle_key_why(k->idle, key) : NULL;
+}
+
 static int by_name(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
@@ -239,27 +246,6 @@ static enum fettle_status filter_by_objects(struct dataset *d, size_t objects, s
 	return st;
 }
 
-/* A key that another program needs is no mistake, but it is not passed over in silence. */
-static void note_idle(struct dataset *d, const struct dataset_options *opt)
-{
-	struct str note = STR_INIT;
-	const char *const *key;
-	size_t i;
-
-	for (i = 0; i < opt->n_params; i++)
-		for (key = d->kind->idle; key && *key; key++)
-			if (strcmp(*key, opt->params[i].key) == 0)
-				str_addf(&note, "%s%s", note.n ? ", " : "", *key);
-	if (note.n) {
-		char *before = d->note;
-
-		d->note = xstrfmt("%s%s%s: no effect of %s", before ? before : "", before ? "; " : "",
-				  d->kind->name, note.s);
-		free(before);
-	}
-	str_release(&note);
-}
-
 /* Samples are features of a SQuAD file's questions, in its order unless they have labels. */
 static enum fettle_status add_questions(struct dataset *d, const struct squad_files *files, struct err *err)
 {
@@ -291,7 +277,6 @@ static enum fettle_status open_as(struct dataset **out, const struct dataset_kin
 	st = kind->open(d, opt, err);
 	if (st)
 		goto out;
-	note_idle(d, opt);
 	st = filter_by_objects(d, opt->objects, err);
 	if (!st)
 		st = add_transforms(d, opt, err);

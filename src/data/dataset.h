@@ -101,6 +101,8 @@ bool dataset_is_kind(const char *name);
 bool dataset_needs_path(const char *kind); /* or is there no file? */
 /* Does that kind take such a parameter? Where not, *others are those that it takes; free() them. */
 bool dataset_takes(const char *kind, const char *key, char **others);
+/* Why a parameter of that kind does nothing; NULL: it does something. */
+const char *dataset_idle(const char *kind, const char *key);
 /* "ImageFolder, Npz or TestDataSet"; free() it. *near is the one that was meant, or NULL. */
 char *dataset_kinds_text(const char *name, const char **near);
 /* The i-th kind: its name, what it reads and its keys, which end with NULL (or are NULL). NULL past the end. */

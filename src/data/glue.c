@@ -1,7 +1,7 @@
 /*
- * INC's GLUE: the sentences of a task's dev.tsv as token ids, attention mask and token types, with BERT's WordPiece vocabulary. Nothing
- * is downloaded: data_dir has the task's files, and vocab.txt is where vocab_file says, in the folder that model_name_or_path names, or
- * beside the data.
+ * INC's GLUE: the sentences of a task's dev.tsv as token ids, attention mask and token types, with BERT's WordPiece vocabulary or
+ * RoBERTa's byte pairs. Nothing is downloaded: data_dir has the task's files; vocab.txt (RoBERTa: vocab.json and merges.txt) is where
+ * vocab_file says, in the folder that model_name_or_path names, or beside the data.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "data/bpe.h"
 #include "data/objects.h"
-#include "data/wordpiece.h"
 
 enum { FROM_END = -1, NONE = -2 }; /* columns */
 
@@ -46,6 +46,8 @@ struct glue {
 	char *path;
 	struct bytes file;
 	VEC(size_t) lines; /* where those of samples begin */
+	bool roberta;      /* its tokenizer and its form of pairs */
+	struct bpe bpe;    /* of it */
 	struct wordpiece words;
 	size_t most;               /* tokens; what is longer is cut off */
 	bool dynamic;              /* samples are as long as their sentences, and not filled up */
@@ -116,7 +118,8 @@ static bool find_label(const struct glue *m, size_t at, double *label)
 	text[c.n] = '\0';
 	for (i = 0; i < ARRAY_LEN(m->task->classes) && m->task->classes[i]; i++)
 		if (strcmp(text, m->task->classes[i]) == 0) {
-			*label = (double)i;
+			/* of three, the last two are the other way round for RoBERTa, as INC has them */
+			*label = (double)(m->roberta && m->task->classes[2] && i ? 3 - i : i);
 			return true;
 		}
 	if (m->task->classes[0])
@@ -169,45 +172,74 @@ static enum fettle_status find_task(struct dataset *d, const struct dataset_opti
 	return m->task ? FETTLE_OK : FETTLE_INVALID;
 }
 
+/* The model's vocabulary: from vocab_file, the model's folder or those of the data. */
+static enum fettle_status open_words(struct glue *m, const struct dataset_options *opt,
+				     const char *const folders[3], struct err *err)
+{
+	const char *given = dataset_param(opt, "vocab_file", NULL),
+		   *name = m->roberta ? "vocab.json" : "vocab.txt";
+	char *vocab = given ? xstrdup(given) : find_file(folders, 3, name), *merges = NULL;
+	enum fettle_status st;
+
+	if (vocab && m->roberta) {
+		merges = path_beside(vocab, "merges.txt");
+		if (access(merges, F_OK) != 0) {
+			free(merges);
+			merges = NULL;
+			name = "merges.txt beside its vocabulary";
+		}
+	}
+	if (!vocab || (m->roberta && !merges))
+		st = fail(err, FETTLE_INVALID,
+			  "cannot read GLUE: no %s in %s or %s, need the model's vocabulary there or "
+			  "vocab_file "
+			  "(nothing is downloaded)",
+			  name,
+			  folders[0] && path_is_dir(folders[0]) ? folders[0] : "the folder of the model",
+			  folders[1]);
+	else if (m->roberta)
+		st = bpe_open(&m->bpe, vocab, merges, err);
+	else
+		st = wordpiece_open(&m->words, vocab, is_true(opt, "do_lower_case", "true"), err);
+	free(vocab);
+	free(merges);
+	return st;
+}
+
 static enum fettle_status open_files(struct dataset *d, const struct dataset_options *opt, struct err *err)
 {
-	const char *model = dataset_param(opt, "model_name_or_path", NULL),
-		   *vocab = dataset_param(opt, "vocab_file", NULL),
-		   *type = dataset_param(opt, "model_type", "bert");
+	const char *type = dataset_param(opt, "model_type", "bert"),
+		   *name = is_true(opt, "evaluate", "true") ? NULL : "train.tsv";
 	struct glue *m = d->state;
-	char upper[8] = "", *sub, *words;
-	enum fettle_status st;
+	char upper[8] = "", *sub;
+	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
+	m->roberta = strcasecmp(type, "roberta") == 0;
+	if (strcasecmp(type, "xlnet") == 0 || strcasecmp(type, "xlm") == 0)
+		return fail(err, FETTLE_UNSUPPORTED,
+			    "cannot read GLUE: model_type %s has another tokenizer than WordPiece and byte "
+			    "pairs; put input_ids, attention_mask and labels y into a .npz",
+			    type);
+	if (m->roberta && dataset_param(opt, "do_lower_case", NULL))
+		d->note = xstrdup("GLUE: do_lower_case has no effect, RoBERTa's tokens keep capitals");
+	name = name ? name : m->task->file;
 	for (i = 0; m->task->name[i] && i + 1 < sizeof(upper); i++)
 		upper[i] = (char)(m->task->name[i] >= 'a' ? m->task->name[i] - 32 : m->task->name[i]);
 	sub = xstrfmt("%s/%s", d->path, upper);
-	m->path = find_file((const char *const[]){ d->path, sub }, 2, m->task->file);
-	words = vocab ? xstrdup(vocab)
-		      : find_file((const char *const[]){ model, d->path, sub }, 3, "vocab.txt");
-	if (strcasecmp(type, "roberta") == 0 || strcasecmp(type, "xlnet") == 0 ||
-	    strcasecmp(type, "xlm") == 0)
-		st = fail(err, FETTLE_UNSUPPORTED,
-			  "cannot read GLUE: model_type %s has no WordPiece tokenizer; put input_ids, "
-			  "attention_mask and "
-			  "labels y into a .npz",
-			  type);
-	else if (!m->path)
+	m->path = find_file((const char *const[]){ d->path, sub }, 2, name);
+	if (!m->path)
 		st = fail(err, FETTLE_INVALID, "cannot read GLUE: no %s in %s or %s (nothing is downloaded)",
-			  m->task->file, d->path, sub);
-	else if (!words)
-		st = fail(err, FETTLE_INVALID,
-			  "cannot read GLUE: no vocab.txt in %s or %s, need the model's vocabulary there or "
-			  "vocab_file "
-			  "(nothing is downloaded)",
-			  model && path_is_dir(model) ? model : "the folder of the model", d->path);
-	else
-		st = wordpiece_open(&m->words, words, is_true(opt, "do_lower_case", "true"), err);
+			  name, d->path, sub);
+	if (!st)
+		st = open_words(
+			m, opt,
+			(const char *const[]){ dataset_param(opt, "model_name_or_path", NULL), d->path, sub },
+			err);
 	if (!st)
 		st = file_map(m->path, &m->file, err);
 	if (!st)
 		st = find_lines(m, err);
-	free(words);
 	free(sub);
 	return st;
 }
@@ -262,24 +294,41 @@ static enum fettle_status glue_open(struct dataset *d, const struct dataset_opti
 	return FETTLE_OK;
 }
 
-/* [CLS] first [SEP] second [SEP]; the longer sentence is cut first. `first` gets all of it; *types_from is where the second begins. */
+/* [CLS] first [SEP] second [SEP], of RoBERTa <s> first </s></s> second </s>; the longer sentence is cut first. `first` gets all of it;
+ * *types_from is where the second begins, in so far as the model is told. */
 static void put_together(const struct glue *m, struct tokens *first, struct tokens *second, bool pair,
 			 size_t *types_from)
 {
-	const size_t room = m->most - (pair ? 3 : 2);
+	const int64_t begin = m->roberta ? m->bpe.begin : m->words.begin,
+		      end = m->roberta ? m->bpe.end : m->words.end;
+	const size_t room = m->most - (pair ? m->roberta ? 4 : 3 : 2);
 	size_t i;
 
 	while (first->ids.n + second->ids.n > room)
 		(first->ids.n > second->ids.n ? &first->ids : &second->ids)->n--;
 	VEC_PUSH(&first->ids, 0);
 	memmove(first->ids.v + 1, first->ids.v, (first->ids.n - 1) * sizeof(*first->ids.v));
-	first->ids.v[0] = m->words.begin;
-	VEC_PUSH(&first->ids, m->words.end);
-	*types_from = first->ids.n;
+	first->ids.v[0] = begin;
+	VEC_PUSH(&first->ids, end);
+	if (pair && m->roberta)
+		VEC_PUSH(&first->ids, end);
+	*types_from = m->roberta ? SIZE_MAX : first->ids.n;
 	for (i = 0; i < second->ids.n; i++)
 		VEC_PUSH(&first->ids, second->ids.v[i]);
 	if (pair)
-		VEC_PUSH(&first->ids, m->words.end);
+		VEC_PUSH(&first->ids, end);
+}
+
+static void add_sentence(const struct glue *m, size_t line, int column, struct tokens *out)
+{
+	struct cell c;
+
+	if (!find_cell(m, line, column, &c))
+		return;
+	if (m->roberta)
+		bpe_add(&m->bpe, c.p, c.n, out);
+	else
+		wordpiece_add(&m->words, c.p, c.n, out);
 }
 
 static enum fettle_status glue_read(const struct dataset *d, size_t field, size_t i, struct buffer *out,
@@ -288,7 +337,6 @@ static enum fettle_status glue_read(const struct dataset *d, size_t field, size_
 	const struct glue *m = d->state;
 	const bool pair = m->task->second != NONE;
 	struct tokens first = { .ids = { NULL, 0, 0 } }, second = { .ids = { NULL, 0, 0 } };
-	struct cell a, b;
 	enum fettle_status st;
 	double label;
 	size_t k, n, types_from;
@@ -300,10 +348,9 @@ static enum fettle_status glue_read(const struct dataset *d, size_t field, size_
 			tensor_set(&out->t, 0, label);
 		return st;
 	}
-	if (find_cell(m, m->lines.v[i], m->task->first, &a))
-		wordpiece_add(&m->words, a.p, a.n, &first);
-	if (pair && find_cell(m, m->lines.v[i], m->task->second, &b))
-		wordpiece_add(&m->words, b.p, b.n, &second);
+	add_sentence(m, m->lines.v[i], m->task->first, &first);
+	if (pair)
+		add_sentence(m, m->lines.v[i], m->task->second, &second);
 	put_together(m, &first, &second, pair, &types_from);
 	n = m->dynamic ? first.ids.n : m->most;
 	st = buffer_shape(out, DT_S64, 1, (int64_t[]){ (int64_t)n }, "tokens", err);
@@ -311,7 +358,8 @@ static enum fettle_status glue_read(const struct dataset *d, size_t field, size_
 	for (k = 0; k < n && !st; k++) {
 		const bool there = k < first.ids.n;
 
-		to[k] = m->inputs[field] == IDS    ? (there ? first.ids.v[k] : m->words.padding)
+		to[k] = m->inputs[field] == IDS    ? (there ? first.ids.v[k]
+							    : m->words.padding) /* of RoBERTa 0, as INC has it */
 			: m->inputs[field] == MASK ? there
 						   : there && k >= types_from;
 	}
@@ -327,6 +375,7 @@ static void glue_close(struct dataset *d)
 	if (!m)
 		return;
 	wordpiece_release(&m->words);
+	bpe_release(&m->bpe);
 	bytes_release(&m->file);
 	VEC_RELEASE(&m->lines);
 	free(m->path);
@@ -339,13 +388,10 @@ static const char *const glue_keys[] = {
 	NULL
 };
 
-static const char *const glue_idle[] = { "evaluate", NULL };
-
 const struct dataset_kind dataset_glue = {
 	.name = "GLUE",
-	.summary = "the sentences of a GLUE task as BERT's tokens",
+	.summary = "the sentences of a GLUE task as BERT's or RoBERTa's tokens",
 	.keys = glue_keys,
-	.idle = glue_idle,
 	.decodes = true,
 	.open = glue_open,
 	.read = glue_read,

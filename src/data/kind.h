@@ -8,8 +8,7 @@ struct dataset_kind {
 	const char *name; /* in a configuration; case does not matter */
 	const char *summary;
 	const char *const *keys; /* that a configuration may give beside root; ends with NULL; NULL: none */
-	const char *const *
-		idle; /* those of the keys that do nothing here, of which a note says so; ends with NULL; NULL: none */
+	const struct idle_key *idle; /* those of the keys that do nothing here; NULL: none */
 	/* Is this path mine, where no kind is named? It exists. NULL: no. */
 	bool (*probe)(const char *path);
 	bool finds_path; /* the path may also be a pattern of files: open() looks */

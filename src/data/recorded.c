@@ -390,18 +390,33 @@ static void recorded_close(struct dataset *d)
 
 static const char *const keys[] = { "num_cores", "label_map", NULL };
 static const char *const subset_keys[] = { "num_cores", "subset", NULL };
-static const char *const idle_keys[] = {
-	"num_cores", "label_file", "model_name", "task", "model_type", NULL
+static const struct idle_key idle_keys[] = {
+	{ "num_cores", "a thread reads ahead" },
+	{ "label_file", "postprocess.transform.SquadV1 has the one that answers are scored by" },
+	{ "model_name", "the records have the tokens" },
+	{ "task", "the records have the tokens" },
+	{ "model_type", "the records have the tokens" },
+	{ NULL, NULL },
 };
 static const char *const bert_keys[] = {
 	"label_file", "num_cores", "model_name", "task", "model_type", NULL
 };
 
+/* As INC has it: for TensorFlow TFRecord files SUBSET-*, for ONNX Runtime a folder SUBSET of class folders of images. */
 static enum fettle_status subset_open(struct dataset *d, const struct dataset_options *opt, struct err *err)
 {
-	char *pattern = xstrfmt("%s-*", dataset_param(opt, "subset", "validation"));
-	enum fettle_status st = open_records(d, opt, pattern, err);
+	char *folder = xstrfmt("%s/%s", d->path, dataset_param(opt, "subset", "val")), *pattern;
+	enum fettle_status st;
 
+	if (path_is_dir(folder)) {
+		free(d->path);
+		d->path = folder;
+		d->kind = &dataset_images; /* from here on it is one */
+		return d->kind->open(d, opt, err);
+	}
+	free(folder);
+	pattern = xstrfmt("%s-*", dataset_param(opt, "subset", "validation"));
+	st = open_records(d, opt, pattern, err);
 	free(pattern);
 	return st;
 }
@@ -431,7 +446,8 @@ OPEN(any, "*rec*")
 	};
 RECORDED(image_record, "ImageRecord", shards, keys,
 	 "TFRecord files of images with classes, or MXNet's RecordIO")
-RECORDED(imagenet, "Imagenet", subset, subset_keys, "TFRecord files of ImageNet, SUBSET-*")
+RECORDED(imagenet, "Imagenet", subset, subset_keys,
+	 "TFRecord files of ImageNet, SUBSET-*, or a folder SUBSET of class folders")
 RECORDED(coco_record, "COCORecord", any, keys, "TFRecord files of images with objects")
 RECORDED(voc_record, "VOCRecord", val, keys, "TFRecord files of images with masks, val-*")
 RECORDED(tf_record, "TFRecordDataset", any, keys, "TFRecord files of images or of arrays of numbers")

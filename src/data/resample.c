@@ -270,7 +270,7 @@ void image_crop(const struct tensor *src, int64_t top, int64_t left, struct tens
 }
 
 enum fettle_status image_crop_resize(const struct tensor *src, int64_t top, int64_t left, int64_t height,
-				     int64_t width, enum interpolation how, struct tensor *dst,
+				     int64_t width, enum interpolation how, bool pillow, struct tensor *dst,
 				     struct err *err)
 {
 	int64_t dims[TENSOR_RANK_MAX];
@@ -283,7 +283,8 @@ enum fettle_status image_crop_resize(const struct tensor *src, int64_t top, int6
 	st = buffer_shape(&part, src->dtype, src->rank, dims, "a part of an image", err);
 	if (!st) {
 		image_crop(src, top, left, &part.t);
-		st = image_resize(&part.t, how, dst, err);
+		st = pillow ? image_resize_pillow(&part.t, how, dst, err)
+			    : image_resize(&part.t, how, dst, err);
 	}
 	buffer_release(&part);
 	return st;

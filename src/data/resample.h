@@ -23,12 +23,15 @@ enum fettle_status interpolation_set(enum interpolation *out, const char *text, 
 /* To the height and width of dst, which has memory and its own type; integers are rounded. */
 enum fettle_status image_resize(const struct tensor *src, enum interpolation how, struct tensor *dst,
 				struct err *err);
+/* As Pillow does it, of uint8 pixels (others as above); bilinear, nearest and bicubic. */
+enum fettle_status image_resize_pillow(const struct tensor *src, enum interpolation how, struct tensor *dst,
+				       struct err *err);
 /* The part of dst's height and width that starts there and lies inside src; both of one type. */
 void image_crop(const struct tensor *src, int64_t top, int64_t left, struct tensor *dst);
 
-/* Both: that part of src, resized to dst's height and width. */
+/* Both: that part of src, resized to dst's height and width; as Pillow does it or as above. */
 enum fettle_status image_crop_resize(const struct tensor *src, int64_t top, int64_t left, int64_t height,
-				     int64_t width, enum interpolation how, struct tensor *dst,
+				     int64_t width, enum interpolation how, bool pillow, struct tensor *dst,
 				     struct err *err);
 
 /* A side that is not known yet (-1) passes. `name` is the transform's. */

@@ -91,6 +91,19 @@ enum fettle_status transform_set(struct transform *t, const char *key, const dou
 		    near ? "did you mean" : "it takes", near ? near : keys[0], near ? "?" : "");
 }
 
+const char *idle_key_why(const struct idle_key *keys, const char *key)
+{
+	for (; keys && keys->key; keys++)
+		if (strcmp(keys->key, key) == 0)
+			return keys->why;
+	return NULL;
+}
+
+const char *transform_idle(const struct transform *t, const char *key)
+{
+	return idle_key_why(t->kind->idle, key);
+}
+
 bool transform_is_random(const struct transform *t)
 {
 	return t->kind->random && t->kind->random(t);

@@ -33,6 +33,12 @@ struct transform {
 	_Alignas(8) unsigned char own[TRANSFORM_OWN_MAX]; /* the kind's parameters: a struct of its file */
 };
 
+/* A key that another program needs: it is no mistake, and a note says why it does nothing. Lists end without a key. */
+struct idle_key {
+	const char *key, *why;
+};
+const char *idle_key_why(const struct idle_key *keys, const char *key); /* NULL: it is none of them */
+
 enum fettle_status transform_init(struct transform *t, const char *name, struct err *err);
 /* The value of a key: n numbers, or a text (then values is NULL and n is 0). */
 enum fettle_status transform_set(struct transform *t, const char *key, const double *values, size_t n,
@@ -41,6 +47,8 @@ enum fettle_status transform_check(const struct transform *t, struct err *err);
 const char *transform_name(const struct transform *t);
 /* The i-th kind: its name, what it does and its keys, which end with NULL unless they are TRANSFORM_KEYS_MAX. NULL past the end. */
 const char *transform_kind_name(size_t i, const char **summary, const char *const **keys);
+/* Why a key does nothing; NULL: it does something. */
+const char *transform_idle(const struct transform *t, const char *key);
 bool transform_is_random(const struct transform *t); /* good for calibration, not for scores */
 
 bool transform_moves_boxes(const struct transform *t);

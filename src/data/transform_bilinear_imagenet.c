@@ -86,7 +86,8 @@ static enum fettle_status bilinear_apply(const struct transform *t, const struct
 
 	top = (int64_t)(((double)h - (double)h * own->fraction) / 2);
 	left = (int64_t)(((double)w - (double)w * own->fraction) / 2);
-	st = image_crop_resize(src, top, left, h - 2 * top, w - 2 * left, INTERPOLATE_BILINEAR, &dst->t, err);
+	st = image_crop_resize(src, top, left, h - 2 * top, w - 2 * left, INTERPOLATE_BILINEAR, false,
+			       &dst->t, err);
 	for (i = 0; i < n && !st; i++)
 		to[i] = (float)(((to[i] / 255.0 - 0.5) * 2 - own->mean[own->n_mean == 1 ? 0 : i % channels]) *
 				own->scale);

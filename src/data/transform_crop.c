@@ -1,4 +1,6 @@
 /* Cuts the middle out of an image. */
+#include <math.h>
+
 #include "data/resample.h"
 #include "data/transform_kind.h"
 
@@ -39,9 +41,12 @@ static enum fettle_status crop_shape(const struct transform *t, struct tensor *s
 static enum fettle_status crop_apply(const struct transform *t, const struct tensor *src, struct buffer *dst,
 				     struct err *err)
 {
-	(void)t;
+	const double top = (double)(src->dims[0] - dst->t.dims[0]) / 2,
+		     left = (double)(src->dims[1] - dst->t.dims[1]) / 2;
+	const bool rounds = t->dialect == DIALECT_PYTORCH; /* half a pixel to the even side */
+
 	(void)err;
-	image_crop(src, (src->dims[0] - dst->t.dims[0]) / 2, (src->dims[1] - dst->t.dims[1]) / 2, &dst->t);
+	image_crop(src, (int64_t)(rounds ? rint(top) : top), (int64_t)(rounds ? rint(left) : left), &dst->t);
 	return FETTLE_OK;
 }
 

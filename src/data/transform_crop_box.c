@@ -54,8 +54,13 @@ static enum fettle_status box_shape(const struct transform *t, struct tensor *sh
 			    "cannot apply %s: %lld x %lld pixels, need at least %lld x %lld", t->kind->name,
 			    (long long)w, (long long)h, (long long)(own->left + own->width),
 			    (long long)(own->top + own->height));
-	shape->dims[0] = own->size.n ? own->size.v[0] : own->height;
-	shape->dims[1] = own->size.n ? own->size.v[1] : own->width;
+	shape->dims[0] = own->size.n == 2 ? own->size.v[0] : own->height;
+	shape->dims[1] = own->size.n == 2 ? own->size.v[1] : own->width;
+	if (own->size.n != 1)
+		return FETTLE_OK;
+	if (t->dialect == DIALECT_PYTORCH)
+		return shorter_side(t, shape, own->size.v[0], err);
+	shape->dims[0] = shape->dims[1] = own->size.v[0];
 	return FETTLE_OK;
 }
 
@@ -75,7 +80,7 @@ static enum fettle_status crop_resize_apply(const struct transform *t, const str
 	const struct box *own = TRANSFORM_READ(struct box, t);
 
 	return image_crop_resize(src, own->top, own->left, own->height, own->width, own->interpolation,
-				 &dst->t, err);
+				 t->dialect == DIALECT_PYTORCH, &dst->t, err);
 }
 
 const struct transform_kind transform_crop_to_box = {

@@ -24,6 +24,7 @@ struct transform_kind {
 	/* Optional: with these parameters, does it draw random numbers (from transform_rng() only)? */
 	bool (*random)(const struct transform *t);
 	const char *keys[TRANSFORM_KEYS_MAX]; /* ends with NULL unless full */
+	const struct idle_key *idle;          /* those of the keys that do nothing; NULL: none */
 	void (*init)(struct transform *t);    /* optional: defaults other than zero */
 	/* May be NULL without keys. */
 	/* key is one of keys; messages do not name the transform or the key */

@@ -124,7 +124,8 @@ static enum fettle_status resized_crop_apply(const struct transform *t, const st
 	int64_t part[4]; /* top, left, height, width */
 
 	choose_part(own, &r, src->dims[0], src->dims[1], part);
-	return image_crop_resize(src, part[0], part[1], part[2], part[3], own->interpolation, &dst->t, err);
+	return image_crop_resize(src, part[0], part[1], part[2], part[3], own->interpolation,
+				 t->dialect == DIALECT_PYTORCH, &dst->t, err);
 }
 
 static enum fettle_status flip_shape(const struct transform *t, struct tensor *shape, struct err *err)

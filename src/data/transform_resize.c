@@ -44,13 +44,18 @@ static enum fettle_status resize_shape(const struct transform *t, struct tensor 
 static enum fettle_status resize_apply(const struct transform *t, const struct tensor *src,
 				       struct buffer *dst, struct err *err)
 {
-	return image_resize(src, TRANSFORM_READ(struct resize, t)->interpolation, &dst->t, err);
+	const enum interpolation how = TRANSFORM_READ(struct resize, t)->interpolation;
+
+	return t->dialect == DIALECT_PYTORCH ? image_resize_pillow(src, how, &dst->t, err)
+					     : image_resize(src, how, &dst->t, err);
 }
 
 const struct transform_kind transform_resize = {
 	.name = "Resize",
 	.summary = "size: [height, width], or one number: a square for ONNX Runtime and TensorFlow, else the "
-		   "shorter side; interpolation: bilinear, nearest, bicubic or area",
+		   "shorter side; interpolation: bilinear, nearest, bicubic or area; for PyTorch as Pillow "
+		   "does it, "
+		   "else as OpenCV",
 	.keys = { "size", "interpolation" },
 	.set = resize_set,
 	.lacks = resize_lacks,

@@ -219,6 +219,12 @@ out:
 	return st;
 }
 
+static const struct idle_key idle_keys[] = {
+	{ "slice_crop", "it says how INC cuts the middle out, not what" },
+	{ "data_format", "images are read with their channels last" },
+	{ NULL, NULL },
+};
+
 const struct transform_kind transform_resize_crop_imagenet = {
 	.name = "ResizeCropImagenet",
 	.summary = "the shorter side to resize_side (256), then the middle height x width; (x / 255 - "
@@ -226,6 +232,7 @@ const struct transform_kind transform_resize_crop_imagenet = {
 		   "scale, channels last",
 	.keys = { "height", "width", "resize_side", "random_crop", "random_flip_left_right", "resize_method",
 		  "subpixels", "mean_value", "std_value", "scale", "data_format", "slice_crop" },
+	.idle = idle_keys,
 	.random = resize_crop_random,
 	.init = resize_crop_init,
 	.set = resize_crop_set,

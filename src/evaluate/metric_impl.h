@@ -17,7 +17,7 @@ struct metric_joint {
 	struct metric_type type;
 	size_t n;
 	struct metric *part[METRICS_MAX];
-	bool weighted;
+	bool weighted, mixed;       /* mixed: of some higher is better, of others lower */
 	double weight[METRICS_MAX]; /* NaN: none */
 	bool has_base, relative;
 	double base[METRICS_MAX]; /* what the fp32 model has */

@@ -1,7 +1,7 @@
 /*
  * Several metrics as one. Without weights, the value is what the worst of them kept of the fp32 model's: 1 is as good
  * as fp32, and a loss of 0.01 is what the criterion allows or not. So "each metric meets its target" is one comparison.
- * With weights, the value is their weighted mean.
+ * With weights, the value is their weighted mean; where directions differ, what is better when lower counts as its negative.
  */
 #include <math.h>
 #include <stdio.h>
@@ -58,12 +58,7 @@ static enum fettle_status describe(struct metric *m, const char *name, struct er
 		if (isnan(j->weight[i]) == j->weighted)
 			return fail(err, FETTLE_INVALID,
 				    "cannot use metric '%s': some have a weight, need all or none", name);
-		if (j->weighted && metric_higher_is_better(j->part[i]) != metric_higher_is_better(j->part[0]))
-			return fail(err, FETTLE_INVALID,
-				    "cannot use metric '%s': for %s higher is better, for %s lower, need "
-				    "one direction",
-				    name, metric_name(j->part[metric_higher_is_better(j->part[0]) ? 0 : i]),
-				    metric_name(j->part[metric_higher_is_better(j->part[0]) ? i : 0]));
+		j->mixed |= metric_higher_is_better(j->part[i]) != metric_higher_is_better(j->part[0]);
 		m->needs |= metric_needs(j->part[i]);
 	}
 	for (i = 0; i < j->n; i++) {
@@ -72,7 +67,7 @@ static enum fettle_status describe(struct metric *m, const char *name, struct er
 		else
 			str_addf(&text, "%s%s", i ? "," : "", metric_name(j->part[i]));
 	}
-	if (j->weighted)
+	if (j->weighted && !j->mixed)
 		j->type.higher_is_better = metric_higher_is_better(j->part[0]);
 	if (text.n < sizeof(m->name))
 		memcpy(m->name, text.s, text.n + 1);
@@ -171,7 +166,8 @@ static double combine(const struct metric_joint *j, const double *values)
 	for (i = 0; i < j->n; i++) {
 		if (isnan(values[i]))
 			return NAN;
-		sum += j->weight[i] * values[i];
+		sum += j->weight[i] *
+		       (j->mixed && !metric_higher_is_better(j->part[i]) ? -values[i] : values[i]);
 		weights += j->weight[i];
 		worst = fmin(worst, j->weighted ? 0 : kept(j, i, values[i]));
 	}

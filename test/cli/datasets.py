@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import os
+import pickle
 import random
 import struct
 import sys
@@ -108,6 +109,82 @@ def model(path, dtype, shape, classes):
     onnx.save(h.make_model(g, opset_imports=[h.make_opsetid("", 13)], ir_version=8), path)
 
 
+def python2(batch):
+    """A map as cPickle of Python 2 writes it: protocol 2, texts as bytes, each thing numbered."""
+    memo = iter(range(1, 255))
+    q = lambda: b"q" + bytes([next(memo)])
+    text = lambda s: b"U" + bytes([len(s)]) + s + q()
+    number = lambda x: b"K" + bytes([x]) if x < 256 else b"M" + struct.pack("<H", x) if x < 65536 else b"J" + struct.pack("<i", x)
+    out = b"\x80\x02}" + q() + b"("
+    for key, v in batch.items():
+        out += text(key.encode())
+        if isinstance(v, list):
+            out += b"]" + q() + b"(" + b"".join(map(number, v)) + b"e"
+            continue
+        out += b"cnumpy.core.multiarray\n_reconstruct\n" + q() + b"cnumpy\nndarray\n" + q() + number(0) + b"\x85" + q() + text(b"b")
+        out += b"\x87" + q() + b"R" + q() + b"(" + number(1) + number(v.shape[0]) + number(v.shape[1]) + b"\x86" + q()
+        out += b"cnumpy\ndtype\n" + q() + text(b"u1") + number(0) + number(1) + b"\x87" + q() + b"R" + q() + b"(" + number(3) + text(b"|")
+        out += b"NNN" + 2 * (b"J" + struct.pack("<i", -1)) + number(0) + b"t" + q() + b"b\x89T" + struct.pack("<I", v.nbytes) + v.tobytes()
+        out += b"t" + q() + b"b"
+    return out + b"u."
+
+
+def arrays(folder, r):
+    """COCO's form: an array for each image but the last, of which one has no object, and a model that finds every object but one."""
+    images, notes = [], []
+    for i in range(6):
+        images.append({"id": 10 + i, "file_name": "%d.jpg" % i, "height": 20, "width": 40})
+        if i == 5:
+            continue
+        x, y = r.randrange(10), r.randrange(5)
+        if i < 4:
+            notes.append({"id": i, "image_id": 10 + i, "category_id": 3, "bbox": [x, y, 12, 8], "area": 96, "iscrowd": 0})
+        box = [y / 20, x / 40, (y + 8) / 20, (x + 12) / 40]
+        a = numpy.array([[box + [0.9 - i / 10, 4 if i == 3 else 3]]], "f")
+        put(folder, "coconpy/npy/%d.jpg.npy" % i, npy(numpy.asfortranarray(a) if i == 1 else a))
+    put(folder, "coconpy/a.json", json.dumps({"images": images, "annotations": notes, "categories": [{"id": 3, "name": "cat"}, {"id": 4, "name": "dog"}]}).encode())
+    h = helper
+    nodes = [h.make_node("Split", ["x", "parts"], ["b", "s", "c"], axis=3)] + [
+        h.make_node("Reshape", [a, b], [o]) for a, b, o in (("b", "four", "boxes"), ("s", "one", "scores"), ("c", "one", "classes"))]
+    init = [h.make_tensor("parts", TensorProto.INT64, [3], [4, 1, 1]), h.make_tensor("four", TensorProto.INT64, [3], [-1, 1, 4]),
+            h.make_tensor("one", TensorProto.INT64, [2], [-1, 1])]
+    g = h.make_graph(nodes, "g", [h.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 1, 1, 6])],
+                     [h.make_tensor_value_info(o, TensorProto.FLOAT, ["n", *d]) for o, d in (("boxes", (1, 4)), ("scores", (1,)), ("classes", (1,)))], init)
+    onnx.save(h.make_model(g, opset_imports=[h.make_opsetid("", 13)], ir_version=8), folder + "/found.onnx")
+
+
+def npy(a):
+    b = io.BytesIO()
+    numpy.save(b, a)
+    return b.getvalue()
+
+
+def styles(folder, r):
+    """Two folders of images; the model puts out what it is given, and an .npz has what Pillow makes of them, in the order of pairs."""
+    try:
+        from PIL import Image
+    except ImportError:
+        return
+    made = {}
+    for kind, sizes in (("content", [(50, 30), (12, 90)]), ("style", [(33, 33), (64, 17), (20, 20)])):
+        os.makedirs(folder + "/styles/" + kind)
+        for i, size in enumerate(sizes):
+            a = numpy.frombuffer(r.randbytes(3 * size[0] * size[1]), "u1").reshape(size[1], size[0], 3)
+            a = a // 255 if kind == "style" and i == 2 else a
+            Image.fromarray(a).save(folder + "/styles/%s/%d.png" % (kind, i))
+            small = numpy.asarray(Image.fromarray(a).resize((24, 16), Image.BICUBIC))
+            made[kind, i] = (small / 255 if small.max() > 1 else small).astype("f")
+    pairs = [numpy.stack([made["content", i], made["style", k]]) for i in range(2) for k in range(3)]
+    numpy.savez(folder + "/styles/want.npz", a=numpy.stack([p[0] for p in pairs]), b=numpy.stack([p[1] for p in pairs]))
+    h = helper
+    for name, ins in (("own", ("c", "s")), ("want", ("a", "b"))):
+        nodes = [h.make_node("Sub", list(ins), ["d"]), h.make_node("Abs", ["d"], ["e"]), h.make_node("Mul", ["e", ins[0]], ["f"]),
+                 h.make_node("ReduceSum", ["f", "axes"], ["y"], keepdims=0)]
+        g = h.make_graph(nodes, "g", [h.make_tensor_value_info(i, TensorProto.FLOAT, ["n", 16, 24, 3]) for i in ins],
+                         [h.make_tensor_value_info("y", TensorProto.FLOAT, ["n"])], [h.make_tensor("axes", TensorProto.INT64, [3], [1, 2, 3])])
+        onnx.save(h.make_model(g, opset_imports=[h.make_opsetid("", 13)], ir_version=8), folder + "/%s.onnx" % name)
+
+
 def put(folder, name, data):
     os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
     with open(os.path.join(folder, name), "wb") as f:
@@ -158,6 +235,28 @@ def main(folder):
     planes = [numpy.full((3, 32, 32), v, "u1") for v in value]
     put(folder, "cifar/test_batch.bin", b"".join(bytes([l]) + p.tobytes() for l, p in zip(labels, planes)))
     put(folder, "cifar/cifar-100-binary/test.bin", b"".join(bytes([99, l]) + p.tobytes() for l, p in zip(labels, planes)))
+
+    # Keras's file, and CIFAR's as Python pickles them: by this Python, and as Python 2 wrote those that are published
+    numpy.savez(folder + "/keras.npz", x_test=mnist, y_test=numpy.array(labels, "u1"), x_train=mnist[:1], y_train=numpy.zeros(1, "u1"))
+    os.makedirs(folder + "/keras")
+    os.rename(folder + "/keras.npz", folder + "/keras/mnist.npz")
+    rows = numpy.stack(planes).reshape(n, -1)
+    for protocol in (3, 4):
+        names = [b"%d.png" % i for i in range(n)]
+        batch = {"filenames": names, "labels": labels, "data": rows, "batch_label": "x", "more": [1.5, -1, 70000, 2 ** 40, None, True, ()]}
+        put(folder, "pickled%d/test_batch" % protocol, pickle.dumps(batch, protocol))
+    put(folder, "python2/cifar-100-python/test", python2({"fine_labels": labels, "coarse_labels": [0] * n, "data": rows}))
+    bad = bytearray(pickle.dumps({"labels": labels, "data": rows}, 4))
+    put(folder, "cut/test_batch", bytes(bad[:5000]))
+    put(folder, "evil/test_batch", b"\x80\x02cposix\nsystem\nU\x04exit\x85R.")
+    put(folder, "other/test_batch", pickle.dumps({"labels": labels[1:], "data": rows}, 4))
+    # class folders below val; COCO's images as arrays
+    for i in range(n):
+        put(folder, "classes/val/%02d/%d.png" % (labels[i], i), png(rgb[i]))
+    for c in range(25):
+        os.makedirs(folder + "/classes/val/%02d" % c, exist_ok=True)
+    arrays(folder, r)
+    styles(folder, r)
 
     model(folder + "/rgb.onnx", TensorProto.UINT8, [8, 6, 3], 25)
     model(folder + "/grey.onnx", TensorProto.UINT8, [28, 28, 1], 25)

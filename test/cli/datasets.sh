@@ -29,8 +29,13 @@ reads numbers "TFRecordDataset: {root: numbers.tfrecord}"
 reads grey "MNIST: {root: mnist, download: true}"
 reads cifar "CIFAR10: {root: cifar}"
 reads cifar "CIFAR100: {root: cifar}"
+reads grey "MNIST: {root: keras, train: false}"
+reads cifar "CIFAR10: {root: pickled3}"
+reads cifar "CIFAR10: {root: pickled4}"
+reads cifar "CIFAR100: {root: python2}"
+reads rgb "Imagenet: {root: classes}"
 conf "ImageRecord: {root: imagenet, num_cores: 28}"
-expect 0 'note: ImageRecord: no effect of num_cores' eval "$dir/rgb.onnx" -c "$dir/c.yaml"
+expect 0 'num_cores of ImageRecord has no effect: a thread reads ahead' eval "$dir/rgb.onnx" -c "$dir/c.yaml"
 breaks rgb "ImageRecord: {root: damaged}" "damaged/validation-00001-of-00003: record at byte $where: the checksum of its data is wrong"
 breaks rgb "ImageRecord: {root: short}" 'validation-00002-of-00003: record at byte [0-9]+: the file ends within its data'
 breaks rgb "Imagenet: {root: imagenet, subset: train}" 'imagenet/train-\*: No such file'
@@ -38,6 +43,24 @@ breaks rgb "ImageRecord: {root: rgb.onnx}" 'record at byte 0: the checksum of it
 breaks rgb "RecordIO: {root: broken.rec}" 'broken.rec: record at byte [0-9]+: '
 breaks grey "FashionMNIST: {root: cifar, download: true}" 'no t10k-images-idx3-ubyte, need it there, as published \(nothing is downloaded\)'
 breaks cifar "CIFAR10: {root: cifar, train: true}" 'no data_batch_1.bin'
+breaks cifar "CIFAR10: {root: cut}" 'test_batch: byte [0-9]+: it is damaged'
+breaks cifar "CIFAR10: {root: evil}" 'test_batch, need an array data' # nothing in it is called
+breaks cifar "CIFAR10: {root: other}" 'test_batch, need an array data, uint8 \[N,3072\], and N labels'
+breaks cifar "CIFAR11: {root: cifar}" "dataset 'CIFAR11', need .*did you mean 'CIFAR10'"
+# COCO's images as arrays: of four objects three are found as what they are; the one image without any stays
+echo 'evaluation: {accuracy: {metric: {COCOmAP: {map_key: DetectionBoxes_Precision/mAP@.50IOU}}, dataloader: {dataset: {COCONpy: {root: coconpy, npy_dir: npy, anno_dir: a.json}}}}}' >"$dir/c.yaml"
+"$fettle" eval "$dir/found.onnx" -c "$dir/c.yaml" --json >"$dir/out" 2>"$dir/said" || bad "COCONpy: $(cat "$dir/said")"
+is "$(json value "$dir/out") > 0.7 && $(json value "$dir/out") < 0.8 && $(json samples "$dir/out") == 5" "COCONpy: $(json value "$dir/out")"
+# two inputs from two folders, against what Pillow makes of the images: the models' outputs are compared as l1 of one with the other's
+if [ -e "$dir/styles/want.npz" ]; then
+	"$fettle" eval "$dir/want.onnx" --data "$dir/styles/want.npz" --metric loss --json >"$dir/want" 2>"$dir/said" || bad "styles: $(cat "$dir/said")"
+	echo 'evaluation: {accuracy: {metric: {Loss: {}}, dataloader: {dataset: {style_transfer: {content_folder: styles/content, style_folder: styles/style, crop_ratio: 0.2, resize_shape: "24, 16", image_format: png}}}}}' >"$dir/c.yaml"
+	"$fettle" eval "$dir/own.onnx" -c "$dir/c.yaml" --json >"$dir/out" 2>"$dir/said" || bad "style_transfer: $(cat "$dir/said")"
+	grep -q 'crop_ratio of style_transfer has no effect' "$dir/said" || bad "style_transfer: no note of crop_ratio"
+	is "$(json value "$dir/out") == $(json value "$dir/want") && $(json samples "$dir/out") == 6" "style_transfer: $(json value "$dir/out"), want $(json value "$dir/want")"
+else
+	echo "no python3-pil: style_transfer is not compared (tools/setup --tests)" >&2
+fi
 
 # made-up data: no file, and the same numbers each time
 for ds in 'dummy: {shape: [9, 100, 4], low: 0, high: 250}' 'dummy_v2: {input_shape: [100, 4], label_shape: [1], low: 0., high: [1., 20.], dtype: [float32, int64]}' \

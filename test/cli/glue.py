@@ -1,5 +1,6 @@
 """GLUE files with texts of all kinds, and a tokenizer of our own from BERT's description, on Python's Unicode tables. The label of each
 line is a sum over its tokens that the model computes too: they agree only if all tokens do."""
+import json
 import os
 import random
 import sys
@@ -69,15 +70,93 @@ def tokens(text, vocab, lower):
     return ids
 
 
+def letters_of_bytes():
+    """GPT-2's: bytes that are printable stand for themselves, the others for the characters after U+00FF, in turn."""
+    own = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    rest = [b for b in range(256) if b not in own]
+    return {**{b: chr(b) for b in own}, **{b: chr(256 + i) for i, b in enumerate(rest)}}
+
+
+LETTERS = letters_of_bytes()
+
+
+def kind(c):
+    return "L" if category(c)[0] == "L" else "N" if category(c)[0] == "N" else " " if c.isspace() else "o"
+
+
+def pair_words(text):
+    """'s|'t|'re|'ve|'m|'ll|'d| ?letters| ?numbers| ?others|blanks but the last before a word|blanks"""
+    out, i = [], 0
+    while i < len(text):
+        ending = next((e for e in ("'s", "'t", "'re", "'ve", "'m", "'ll", "'d") if text.startswith(e, i)), None)
+        start = i + 1 if text[i] == " " and i + 1 < len(text) else i
+        if ending:
+            end = i + len(ending)
+        elif kind(text[start]) != " ":
+            end = start + 1
+            while end < len(text) and kind(text[end]) == kind(text[start]):
+                end += 1
+        else:
+            end = i + 1
+            while end < len(text) and kind(text[end]) == " ":
+                end += 1
+            if end < len(text) and end - i > 1:
+                end -= 1
+        out.append(text[i:end])
+        i = end
+    return out
+
+
+def pairs(text, vocab, merges):
+    ids = []
+    for word in pair_words(text):
+        parts = [LETTERS[b] for b in word.encode()]
+        while len(parts) > 1:
+            best = min(zip(parts, parts[1:]), key=lambda p: merges.get(p, 1e9))
+            if best not in merges:
+                break
+            joined, i = [], 0
+            while i < len(parts):
+                both = tuple(parts[i : i + 2]) == best
+                joined.append("".join(parts[i : i + 1 + both]))
+                i += 1 + both
+            parts = joined
+        ids += [vocab.get(p, vocab["<unk>"]) for p in parts]
+    return ids
+
+
+def learn(texts, r):
+    """A list of merges from the pairs that are most frequent, and the pieces; a letter is left out, so that it is unknown."""
+    words = [[LETTERS[b] for b in w.encode()] for t in texts for w in pair_words(t)]
+    merges = []
+    for _ in range(60):
+        count = {}
+        for w in words:
+            for p in zip(w, w[1:]):
+                count[p] = count.get(p, 0) + 1
+        best = max(count, key=lambda p: (count[p], p))
+        merges.append(best)
+        for w in words:
+            i = 0
+            while i + 1 < len(w):
+                if (w[i], w[i + 1]) == best:
+                    w[i : i + 2] = ["".join(best)]
+                i += 1
+    pieces = ["<s>", "<pad>", "</s>", "<unk>"] + [c for b, c in LETTERS.items() if b != ord("f")] + ["".join(p) for p in merges]
+    return {p: i for i, p in enumerate(dict.fromkeys(pieces))}, {p: i for i, p in enumerate(merges)}
+
+
 def sample(a, b, vocab):
     a, b = list(a), list(b) if b is not None else None
-    while len(a) + (len(b) + 3 if b is not None else 2) > LENGTH:
+    roberta = "</s>" in vocab
+    begin, end = ("<s>", "</s>") if roberta else ("[CLS]", "[SEP]")
+    while len(a) + (len(b) + 3 + roberta if b is not None else 2) > LENGTH:
         (a if b is None or len(a) > len(b) else b).pop()
-    ids = [vocab["[CLS]"]] + a + [vocab["[SEP]"]]
+    ids = [vocab[begin]] + a + [vocab[end]]
     types = [0] * len(ids)
     if b is not None:
-        ids += b + [vocab["[SEP]"]]
-        types += [1] * (len(b) + 1)
+        ids += [vocab[end]] * roberta + b + [vocab[end]]
+        types += [0 if roberta else 1] * (len(b) + 1 + roberta)
     mask = [1] * len(ids)
     fill = [0] * (LENGTH - len(ids))
     return ids + fill, mask + fill, types + fill
@@ -108,9 +187,10 @@ def main(folder):
     with open(folder + "/vocab.txt", "w") as f:
         f.write("\n".join(vocab) + "\n")
     vocab = {p: i for i, p in enumerate(vocab)}
-    rows = []
+    rows, texts = [], []
     for _ in range(120):
         a, b = ("".join(r.choice(letters) for _ in range(r.randint(1, 30))) for _ in range(2))
+        texts.append((a, b))
         ids, mask, types = sample(tokens(a, vocab, True), tokens(b, vocab, True), vocab)
         value = sum((k + 1) * (i + 100 * m + 1000 * t) for k, (i, m, t) in enumerate(zip(ids, mask, types)))
         rows.append(["x"] * 7 + [a, b, str(value)])
@@ -119,6 +199,20 @@ def main(folder):
         f.write("\t".join(["head"] * 10) + "\n" + "".join("\t".join(row) + "\n" for row in rows))
     with open(folder + "/MRPC/dev.tsv", "w") as f:
         f.write("q\ta\tb\ts1\ts2\n1\t2\t3\tthe one\tthe other\n0\t2\t3\n")
+    # the same for RoBERTa, with numbers, endings and capitals
+    texts = [(a + r.choice([" it's", " 12 3", "I'll  ", "\u00a0x", " f"]), r.choice(["", "They've "]) + b) for a, b in texts]
+    vocab, merges = learn([t for both in texts for t in both], r)
+    os.makedirs(folder + "/roberta/STS-B")
+    with open(folder + "/roberta/vocab.json", "w") as f:
+        json.dump(vocab, f)
+    with open(folder + "/roberta/merges.txt", "w") as f:
+        f.write("#version: 0.2\n" + "".join("%s %s\n" % p for p in merges))
+    with open(folder + "/roberta/STS-B/train.tsv", "w") as f:
+        f.write("\t".join(["head"] * 10) + "\n")
+        for a, b in texts:
+            ids, mask, types = sample(pairs(a, vocab, merges), pairs(b, vocab, merges), vocab)
+            value = sum((k + 1) * (i + 100 * m + 1000 * t) for k, (i, m, t) in enumerate(zip(ids, mask, types)))
+            f.write("\t".join(["x"] * 7 + [a, b, str(value)]) + "\n")
     model(folder + "/named.onnx", ["ids", "my_mask", "segments"])
     model(folder + "/positions.onnx", ["a", "b", "c"])
 

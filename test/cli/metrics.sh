@@ -67,7 +67,13 @@ expect 0 'metric: "?0.7\*top1,0.3\*f1:micro' tune $m -c "$dir/c.yaml" --print-co
 sed -i 's/0.7, 0.3/0.7/' "$dir/c.yaml"
 refuses '1 weights, need one for each of the 2 metrics' tune $m -c "$dir/c.yaml" --print-config
 sed -i '/weight/d; s/true, true/true, false/' "$dir/c.yaml"
-refuses 'false for f1:micro, where higher is better' tune $m -c "$dir/c.yaml" --print-config
+expect 0 'higher_is_better has no effect for f1:micro, where higher is better' tune $m -c "$dir/c.yaml" --print-config
+# of two directions: what is better when lower counts as its negative
+"$fettle" tune $m $data --metric '1*top1,0.001*mse:reference' --tolerance 0.5 --max-trials 1 --workspace "$dir/mixed" --json >"$dir/tuned" 2>/dev/null
+check "$dir/tuned" "
+for x in (d['baseline'], d['best']):
+    assert abs(x['accuracy'] - (x['metrics']['top1'] - 0.001 * x['metrics']['mse:reference']) / 1.001) < 1e-9, x
+assert d['best']['metrics']['mse:reference'] > 0"
 
 # a metric of a plug-in can be one of them: see test/cli/plugin.sh
 finish

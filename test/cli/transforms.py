@@ -1,4 +1,5 @@
 """Transforms by Pillow and OpenCV: images, what they should become, and the YAML of the transform."""
+import io
 import json
 import os
 import random
@@ -96,6 +97,40 @@ CASES = [
 ]
 
 
+def pillow(a, size, how):
+    """torchvision's Resize of a Pillow image: one number is the shorter side"""
+    h, w = a.shape[:2]
+    if isinstance(size, int):
+        size = (size, int(size * w / h)) if h < w else (int(size * h / w), size)
+    return numpy.asarray(Image.fromarray(a).resize(size[::-1], how))
+
+
+def rounded_middle(a, size):
+    t, l = (int(round((n - size) / 2)) for n in a.shape[:2])
+    return a[t : t + size, l : l + size]
+
+
+def jpeg(a, **more):
+    b = io.BytesIO()
+    Image.fromarray(a).save(b, "JPEG", **more)
+    return numpy.asarray(Image.open(b))
+
+
+# the same for PyTorch, where Pillow does it; to the bit
+PYTORCH = [
+    ("pil linear", "Resize: {size: 30}", lambda a: pillow(a, 30, Image.BILINEAR), 0),
+    ("pil larger", "Resize: {size: [91, 70]}", lambda a: pillow(a, (91, 70), Image.BILINEAR), 0),
+    ("pil cubic", "Resize: {size: [21, 77], interpolation: bicubic}", lambda a: pillow(a, (21, 77), Image.BICUBIC), 0),
+    ("pil nearest", "Resize: {size: [31, 17], interpolation: nearest}", lambda a: pillow(a, (31, 17), Image.NEAREST), 0),
+    ("pil box", "CropResize: {x: 4, y: 2, width: 30, height: 20, size: 13}", lambda a: pillow(a[2:22, 4:34], 13, Image.BILINEAR), 0),
+    ("round crop", "CenterCrop: {size: 31}", lambda a: rounded_middle(a, 31), 0),
+    ("round crop less", "CenterCrop: {size: 29}", lambda a: rounded_middle(a, 29), 0),
+    ("jpeg", "EncodeJpeg: {}", lambda a: jpeg(a, quality=95, subsampling=2), 0),
+    ("jpeg full", "EncodeJpeg: {quality: 60, chroma_downsampling: false}", lambda a: jpeg(a, quality=60, subsampling=0), 0),
+    ("reshape", "Reshape: {shape: [4, -1, 3]}", lambda a: a.reshape(4, -1, 3), 0),
+]
+
+
 def model(path, shape, dtype):
     nodes = [helper.make_node("Cast", ["x"], ["y"], to=1)]
     g = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", dtype, ["n", *shape])],
@@ -106,7 +141,7 @@ def model(path, shape, dtype):
 folder = sys.argv[1]
 r = random.Random(2)
 images = [image(r, 64, 48) for _ in range(4)] 
-for name, yaml, run, limit in CASES:
+for name, yaml, run, limit in CASES + PYTORCH:
     for wide in (False, True):
         source = [numpy.ascontiguousarray(a.transpose(1, 0, 2)) if wide else a for a in images]
         want = numpy.stack([run(a) for a in source]).astype("f")
@@ -116,6 +151,6 @@ for name, yaml, run, limit in CASES:
         dtype = {"quantized": TensorProto.INT8, "keras": TensorProto.FLOAT}.get(name, TensorProto.UINT8)
         model(case + "/model.onnx", want.shape[1:], dtype)
         with open(case + "/c.yaml", "w") as f:
-            f.write("model: {framework: onnxrt_qdq}\nevaluation: {accuracy: {metric: {MSE: {compare_label: true}}, dataloader: {dataset: {Npz: {root: data.npz}}, "
-                    "transform: {%s}}}}\n" % yaml)
+            f.write("model: {framework: %s}\nevaluation: {accuracy: {metric: {MSE: {compare_label: true}}, dataloader: {dataset: {Npz: {root: data.npz}}, "
+                    "transform: {%s}}}}\n" % ("pytorch" if (name, yaml, run, limit) in PYTORCH else "onnxrt_qdq", yaml))
         print(case, limit * limit, sep="\t")

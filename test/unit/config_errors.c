@@ -111,10 +111,8 @@ static const struct {
 	  "c.yaml:1:50: cannot use transform CenterCrop: no size, need one" },
 	{ "an unknown metric", "evaluation: {accuracy: {metric: {topq: 1}}}\n",
 	  "c.yaml:1:34: cannot use metric 'topq:1': unknown, did you mean 'top1'?" },
-	{ "metrics that go two ways",
-	  "evaluation: {accuracy: {metric: {topk: 1, MSE: {}, weight: [1, 1]}}}\n",
-	  "c.yaml:1:33: cannot use metric '1*top1,1*mse': for top1 higher is better, for mse lower, need one "
-	  "direction" },
+	{ "a map written as a list that has a key twice", "tuning: [{random_seed: 1}, {random_seed: 2}]\n",
+	  "c.yaml:1:29: cannot set tuning: 'random_seed' is there twice" },
 	{ "an empty list of metrics", "evaluation:\n  accuracy:\n    multi_metrics: []\n",
 	  "c.yaml:3:20: cannot set evaluation.accuracy.multi_metrics: no metric, need one" },
 	{ "an option of a metric", "evaluation: {accuracy: {metric: {MSE: {labels: false}}}}\n",

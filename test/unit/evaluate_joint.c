@@ -157,6 +157,11 @@ static void weights(void **state)
 	assert_ok(metric_new(&m, "0.5*mse,0.5*mae", &err), err);
 	assert_false(metric_higher_is_better(m));
 	metric_free(m);
+	/* where lower is better, the negative counts */
+	assert_ok(metric_new(&m, "2*top1,3*mse,1*f1", &err), err);
+	assert_true(metric_higher_is_better(m));
+	assert_true(fabs(measure(m, &w) - (2 * v[0] - 3 * v[2] + v[1]) / 6) < 1e-9);
+	metric_free(m);
 }
 
 static void refused(const char *name, const char *why)
@@ -180,7 +185,6 @@ static void what_cannot_be_one(void **state)
 	refused("0.5*top1,f1", "some have a weight");
 	refused("0*top1,1*f1", "weight '0', need a number above 0");
 	refused("x*top1,1*f1", "weight 'x'");
-	refused("0.5*top1,0.5*mse", "for top1 higher is better, for mse lower");
 	refused("top1,top1,top1,top1,top1,top1,top1,top1,top1", "more than 8");
 	assert_ok(metric_new(&m, "top1,mse", &err), err);
 	assert_int_equal(metric_set_base(m, (double[]){ 0.5, 0 }, true, &err), FETTLE_INVALID);
