@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -36,26 +35,6 @@ static void *or_abort(void *p)
 		abort();
 	}
 	return p;
-}
-
-size_t mem_available(void)
-{
-	FILE *f = fopen("/proc/meminfo", "re");
-	unsigned long long kb = 0;
-	struct rlimit limit;
-	char line[128];
-	size_t n;
-
-	while (f && !kb && fgets(line, sizeof(line), f))
-		if (sscanf(line, "MemAvailable: %llu", &kb) != 1)
-			kb = 0;
-	if (f)
-		fclose(f);
-	n = (size_t)kb << 10;
-	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-	    (!n || limit.rlim_cur < n))
-		n = (size_t)limit.rlim_cur;
-	return n;
 }
 
 void mem_trim(void)

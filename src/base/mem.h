@@ -21,8 +21,10 @@ enum fettle_status mem_try(void *out, size_t n, size_t size, const char *what, s
 /* Gives free memory back to the system, for after a phase that needed much: free() only does at the heap's end. */
 void mem_trim(void);
 
-/* Bytes that a process may still use: what the system has available, within the limit of its address space. 0: not known. */
+/* Bytes that this process may still use: what the system has available, within the limits of its control groups (as containers
+ * have them) and of its address space. 0: not known. */
 size_t mem_available(void);
+size_t mem_available_in(const char *root); /* with proc and sys in another folder than "", for tests */
 
 #define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 
