@@ -174,7 +174,7 @@ static enum fettle_status apply_capability(const char *path, const struct subjec
 		struct op_mask allowed = { .act = { .dtype = MASK_FP32 }, .weight = { .dtype = MASK_FP32 } };
 
 		for (k = 0; k < n; k++)
-			if (v[k].scope == CONSTRAIN_TYPE && strcmp(v[k].name, s->m->nodes.v[i]->op) == 0)
+			if (v[k].scope == CONSTRAIN_TYPE && strcmp(v[k].name, op_type(s->m->nodes.v[i])) == 0)
 				allowed = v[k].mask;
 		allowed.named = allowed.act.dtype & T_ALL;
 		mask_intersect(&masks[i], &allowed);

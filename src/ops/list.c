@@ -44,6 +44,8 @@ static double count_macs(const struct model *m, const struct shapes *seen, const
 		depth = elements(&w->t, 1);
 	else if (node_is(n, "Gemm") && w && w->t.rank == 2)
 		depth = (double)w->t.dims[node_int(n, "transB", 0) ? 1 : 0];
+	else if (op_is_turned_matmul(n) && w && w->t.rank == 2)
+		depth = (double)w->t.dims[1];
 	else if (node_is(n, "MatMul") && w && w->t.rank >= 2)
 		depth = (double)w->t.dims[w->t.rank - 2];
 	else if (node_is(n, "MatMul") && in && in->rank >= 1)

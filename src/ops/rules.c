@@ -219,10 +219,39 @@ const struct op_rule op_rules[] = {
 };
 const size_t n_op_rules = sizeof(op_rules) / sizeof(op_rules[0]);
 
+/* The runtime's own op for a product with a weight [outputs, inputs], which prepare_outside() makes: weight-only or fp32. */
+static const struct op_rule turned_matmul = { .type = "MatMul",
+					      .kind = OP_COMPUTE,
+					      .modes = MODE_WEIGHT,
+					      .activations = IN0,
+					      .weight = 1,
+					      .bias = -1,
+					      .axis = -1,
+					      .layout = LAYOUT_MATRIX,
+					      .weight_turned = "transB",
+					      .channels_last = true,
+					      .act_dtypes = T_ALL,
+					      .weight_dtypes = T_ALL,
+					      .on = true };
+
+bool op_is_turned_matmul(const struct node *n)
+{
+	return strcmp(n->op, "FusedMatMul") == 0 && strcmp(n->domain, DOMAIN_MS) == 0 &&
+	       node_int(n, "transB", 0) && !node_int(n, "transA", 0) && !node_int(n, "transBatchA", 0) &&
+	       !node_int(n, "transBatchB", 0) && node_float(n, "alpha", 1) == 1;
+}
+
+const char *op_type(const struct node *n)
+{
+	return op_is_turned_matmul(n) ? turned_matmul.type : n->op;
+}
+
 const struct op_rule *op_rule_find(const struct node *n)
 {
 	size_t i;
 
+	if (op_is_turned_matmul(n))
+		return &turned_matmul;
 	if (*n->domain)
 		return NULL;
 	for (i = 0; i < n_op_rules; i++)

@@ -80,6 +80,9 @@ extern const struct op_rule op_rules[];
 extern const size_t n_op_rules;
 
 const struct op_rule *op_rule_find(const struct node *n); /* NULL: no integer kernel */
+/* Is it com.microsoft's FusedMatMul with a weight [outputs, inputs], and nothing else that a MatMul has not? */
+bool op_is_turned_matmul(const struct node *n);
+const char *op_type(const struct node *n); /* as users call it: that is a MatMul, too */
 
 /* layout.c: what a node's rule says of its weight; LAYOUT_NONE if it has no rule. */
 enum weight_layout op_layout(const struct node *n);

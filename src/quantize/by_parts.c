@@ -5,6 +5,7 @@
 
 #include "ops/rules.h"
 #include "quantize/grams.h"
+#include "quantize/part_scales.h"
 
 #define PART_BYTES ((size_t)128 << 20)
 
@@ -36,6 +37,7 @@ struct run {
 	int *last_use; /* value -> the last node, up to that one, that reads it; NO_NODE: none */
 	VEC(struct kept) kept;
 	VEC(struct shared) shared;
+	struct part_scales *scales; /* NULL in sequence: the second run would need them */
 	struct block_store *out;
 };
 
@@ -592,6 +594,8 @@ static enum fettle_status quantize_op(struct run *r, struct part *p, size_t node
 		st = find_seen(r, p, node, &seen, &wait, err);
 	if (st || wait || (known && (!again || r->p->s->outside)))
 		goto out;
+	if (data && r->scales)
+		seen.input_scales = part_scales_of(r->scales, node);
 	if (init_is_outside(w))
 		st = load(r->g->m, w, &bytes, err);
 	else
@@ -608,6 +612,56 @@ static enum fettle_status quantize_op(struct run *r, struct part *p, size_t node
 out:
 	block_store_free(made);
 	free(key);
+	return st;
+}
+
+/* ---- awq's input scales ---- */
+
+/* The weights, as rows, of the part's ops that read what `node` reads. */
+struct readers {
+	VEC(struct block_reader) v;
+	VEC(float *) rows;
+};
+
+static enum fettle_status read_rows(const struct run *r, size_t node, struct readers *out, struct err *err)
+{
+	const struct node *n = node_at(r, (int)node);
+	struct init *w = model_init(r->p->s->m, n->in[1]);
+	const bool turned = op_weight_turned(n);
+	struct tensor t = w->t;
+	const float *rows = NULL;
+	float *own = NULL;
+	void *bytes = NULL;
+	enum fettle_status st = load(r->g->m, w, &bytes, err);
+
+	t.data = bytes;
+	if (!st)
+		st = block_rows(&t, turned, &rows, &own, err);
+	if (own)
+		free(bytes);
+	VEC_PUSH(&out->rows, own ? own : bytes);
+	if (!st)
+		VEC_PUSH(&out->v, ((struct block_reader){ rows, t.dims[turned ? 0 : 1] }));
+	return st;
+}
+
+static enum fettle_status choose_scales(struct run *r, const struct part *p, size_t node, struct err *err)
+{
+	const struct gram_input in = input_of(r, node);
+	struct readers readers = { .v = { NULL, 0, 0 } };
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	for (i = 0; i < p->ops.n && !st; i++)
+		if (part_scales_alike(r->scales, node, p->ops.v[i]))
+			st = read_rows(r, p->ops.v[i], &readers, err);
+	if (!st)
+		st = part_scales_choose(r->scales, node, readers.v.v, readers.v.n, grams_find(p->grams, &in),
+					err);
+	for (i = 0; i < readers.rows.n; i++)
+		free(readers.rows.v[i]);
+	VEC_RELEASE(&readers.rows);
+	VEC_RELEASE(&readers.v);
 	return st;
 }
 
@@ -635,6 +689,7 @@ static enum fettle_status do_part(struct run *r, struct part *p, struct err *err
 {
 	enum fettle_status st;
 	bool again;
+	size_t k;
 	int i;
 
 	find_values(r, p);
@@ -647,6 +702,9 @@ static enum fettle_status do_part(struct run *r, struct part *p, struct err *err
 	if (!st)
 		st = run_batches(r, p, err);
 	close_session(p);
+	for (k = 0; k < p->ops.n && !st && r->scales; k++)
+		if (part_scales_open(r->scales, p->ops.v[k]))
+			st = choose_scales(r, p, p->ops.v[k], err);
 	for (i = p->from; i < p->to && !st; i++)
 		if (again ? is_block_op(r, (size_t)i) : by_data(r->p->plan, (size_t)i))
 			st = quantize_op(r, p, (size_t)i, again, err);
@@ -671,6 +729,8 @@ enum fettle_status blocks_by_parts(struct block_store *out, const struct parts *
 	int from;
 
 	find_last_uses(&r);
+	if (p->s->outside && !in_sequence(&r))
+		r.scales = part_scales_new(p->s, p->plan);
 	st = read_inputs(&r, err);
 	for (from = 0; from <= r.last && !st;) {
 		struct part part = { .from = from, .to = part_end(&r, from) };
@@ -679,6 +739,9 @@ enum fettle_status blocks_by_parts(struct block_store *out, const struct parts *
 		from = part.to;
 		release_part(&part);
 	}
+	if (!st && r.scales)
+		st = part_scales_apply(r.scales, err);
+	part_scales_free(r.scales);
 	for (i = 0; i < r.kept.n; i++)
 		release_kept(&r, &r.kept.v[i]);
 	VEC_RELEASE(&r.kept);

@@ -5,6 +5,7 @@
  */
 #include "quantize/internal.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,7 +47,7 @@ static const char *add_integers(struct job *j, const char *name, const uint8_t *
 
 	if (map_get(&j->made, name) != MAP_NONE)
 		return name;
-	bytes = arena_alloc(&j->m->arena, n);
+	bytes = arena_alloc(&j->m->arena, wide ? n : (n + 1) / 2);
 	if (wide)
 		t.data = bytes;
 	for (i = 0; i < n; i++) {
@@ -88,22 +89,48 @@ static const char *add_scales(struct job *j, const char *name, const struct bloc
 	return emit_const(j, name, &t);
 }
 
+/* Brings back what is in a file. free() the data of each tensor that has a `late`. */
+static enum fettle_status fetch(const struct late *late, struct tensor *t, struct err *err)
+{
+	char *bytes = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&bytes, &n);
+	enum fettle_status st = f ? late->write(late->self, f, err) : FETTLE_OK;
+
+	if (!f || fclose(f) != 0)
+		st = fail(err, FETTLE_SYSTEM, "cannot read a quantized weight: no memory");
+	if (st)
+		free(bytes);
+	else
+		t->data = bytes;
+	return st;
+}
+
+static enum fettle_status fetch_spilled(struct block_packed *w, struct err *err)
+{
+	enum fettle_status st = fetch(&w->spilled[0], &w->codes, err);
+
+	if (!st)
+		st = fetch(&w->spilled[1], &w->scales, err);
+	if (!st && !w->format.symmetric)
+		st = fetch(&w->spilled[2], &w->zeros, err);
+	return st;
+}
+
 enum fettle_status emit_block_pairs(struct job *j, const char *base, const char *op,
-				    const struct block_packed *w, float alpha, const char **out,
+				    const struct block_packed *packed, float alpha, const char **out,
 				    struct err *err)
 {
 	struct arena *a = &j->m->arena;
+	struct block_packed here = *packed, *w = &here;
 	const int64_t n = w->outputs, k = w->inputs, blocks = block_count(&w->format, k);
 	struct block_weight q = BLOCK_WEIGHT_INIT;
 	uint8_t *turned = NULL;
 	struct node *dq;
-	enum fettle_status st;
+	enum fettle_status st = w->spilled ? fetch_spilled(w, err) : FETTLE_OK;
 
-	if (w->spilled)
-		return fail(err, FETTLE_UNSUPPORTED,
-			    "cannot quantize op '%s' part by part in the QDQ form: leave out --format qdq",
-			    op);
-	st = block_weight_init(&q, &w->format, n, k, err);
+	if (!st)
+		st = block_weight_init(&q, &w->format, n, k, err);
 	if (!st)
 		st = mem_try(&turned, (size_t)(n * k), 1, "a weight's codes, transposed", err);
 	if (st)
@@ -127,6 +154,11 @@ enum fettle_status emit_block_pairs(struct job *j, const char *base, const char 
 	VEC_PUSH(&j->nodes, dq);
 	model_need_ir(j->m, 10); /* which has types of 4 bits */
 out:
+	if (packed->spilled) {
+		free(here.codes.data);
+		free(here.scales.data);
+		free(here.zeros.data);
+	}
 	free(turned);
 	block_weight_release(&q);
 	return st;

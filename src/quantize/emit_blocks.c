@@ -30,9 +30,22 @@ static const char *late_constant(struct job *j, const struct node *old, const st
 	const char *name = constant(j, old, s, part, t);
 	struct init *w = model_init(j->m, name);
 
-	if (!w->late.write)
+	if (!w->late.write && !w->t.data)
 		w->late = late;
 	return name;
+}
+
+/* Codes, scales or zeros of a weight that is made: in memory, or in a file by now. */
+enum packed_part { CODES, SCALES, ZEROS };
+
+static const char *packed_constant(struct job *j, const struct node *old, const struct block_setting *s,
+				   const struct block_packed *w, enum packed_part part)
+{
+	static const char *const names[] = { "codes", "scales", "zeros" };
+	const struct tensor *const parts[] = { &w->codes, &w->scales, &w->zeros };
+
+	return w->spilled ? late_constant(j, old, s, names[part], parts[part], w->spilled[part])
+			  : constant(j, old, s, names[part], parts[part]);
 }
 
 static struct node *push(struct job *j, const char *op, const char *domain, const char *name, size_t n_in)
@@ -128,23 +141,13 @@ static const struct block_packed *emit_late(struct job *j, struct node *n, const
 	return &l->out;
 }
 
-/* Those of a weight that is in a file by now. */
-static void emit_spilled(struct job *j, struct node *n, const struct node *old, const struct block_setting *s,
-			 const struct block_packed *w)
-{
-	n->in[1] = late_constant(j, old, s, "codes", &w->codes, w->spilled[0]);
-	n->in[2] = late_constant(j, old, s, "scales", &w->scales, w->spilled[1]);
-	if (!s->format.symmetric)
-		n->in[3] = late_constant(j, old, s, "zeros", &w->zeros, w->spilled[2]);
-}
-
 /* Those of a weight that is made by now. */
 static void emit_made(struct job *j, struct node *n, const struct node *old, const struct block_setting *s,
 		      const struct block_packed *w, float alpha)
 {
-	n->in[1] = constant(j, old, s, "codes", &w->codes);
+	n->in[1] = packed_constant(j, old, s, w, CODES);
 	if (alpha == 1) {
-		n->in[2] = constant(j, old, s, "scales", &w->scales);
+		n->in[2] = packed_constant(j, old, s, w, SCALES);
 	} else {
 		struct tensor scales = scales_times(j, &w->scales, alpha);
 
@@ -153,8 +156,8 @@ static void emit_made(struct job *j, struct node *n, const struct node *old, con
 					  &scales)
 				   ->name;
 	}
-	if (w->zeros.data)
-		n->in[3] = constant(j, old, s, "zeros", &w->zeros);
+	if (!s->format.symmetric)
+		n->in[3] = packed_constant(j, old, s, w, ZEROS);
 }
 
 static bool same_format(const struct block_format *a, const struct block_format *b)
@@ -205,7 +208,7 @@ static const char *emit_rows(struct job *j, size_t owner, size_t table, const st
 	dims[1] = size;
 	shape.data = dims;
 	n = push(j, "Reshape", "", name, 2);
-	n->in[0] = constant(j, old, &j->plan->ops[owner].blocks, "codes", &w->codes);
+	n->in[0] = packed_constant(j, old, &j->plan->ops[owner].blocks, w, CODES);
 	n->in[1] = emit_const(j, arena_strfmt(&j->m->arena, "%s_shape", name), &shape);
 	return n->out[0];
 }
@@ -216,8 +219,9 @@ static enum fettle_status emit_block_table(struct job *j, size_t i, struct err *
 	const size_t owner = tied_op(j, i);
 	const struct block_setting *s = &j->plan->ops[owner].blocks;
 	const struct block_packed *w = NULL;
+	const struct node *by = j->g->m->nodes.v[owner];
 	const char *rows;
-	struct tensor zeros;
+	struct tensor middle;
 	struct node *n;
 	enum fettle_status st = find_blocks(j, owner, &w, err);
 
@@ -228,9 +232,13 @@ static enum fettle_status emit_block_table(struct job *j, size_t i, struct err *
 	n->name = j->z->ops->v[i].name;
 	n->in[0] = rows;
 	n->in[1] = old->in[1];
-	n->in[2] = constant(j, j->g->m->nodes.v[owner], s, "scales", &w->scales);
-	zeros = w->zeros.data ? w->zeros : middle_zeros(j, w);
-	n->in[3] = constant(j, j->g->m->nodes.v[owner], s, "zeros", &zeros);
+	n->in[2] = packed_constant(j, by, s, w, SCALES);
+	if (s->format.symmetric) {
+		middle = middle_zeros(j, w);
+		n->in[3] = constant(j, by, s, "zeros", &middle);
+	} else {
+		n->in[3] = packed_constant(j, by, s, w, ZEROS);
+	}
 	node_set_int(j->m, n, "gather_axis", 0);
 	node_set_int(j->m, n, "quantize_axis", 1);
 	node_set_int(j->m, n, "block_size", s->format.block);
@@ -246,8 +254,6 @@ static struct node *emit_nbits(struct job *j, const struct node *old, const stru
 
 	if (!w)
 		w = emit_late(j, n, old, s);
-	else if (w->spilled)
-		emit_spilled(j, n, old, s, w);
 	else
 		emit_made(j, n, old, s, w, alpha);
 	node_set_int(j->m, n, "K", w->inputs);

@@ -243,6 +243,18 @@ static void add_to_shift(struct rewrite *w, size_t value, const double *shift, s
 		w->shift[value][i] += shift[i];
 }
 
+enum fettle_status rewrite_fold_into_makers(struct rewrite *w, size_t class, const double *factors,
+					    struct err *err)
+{
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	for (i = 0; i < w->c.parts.n && !st; i++)
+		if (w->c.parts.v[i].class == class && w->c.parts.v[i].role != PART_READS)
+			st = scale_part(w, &w->c.parts.v[i], factors, err);
+	return st;
+}
+
 enum fettle_status rewrite_fold(struct rewrite *w, size_t class, const double *factors, struct err *err)
 {
 	const size_t n = w->c.size[class];

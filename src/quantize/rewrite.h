@@ -59,6 +59,9 @@ struct range rewrite_range(struct rewrite *w, size_t value, const struct inserti
 enum fettle_status rewrite_rows(struct rewrite *w, size_t node, float **out, size_t *n, struct err *err);
 /* Multiplies a class's channels by these factors; w->c.size[class] of them. */
 enum fettle_status rewrite_fold(struct rewrite *w, size_t class, const double *factors, struct err *err);
+/* Only the half of it: what reads the class is divided elsewhere. */
+enum fettle_status rewrite_fold_into_makers(struct rewrite *w, size_t class, const double *factors,
+					    struct err *err);
 /* The same for what the MatMul and Gemm that read a value see, by a Mul in front of them. */
 enum fettle_status rewrite_insert(struct rewrite *w, size_t value, const double *factors, size_t n,
 				  struct err *err);

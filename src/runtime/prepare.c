@@ -311,6 +311,52 @@ static void return_weights(struct model *m, const struct held *held)
 	model_sweep(m);
 }
 
+/* The weight of a file that a Transpose turns before a MatMul reads it, as heads tied to tables do; NULL: there is none. */
+static const struct init *turned_weight(const struct graph_index *g, const struct node *n)
+{
+	const struct node *t = node_is(n, "MatMul") ? graph_producer(g, n->in[1]) : NULL;
+	const struct init *w = t && node_is(t, "Transpose") ? model_init(g->m, t->in[0]) : NULL;
+	size_t count;
+	const int64_t *perm = t ? node_ints(t, "perm", &count) : NULL;
+
+	return w && init_is_outside(w) && w->t.rank == 2 && w->t.dtype == DT_F32 &&
+			       (!perm || (count == 2 && perm[0] == 1))
+		       ? w
+		       : NULL;
+}
+
+/* Where the weight is in memory the runtime folds such a Transpose. Here it becomes part of the product. */
+static void join_transposes(struct model *m)
+{
+	struct node **left = xcalloc(m->nodes.n + 1, sizeof(*left));
+	struct graph_index g;
+	size_t i, n = 0;
+
+	graph_index_init(&g, m);
+	for (i = 0; i < m->nodes.n; i++) {
+		const struct init *w = turned_weight(&g, m->nodes.v[i]);
+
+		if (!w)
+			continue;
+		m->nodes.v[i]->op = "FusedMatMul";
+		m->nodes.v[i]->domain = DOMAIN_MS;
+		m->nodes.v[i]->in[1] = w->name;
+		node_set_int(m, m->nodes.v[i], "transB", 1);
+		model_need_domain(m, DOMAIN_MS, 1);
+	}
+	graph_index_release(&g);
+	graph_index_init(&g, m);
+	for (i = 0; i < m->nodes.n; i++) {
+		const size_t v = graph_value(&g, m->nodes.v[i]->out[0]);
+
+		if (!node_is(m->nodes.v[i], "Transpose") || g.output[v] || graph_n_uses(&g, v))
+			left[n++] = m->nodes.v[i];
+	}
+	model_set_nodes(m, left, n);
+	graph_index_release(&g);
+	free(left);
+}
+
 static enum fettle_status prepare_model(struct model **out, struct runtime *rt, const char *path,
 					bool outside, struct simplified *did, struct err *err)
 {
@@ -351,8 +397,11 @@ static enum fettle_status prepare_model(struct model **out, struct runtime *rt, 
 	if (!st && did && simplified_total(did))
 		note_gone(m, &before);
 	words_release(&before);
-	if (!st)
+	if (!st) {
 		return_weights(m, &held);
+		if (outside)
+			join_transposes(m);
+	}
 	VEC_RELEASE(&held);
 	model_free(raw);
 	mem_trim();

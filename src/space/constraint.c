@@ -42,7 +42,7 @@ static enum fettle_status no_match(const struct constraint *c, const struct op_l
 	size_t i;
 
 	for (i = 0; i < ops->n; i++)
-		names[i] = c->scope == CONSTRAIN_TYPE ? m->nodes.v[i]->op : ops->v[i].name;
+		names[i] = c->scope == CONSTRAIN_TYPE ? op_type(m->nodes.v[i]) : ops->v[i].name;
 	near = str_nearest(c->name, names, ops->n);
 	free(names);
 	return fail(err, FETTLE_INVALID, "%s: no op of the model has the %s '%s'%s%s%s", c->where,
@@ -64,7 +64,7 @@ static enum fettle_status apply_one(const struct constraint *c, const struct op_
 		free(whole);
 	}
 	for (i = 0; i < ops->n; i++) {
-		if (c->scope == CONSTRAIN_TYPE && strcmp(m->nodes.v[i]->op, c->name) != 0)
+		if (c->scope == CONSTRAIN_TYPE && strcmp(op_type(m->nodes.v[i]), c->name) != 0)
 			continue;
 		if (c->scope == CONSTRAIN_OP && !name_matches(c->name, is_regex ? &re : NULL, ops->v[i].name))
 			continue;

@@ -36,7 +36,7 @@ static const char *nearest_op(const char *word, const struct op_list *ops, const
 
 	for (i = 0; i < ops->n; i++) {
 		names[2 * i] = ops->v[i].name;
-		names[2 * i + 1] = m->nodes.v[i]->op;
+		names[2 * i + 1] = op_type(m->nodes.v[i]);
 	}
 	best = str_nearest(word, names, 2 * ops->n);
 	free(names);
@@ -51,7 +51,7 @@ static enum fettle_status select_one(char *word, const struct op_list *ops, cons
 	const char *near;
 
 	for (i = 0; i < ops->n; i++) /* PyTorch's own names begin with a slash: try them first */
-		if (strcmp(ops->v[i].name, word) == 0 || strcmp(m->nodes.v[i]->op, word) == 0) {
+		if (strcmp(ops->v[i].name, word) == 0 || strcmp(op_type(m->nodes.v[i]), word) == 0) {
 			selected[i] = true;
 			hits++;
 		}

@@ -35,17 +35,22 @@ static const char two_blocks[] =
 	"u = 128x160; f = MatMul(e, u); t = 128x160; h = MatMul(e, t); i = Mul(f, h); y = Add(i, a)";
 
 /* A model whose weights are in a file of their own. */
-static void build_split(const char *path, const char *inputs, const char *lines)
+static void build_split_at(int opset, const char *path, const char *inputs, const char *lines)
 {
 	struct model *m = NULL;
 	struct err err = ERR_INIT;
 	char plain[64];
 
 	snprintf(plain, sizeof(plain), "%s/plain.onnx", dir);
-	build_model(plain, 13, inputs, lines, "y");
+	build_model(plain, opset, inputs, lines, "y");
 	assert_ok(model_load(&m, plain, &err), err);
 	assert_ok(model_save_split(m, path, 0, &err), err);
 	model_free(m);
+}
+
+static void build_split(const char *path, const char *inputs, const char *lines)
+{
+	build_split_at(13, path, inputs, lines);
 }
 
 static struct subject *open_model(const char *path, bool outside)
@@ -499,6 +504,287 @@ static void parts_see_what_the_whole_sees(void **state)
 	dataset_free(d);
 }
 
+enum { VOCABULARY = 3000, WIDTH = 32, IDS = 5 };
+
+/* What a model in a file makes of an input. free() it. */
+static float *run_file(const char *path, struct tensor in, size_t *n)
+{
+	struct tensor out;
+	struct session *s = NULL;
+	struct model *m = NULL;
+	struct err err = ERR_INIT;
+	float *y;
+
+	assert_ok(model_load(&m, path, &err), err);
+	assert_ok(session_new(&s, rt, m, &(struct session_options){ .threads = 1 }, &err), err);
+	assert_ok(session_run(s, &in, &out, &err), err);
+	*n = (size_t)tensor_count(&out);
+	y = xcalloc(*n, sizeof(*y));
+	memcpy(y, out.data, tensor_bytes(&out));
+	session_free(s);
+	model_free(m);
+	return y;
+}
+
+/* how close what a model in a file makes is to other numbers, in dB */
+static double close_to(const char *path, struct tensor in, const float *than)
+{
+	size_t i, n;
+	float *y = run_file(path, in, &n);
+	double noise = 0, signal = 0;
+
+	for (i = 0; i < n; i++) {
+		noise += (double)(y[i] - than[i]) * (double)(y[i] - than[i]);
+		signal += (double)than[i] * (double)than[i];
+	}
+	free(y);
+	return noise > 0 ? 10 * log10(signal / noise) : 200;
+}
+
+static struct tensor few_tokens(void)
+{
+	static int64_t ids[IDS] = { 0, 7, 2999, 1500, 42 };
+
+	return (struct tensor){ .dtype = DT_S64, .rank = 2, .dims = { 1, IDS }, .data = ids };
+}
+
+static double closeness(const char *path, const float *than)
+{
+	return close_to(path, few_tokens(), than);
+}
+
+static float *logits_of(const char *path)
+{
+	size_t n;
+	float *y = run_file(path, few_tokens(), &n);
+
+	assert_int_equal(n, IDS * VOCABULARY);
+	return y;
+}
+
+static size_t count_type(const char *path, const char *type)
+{
+	struct model *m = NULL;
+	struct err err = ERR_INIT;
+	size_t i, n = 0;
+
+	assert_ok(model_load(&m, path, &err), err);
+	for (i = 0; i < m->nodes.n; i++)
+		n += strcmp(m->nodes.v[i]->op, type) == 0;
+	model_free(m);
+	return n;
+}
+
+static struct dataset *tokens(void)
+{
+	static int64_t ids[12 * IDS];
+	struct zip_out z = { .n = 0 };
+	struct dataset *d = NULL;
+	struct err err = ERR_INIT;
+	struct str b;
+	char *path;
+	size_t i;
+
+	for (i = 0; i < 12 * IDS; i++)
+		ids[i] = (int64_t)(i * 7919 % VOCABULARY);
+	zip_put(&z, "i.npy", npy_of("<i8", false, "(12, 5)", ids, sizeof(ids)), false);
+	b = zip_end(&z);
+	path = put_file(dir, "i.npz", &b);
+	assert_ok(dataset_open(&d, path, NULL, &err), err);
+	free(path);
+	return d;
+}
+
+/* A head that is the table, transposed: in memory the runtime folds that; here it is quantized all the same. */
+static void a_tied_head_is_quantized(void **state)
+{
+	static const struct input_spec i_spec = { "i", DT_S64, 2, { -1, IDS } };
+	static const enum block_algorithm by[] = { BLOCK_RTN, BLOCK_GPTQ };
+	char split[64], memory[64], file[64];
+	struct dataset *d = tokens();
+	struct feed *feed = NULL;
+	struct err err = ERR_INIT;
+	float *fp32;
+	size_t a, k, table;
+	int outside;
+
+	(void)state;
+	snprintf(split, sizeof(split), "%s/tied.onnx", dir);
+	snprintf(memory, sizeof(memory), "%s/tied_memory.onnx", dir);
+	snprintf(file, sizeof(file), "%s/tied_file.onnx", dir);
+	build_split(
+		split, "i:#?x5",
+		"e = 3000x32; g = Gather(e, i); h = Tanh(g); t = Transpose(e) perm=1,0; y = MatMul(h, t)");
+	assert_ok(feed_open(&feed, d, &i_spec, 1, &(struct feed_options){ .batch = 5 }, &err), err);
+	fp32 = logits_of(split);
+	for (a = 0; a < ARRAY_LEN(by); a++)
+		for (table = 0; table < 2; table++) {
+			for (outside = by[a] == BLOCK_GPTQ; outside < 2; outside++) {
+				struct subject *s = open_model(split, outside);
+				struct block_store *blocks = block_store_new();
+				struct qplan plan = QPLAN_INIT;
+
+				weight_only(&plan, s, false, by[a]);
+				for (k = 0; k < s->ops.n; k++)
+					if (s->ops.v[k].rule && s->ops.v[k].rule->kind == OP_TABLE && table &&
+					    runtime_table_bits(s->m)) {
+						plan.ops[k].mode = OP_WEIGHT;
+						plan.ops[k].blocks.algorithm = BLOCK_RTN;
+					}
+				if (parts_needed(&plan))
+					assert_ok(blocks_by_parts(blocks,
+								  &(struct parts){ .rt = rt,
+										   .s = s,
+										   .plan = &plan,
+										   .feed = feed,
+										   .threads = 1 },
+								  &err),
+						  err);
+				save_known(s, &plan, blocks, outside ? file : memory);
+				block_store_free(blocks);
+				qplan_release(&plan);
+				subject_free(s);
+			}
+			assert_int_equal(count_type(file, "MatMulNBits"), 1);
+			assert_int_equal(count_type(file, "FusedMatMul") + count_type(file, "Transpose"), 0);
+			if (closeness(file, fp32) < 15)
+				fail_msg("%s, table %zu: %.1f dB from fp32", block_methods[by[a]]->name,
+					 table, closeness(file, fp32));
+			if (by[a] == BLOCK_RTN) {
+				float *y = logits_of(memory);
+
+				if (closeness(file, y) < 100)
+					fail_msg("table %zu: %.1f dB from what is made in memory", table,
+						 closeness(file, y));
+				free(y);
+			}
+		}
+	free(fp32);
+	feed_free(feed);
+	dataset_free(d);
+}
+
+/* In the QDQ form what was spilled comes back: the same model as with weights that stayed in memory. */
+static void parts_in_the_qdq_form(void **state)
+{
+	static const struct input_spec x = { "x", DT_F32, 3, { -1, 6, 128 } };
+	char split[64], saved[2][64];
+	struct dataset *d = samples();
+	struct tensor in = { .dtype = DT_F32, .rank = 3, .dims = { 3, 6, 128 } };
+	struct feed *feed = NULL;
+	struct feed_batch b = FEED_BATCH_INIT;
+	struct err err = ERR_INIT;
+	int symmetric, outside;
+	float *fp32, *y;
+	size_t n;
+
+	(void)state;
+	snprintf(split, sizeof(split), "%s/split4.onnx", dir);
+	build_split_at(21, split, "x:?x6x128", two_blocks);
+	assert_ok(feed_open(&feed, d, &x, 1, &(struct feed_options){ .batch = 3 }, &err), err);
+	assert_ok(feed_read(feed, 0, &b, &err), err);
+	in.data = b.inputs[0].data;
+	fp32 = run_file(split, in, &n);
+	for (symmetric = 0; symmetric < 2; symmetric++) {
+		for (outside = 0; outside < 2; outside++) {
+			struct subject *s = open_model(split, outside);
+			struct block_store *blocks = block_store_new();
+			struct qplan plan = QPLAN_INIT;
+
+			snprintf(saved[outside], sizeof(saved[outside]), "%s/pairs%d.onnx", dir, outside);
+			weight_only(&plan, s, symmetric, BLOCK_GPTQ);
+			plan.format = FORMAT_QDQ_WEIGHTS;
+			assert_ok(
+				blocks_by_parts(
+					blocks,
+					&(struct parts){
+						.rt = rt, .s = s, .plan = &plan, .feed = feed, .threads = 1 },
+					&err),
+				err);
+			save_known(s, &plan, blocks, saved[outside]);
+			block_store_free(blocks);
+			qplan_release(&plan);
+			subject_free(s);
+		}
+		y = run_file(saved[0], in, &n);
+		assert_int_equal(count_type(saved[1], "DequantizeLinear"), 4);
+		if (close_to(saved[1], in, y) < 100 || close_to(saved[1], in, fp32) < 15)
+			fail_msg("%.1f dB from what stayed in memory, %.1f dB from fp32",
+				 close_to(saved[1], in, y), close_to(saved[1], in, fp32));
+		free(y);
+	}
+	free(fp32);
+	feed_batch_release(&b);
+	feed_free(feed);
+	dataset_free(d);
+}
+
+/* awq's scales go into the constant of the Mul that makes the input, whichever parts its readers are in. */
+static void parts_scale_inputs(void **state)
+{
+	static const struct input_spec spec = { "x", DT_F32, 3, { -1, 6, 128 } };
+	static const struct {
+		enum block_algorithm by;
+		size_t part;
+		bool sequence;
+	} ways[] = { { BLOCK_RTN, 0, false },
+		     { BLOCK_AWQ, 0, false },
+		     { BLOCK_AWQ, 1, false },
+		     { BLOCK_AWQ, 0, true } };
+	struct tensor x = { .dtype = DT_F32, .rank = 3, .dims = { 3, 6, 128 } };
+	char split[64], saved[64];
+	struct dataset *d = samples();
+	struct feed *feed = NULL;
+	struct feed_batch b = FEED_BATCH_INIT;
+	struct err err = ERR_INIT;
+	double db[ARRAY_LEN(ways)];
+	float *fp32;
+	size_t i, n;
+
+	(void)state;
+	snprintf(split, sizeof(split), "%s/scaled.onnx", dir);
+	snprintf(saved, sizeof(saved), "%s/scaled_saved.onnx", dir);
+	build_split(split, "x:?x6x128",
+		    "g = 128; a = Mul(x, g); w = 128x160; b = MatMul(a, w); v = 128x160; c = MatMul(a, v); y "
+		    "= Add(b, c)");
+	assert_ok(feed_open(&feed, d, &spec, 1, &(struct feed_options){ .batch = 3 }, &err), err);
+	assert_ok(feed_read(feed, 3, &b, &err), err);
+	x.data = b.inputs[0].data;
+	fp32 = run_file(split, x, &n);
+	for (i = 0; i < ARRAY_LEN(ways); i++) {
+		struct subject *s = open_model(split, true);
+		struct block_store *blocks = block_store_new();
+		struct qplan plan = QPLAN_INIT;
+
+		weight_only(&plan, s, false, ways[i].by);
+		plan.recipes.true_sequential = ways[i].sequence;
+		for (n = 0; n < s->ops.n; n++)
+			plan.ops[n].blocks.level = 0;
+		if (parts_needed(&plan))
+			assert_ok(blocks_by_parts(blocks,
+						  &(struct parts){ .rt = rt,
+								   .s = s,
+								   .plan = &plan,
+								   .feed = feed,
+								   .bytes = ways[i].part,
+								   .threads = 1 },
+						  &err),
+				  err);
+		save_known(s, &plan, blocks, saved);
+		db[i] = close_to(saved, x, fp32);
+		block_store_free(blocks);
+		qplan_release(&plan);
+		subject_free(s);
+	}
+	if (!(db[1] > db[0] + 1 && db[2] > db[0] + 1 && db[1] > db[3] + 0.5))
+		fail_msg("rtn %.1f dB, awq %.1f dB, in two parts %.1f dB, without scales %.1f dB", db[0],
+			 db[1], db[2], db[3]);
+	free(fp32);
+	feed_batch_release(&b);
+	feed_free(feed);
+	dataset_free(d);
+}
+
 static int setup(void **state)
 {
 	struct err err = ERR_INIT;
@@ -523,7 +809,10 @@ int main(void)
 	const struct CMUnitTest tests[] = { cmocka_unit_test(same_as_in_memory),
 					    cmocka_unit_test(parts_see_what_the_whole_sees),
 					    cmocka_unit_test(a_sequence_sees_what_is_quantized),
-					    cmocka_unit_test(shared_weights_go_by_all_readers) };
+					    cmocka_unit_test(shared_weights_go_by_all_readers),
+					    cmocka_unit_test(parts_in_the_qdq_form),
+					    cmocka_unit_test(a_tied_head_is_quantized),
+					    cmocka_unit_test(parts_scale_inputs) };
 
 	return cmocka_run_group_tests(tests, setup, teardown);
 }
