@@ -159,6 +159,8 @@ enum rank {
 	RANK_IMPACT,     /* error of the model's output when this op alone is quantized, as the plan has it */
 	RANK_IMPACT_BACK, /* the same for ops in fp32, as they would be quantized again */
 	RANK_HESSIAN,     /* average trace of the Hessian times squared weight error (HAWQ-V2) */
+	/* the share of the fp32 model's time that each op takes as the plan has it, by a profile; no ops where latency does not count */
+	RANK_SECONDS,
 };
 /* Ops (parameter numbers) with their scores, highest first. Only ops that the rank covers are in it. */
 struct op_order {

@@ -32,7 +32,7 @@ void modes_free(struct modes *m)
 	free(m);
 }
 
-static struct modes *modes_of(struct lab *l)
+struct modes *modes_of(struct lab *l)
 {
 	if (!l->modes) {
 		l->modes = xcalloc(1, sizeof(*l->modes));
@@ -60,7 +60,7 @@ const struct mode_profile *profile_of(const struct lab *l, const struct plan *p)
 	return seen ? &seen->p : NULL;
 }
 
-static enum fettle_status profile_fp32(struct lab *l, struct err *err)
+enum fettle_status profile_fp32(struct lab *l, struct err *err)
 {
 	struct modes *m = l->modes;
 	enum fettle_status st;
@@ -277,17 +277,23 @@ double lab_saves(void *lab)
 	return latency_alone && l->modes && l->modes->fastest.n ? l->modes->answer.saves : INFINITY;
 }
 
+bool lab_latency_counts(const struct lab *l)
+{
+	const double *w = l->o.weights;
+
+	return w[LAB_LATENCY] > 0 || !(w[LAB_SIZE] > 0 || w[LAB_FOOTPRINT] > 0);
+}
+
 enum fettle_status lab_fastest(void *self, const struct plan *from, bool within, struct plan *out,
 			       struct err *err)
 {
 	struct lab *l = self;
-	const double *w = l->o.weights;
 	struct mode_answer answer;
 	enum fettle_status st = FETTLE_OK;
 	char *key;
 
 	plan_copy(out, from);
-	if ((!(w[LAB_LATENCY] > 0) && (w[LAB_SIZE] > 0 || w[LAB_FOOTPRINT] > 0)) || has_weight_only(l, from))
+	if (!lab_latency_counts(l) || has_weight_only(l, from))
 		return FETTLE_OK;
 	modes_of(l);
 	key = answer_key(l, from, within);

@@ -29,6 +29,9 @@ double lab_saves(void *lab);
 enum fettle_status modes_profiles(struct lab *l, const struct plan *p, struct mode_profile *fp32,
 				  struct mode_profile *of_plan, struct err *err);
 
+/* RANK_SECONDS, see strategy/strategy.h. */
+enum fettle_status rank_seconds(struct lab *l, const struct plan *p, struct op_order *out, struct err *err);
+
 /*
  * The fastest plan with the settings and recipes of `from`. `within`: only ops that `from` quantizes may be, in the mode that they
  * have there. It is `from` when latency does not matter. The history keeps the answer, so that a run that is resumed goes the

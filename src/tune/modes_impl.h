@@ -1,4 +1,4 @@
-/* What the files share that find the fastest modes: mode_profile.c, mode_problem.c, mode_race.c and modes.c. */
+/* What the files share that find the fastest modes: mode_profile.c, mode_problem.c, mode_race.c, mode_prices.c and modes.c. */
 #ifndef TUNE_MODES_IMPL_H
 #define TUNE_MODES_IMPL_H
 
@@ -63,6 +63,10 @@ enum fettle_status time_original(struct lab *l, double *seconds, struct err *err
 
 /* ---- modes.c ---- */
 
+struct modes *modes_of(struct lab *l); /* made when first asked for */
+bool lab_latency_counts(const struct lab *l);
+/* Profiles the fp32 model, unless it was before. */
+enum fettle_status profile_fp32(struct lab *l, struct err *err);
 /* The profile of a plan; NULL: it has none. */
 const struct profiled *seen_of(const struct lab *l, const struct plan *p);
 const struct mode_profile *profile_of(const struct lab *l, const struct plan *p);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "tune/modes.h"
 
 enum {
 	MSE_BATCHES = 4,
@@ -193,6 +194,9 @@ enum fettle_status lab_rank(void *self, const struct plan *p, enum rank by, int 
 		st = rank_impact(l, p, by == RANK_IMPACT_BACK, n, out, err);
 		if (st == FETTLE_UNSUPPORTED || st == FETTLE_BACKEND)
 			st = rank_added(l, p, by == RANK_IMPACT_BACK, out, err);
+		break;
+	case RANK_SECONDS:
+		st = rank_seconds(l, p, out, err);
 		break;
 	default:
 		st = rank_hessian(l, p, n, out, err);

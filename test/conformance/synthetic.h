@@ -37,6 +37,8 @@ struct recipe_for_world {
 	bool twins;   /* every second setting of an op, and the last recipe, change nothing */
 	bool blocks;  /* settings are weight-only formats: fewer bits lose more */
 	bool by_size; /* the objective is the bytes of those */
+	bool by_time; /* the objective is the sum of what ops take, which profiles tell; few bits are not always fastest */
+	bool int8; /* the first option of each op is static int8 */
 	bool lower_is_better, absolute;
 };
 
@@ -238,13 +240,31 @@ static inline bool world_is_slight(struct world *w, const struct plan *p)
 	return world_meets(w, p) && world_share(w, p) < SLIGHT_SHARE;
 }
 
+/* Ops differ in size; in which of two formats they are faster depends on the op. */
+static inline double op_seconds(const struct world *w, size_t op, uint16_t choice)
+{
+	const struct param_option *o = &w->space.v[op].options[choice];
+	const double large = (double)(1 + op % 5);
+
+	if (o->mode != OPTION_WEIGHT)
+		return large * (o->mode == OPTION_FP32 ? 1 : op % 2 ? 0.2 : 0.4);
+	return large *
+	       (o->bits == 8   ? 0.45
+		: o->bits == 4 ? 0.3
+		: op % 3       ? 0.25
+			       : 0.5) *
+	       (o->block > 32 ? 0.9 : 1);
+}
+
 static inline double world_objective(const struct world *w, const struct plan *p)
 {
-	double ms = w->r->by_size ? 0 : 100;
+	double ms = w->r->by_size || w->r->by_time ? 0 : 100;
 	size_t i;
 
 	for (i = 0; i < w->space.n_ops; i++)
-		if (w->r->by_size)
+		if (w->r->by_time)
+			ms += op_seconds(w, i, p->choice[i]);
+		else if (w->r->by_size)
 			ms += w->space.v[i].options[p->choice[i]].bytes;
 		else if (is_alone(w, p, i))
 			ms += w->space.v[i].gain;
@@ -346,6 +366,8 @@ static inline double op_score(const struct world *w, const struct plan *p, size_
 	       error = w->weight[op];
 	size_t i;
 
+	if (by == RANK_SECONDS)
+		return op_seconds(w, op, p->choice[op]);
 	if (w->space.n_ops > 100 && by != RANK_OUTPUT_MSE)
 		return factor * error; /* what follows takes time for each op */
 	if (by == RANK_IMPACT)
@@ -360,6 +382,8 @@ static inline double op_score(const struct world *w, const struct plan *p, size_
 
 static inline bool rank_speaks_of(const struct world *w, const struct plan *p, size_t op, enum rank by)
 {
+	if (by == RANK_SECONDS)
+		return w->r->by_time;
 	if (by == RANK_IMPACT_BACK)
 		return in_fp32(w, p, op) && w->space.v[op].n_options > 1;
 	if (by == RANK_HESSIAN && !w->space.v[op].compute)
@@ -511,6 +535,8 @@ static inline void make_op(struct world *w, size_t i, struct rng *rng)
 	size_t type = rng_below(rng, r->n_types ? r->n_types : 1);
 	unsigned k, n = 0;
 
+	if (r->int8)
+		w->options[i][n++] = (struct param_option){ .mode = OPTION_STATIC, .setting = 1000 };
 	for (k = 0; k < r->settings && r->blocks; k++) {
 		static const struct block_format forms[] = { { 4, 32, false },
 							     { 4, 128, false },

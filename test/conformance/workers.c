@@ -31,6 +31,7 @@ static struct recipe_for_world random_recipe(struct rng *rng)
 	r.blocks = rng_below(rng, 6) == 0;
 	r.lower_is_better = rng_below(rng, 2);
 	r.absolute = rng_below(rng, 2);
+	r.by_time = r.blocks && rng_below(rng, 2);
 	return r;
 }
 
