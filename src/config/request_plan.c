@@ -215,7 +215,8 @@ static enum fettle_status read_masks(const struct request *r, const struct subje
 
 	*out = xcalloc(s->ops.n, sizeof(**out));
 	n = request_constraints(r, &a, &constraints);
-	st = constraints_apply(constraints, n, &s->ops, s->m, *out, err);
+	st = constraints_apply(constraints, n, &s->ops, s->m, &(struct constraint_notes){ tell, r->cx }, *out,
+			       err);
 	free(constraints);
 	arena_release(&a);
 	if (!st)

@@ -1,10 +1,10 @@
 #include "space/constraint.h"
 
-#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
+#include "space/op_pattern.h"
 
 unsigned dtype_bit(enum dtype t)
 {
@@ -29,44 +29,46 @@ static void narrow_side(struct side_mask *to, const struct side_mask *from)
 	narrow(&to->level, from->level);
 }
 
-/* an exact name, or a regular expression that matches the whole of it */
-static bool name_matches(const char *pattern, const regex_t *re, const char *name)
-{
-	return strcmp(pattern, name) == 0 || (re && regexec(re, name, 0, NULL, 0) == 0);
-}
-
+/* A name like one that there is, is a mistake. Others may be of ops that are there only after ONNX Runtime has fused some, which is where
+ * INC looks, or of another model: a note says that they do nothing. */
 static enum fettle_status no_match(const struct constraint *c, const struct op_list *ops,
-				   const struct model *m, struct err *err)
+				   const struct model *m, const struct constraint_notes *notes,
+				   struct err *err)
 {
 	const char **names = xcalloc(ops->n, sizeof(*names)), *near;
+	const char *what = c->scope == CONSTRAIN_TYPE ? "type" : "name";
+	char *text;
 	size_t i;
 
 	for (i = 0; i < ops->n; i++)
 		names[i] = c->scope == CONSTRAIN_TYPE ? op_type(m->nodes.v[i]) : ops->v[i].name;
 	near = str_nearest(c->name, names, ops->n);
 	free(names);
-	return fail(err, FETTLE_INVALID, "%s: no op of the model has the %s '%s'%s%s%s", c->where,
-		    c->scope == CONSTRAIN_TYPE ? "type" : "name", c->name, near ? ", did you mean '" : "",
-		    near ? near : "", near ? "'?" : "");
+	if (near || !notes->note)
+		return fail(err, FETTLE_INVALID, "%s: no op of the model has the %s '%s'%s%s%s", c->where,
+			    what, c->name, near ? ", did you mean '" : "", near ? near : "",
+			    near ? "'?" : "");
+	text = xstrfmt("%s: '%s' has no effect: no op of the model has that %s", c->where, c->name, what);
+	notes->note(notes->self, text);
+	free(text);
+	return FETTLE_OK;
 }
 
 static enum fettle_status apply_one(const struct constraint *c, const struct op_list *ops,
-				    const struct model *m, struct op_mask *out, struct err *err)
+				    const struct model *m, const struct constraint_notes *notes,
+				    struct op_mask *out, struct err *err)
 {
+	struct op_pattern pattern = { .name = NULL };
 	size_t hits = 0, i;
-	bool is_regex = false;
-	regex_t re;
 
-	if (c->scope == CONSTRAIN_OP) {
-		char *whole = xstrfmt("^(%s)$", c->name);
-
-		is_regex = regcomp(&re, whole, REG_EXTENDED | REG_NOSUB) == 0;
-		free(whole);
-	}
+	if (c->scope == CONSTRAIN_OP)
+		op_pattern_init(&pattern, c->name);
 	for (i = 0; i < ops->n; i++) {
-		if (c->scope == CONSTRAIN_TYPE && strcmp(op_type(m->nodes.v[i]), c->name) != 0)
+		const char *type = op_type(m->nodes.v[i]);
+
+		if (c->scope == CONSTRAIN_TYPE && strcmp(type, c->name) != 0)
 			continue;
-		if (c->scope == CONSTRAIN_OP && !name_matches(c->name, is_regex ? &re : NULL, ops->v[i].name))
+		if (c->scope == CONSTRAIN_OP && !op_pattern_matches(&pattern, ops->v[i].name, type))
 			continue;
 		narrow_side(&out[i].weight, &c->mask.weight);
 		narrow_side(&out[i].act, &c->mask.act);
@@ -74,16 +76,17 @@ static enum fettle_status apply_one(const struct constraint *c, const struct op_
 			c->scope != CONSTRAIN_MODEL && (c->mask.act.dtype & T_ALL || c->mask.weight.bits);
 		hits++;
 	}
-	for (i = 0; i < m->gone.n && c->scope != CONSTRAIN_MODEL; i++)
-		hits += name_matches(c->name, is_regex ? &re : NULL, m->gone.v[i]);
-	if (is_regex)
-		regfree(&re);
-	return hits || c->scope == CONSTRAIN_MODEL ? FETTLE_OK : no_match(c, ops, m, err);
+	for (i = 0; i < m->gone.n && c->scope == CONSTRAIN_OP; i++)
+		hits += op_pattern_matches(&pattern, m->gone.v[i], NULL);
+	op_pattern_release(&pattern);
+	return hits || c->scope == CONSTRAIN_MODEL ? FETTLE_OK : no_match(c, ops, m, notes, err);
 }
 
 enum fettle_status constraints_apply(const struct constraint *v, size_t n, const struct op_list *ops,
-				     const struct model *m, struct op_mask *out, struct err *err)
+				     const struct model *m, const struct constraint_notes *notes,
+				     struct op_mask *out, struct err *err)
 {
+	static const struct constraint_notes none;
 	enum fettle_status st = FETTLE_OK;
 	enum constraint_scope scope;
 	size_t i;
@@ -92,7 +95,7 @@ enum fettle_status constraints_apply(const struct constraint *v, size_t n, const
 	for (scope = CONSTRAIN_MODEL; scope <= CONSTRAIN_OP; scope++) /* the narrower later, so it wins */
 		for (i = 0; i < n && !st; i++)
 			if (v[i].scope == scope)
-				st = apply_one(&v[i], ops, m, out, err);
+				st = apply_one(&v[i], ops, m, notes ? notes : &none, out, err);
 	return st;
 }
 

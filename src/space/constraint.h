@@ -31,14 +31,21 @@ struct op_mask {
 enum constraint_scope { CONSTRAIN_MODEL, CONSTRAIN_TYPE, CONSTRAIN_OP };
 struct constraint {
 	enum constraint_scope scope;
-	const char *name;  /* an op type; an op's name or a regular expression */
+	const char *name;  /* an op type; an op's name or a regular expression, see space/op_pattern.h */
 	const char *where; /* "conf.yaml:3:5", for messages */
 	struct op_mask mask;
 };
 
-/* What is allowed for each op (as many as ops->n). A constraint that matches no op is an error naming the nearest. */
+/* Who is told of what has no effect; NULL: it is an error. */
+struct constraint_notes {
+	void (*note)(void *self, const char *text);
+	void *self;
+};
+/* What is allowed for each op (as many as ops->n). A constraint that matches no op is an error naming the nearest; where none is near, and
+ * there is someone to be told (notes may be NULL), it does nothing. */
 enum fettle_status constraints_apply(const struct constraint *v, size_t n, const struct op_list *ops,
-				     const struct model *m, struct op_mask *out, struct err *err);
+				     const struct model *m, const struct constraint_notes *notes,
+				     struct op_mask *out, struct err *err);
 
 /* Types and schemes that there are kernels for, the preferred ones first. */
 struct form {

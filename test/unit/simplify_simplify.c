@@ -462,7 +462,8 @@ static void names_still_work(void **state)
 			n += selected[k];
 		assert_int_equal(n, names[i].ops);
 		if (!strchr(names[i].name, ',') && strchr(names[i].name, '_'))
-			assert_int_equal(constraints_apply(&c, 1, &s->ops, s->m, masks, &err), FETTLE_OK);
+			assert_int_equal(constraints_apply(&c, 1, &s->ops, s->m, NULL, masks, &err),
+					 FETTLE_OK);
 		free(masks);
 		free(selected);
 	}

@@ -57,7 +57,7 @@ static struct tuning *make(const struct constraint *v, size_t n, enum approach a
 
 	o.defaults.approach = approach;
 	fixed[0] = true; /* the user has decided on the first recipe */
-	assert_ok(constraints_apply(v, n, &s->ops, s->m, masks, &err), err);
+	assert_ok(constraints_apply(v, n, &s->ops, s->m, NULL, masks, &err), err);
 	str_release(&notes);
 	constraints_resolve(masks, &s->ops, &cpu, keep_note, NULL);
 	t = tuning_new(&s->ops, &s->g, &o);
@@ -420,6 +420,37 @@ static void what_constraints_take_away_is_told(void **state)
 	tuning_free(without);
 }
 
+static void keep_text(void *self, const char *text)
+{
+	str_addf(self, "%s\n", text);
+}
+
+/* no name is near: it may be of an op that only INC sees */
+static void constraints_on_other_ops_are_noted(void **state)
+{
+	static const struct constraint v[] = {
+		{ CONSTRAIN_OP, "Attention_9", "c.yaml:3:5", { .act = { .dtype = MASK_FP32 } } },
+		{ CONSTRAIN_TYPE, "LayerNormalization", "c.yaml:4:5", { .act = { .dtype = T_U8 } } },
+		{ CONSTRAIN_OP, "Conv.*", "c.yaml:5:5", { .act = { .dtype = MASK_FP32 } } },
+	};
+	struct op_mask *masks = xcalloc(s->ops.n, sizeof(*masks));
+	struct err err = ERR_INIT;
+	struct str told = STR_INIT;
+	size_t i;
+
+	(void)state;
+	assert_ok(constraints_apply(v, 3, &s->ops, s->m, &(struct constraint_notes){ keep_text, &told },
+				    masks, &err),
+		  err);
+	assert_string_equal(
+		told.s, "c.yaml:4:5: 'LayerNormalization' has no effect: no op of the model has that type\n"
+			"c.yaml:3:5: 'Attention_9' has no effect: no op of the model has that name\n");
+	for (i = 0; i < s->ops.n; i++)
+		assert_int_equal(masks[i].act.dtype == MASK_FP32, strncmp(s->ops.v[i].name, "Conv", 4) == 0);
+	str_release(&told);
+	free(masks);
+}
+
 static void constraints_on_nothing_are_errors(void **state)
 {
 	static const struct {
@@ -438,7 +469,7 @@ static void constraints_on_nothing_are_errors(void **state)
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		struct err err = ERR_INIT;
 
-		assert_int_equal(constraints_apply(&rows[i].c, 1, &s->ops, s->m, masks, &err),
+		assert_int_equal(constraints_apply(&rows[i].c, 1, &s->ops, s->m, NULL, masks, &err),
 				 FETTLE_INVALID);
 		assert_string_equal(err.msg, rows[i].message);
 	}
@@ -817,6 +848,7 @@ int main(void)
 		cmocka_unit_test(where_the_runtime_takes_int8_it_stays),
 		cmocka_unit_test(what_constraints_take_away_is_told),
 		cmocka_unit_test(constraints_on_nothing_are_errors),
+		cmocka_unit_test(constraints_on_other_ops_are_noted),
 		cmocka_unit_test(plans_survive_json),
 		cmocka_unit_test(what_fell_back_is_rounded_as_before),
 		cmocka_unit_test(recipes_in_words),
