@@ -386,6 +386,11 @@ void metric_keep_whole(struct metric *m)
 		set_whole(m, m->state);
 }
 
+double metric_zeros(const struct metric *m)
+{
+	return m->type->scale && m->whole ? m->type->scale(m) : NAN;
+}
+
 /* A NaN may still come unless the type is bounded: then only failure can be certain. */
 static void mean_bounds(const struct metric *m, size_t rest, double *low, double *high)
 {

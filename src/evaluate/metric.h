@@ -121,6 +121,8 @@ struct metric_type {
 	bool has_whole; /* bounds() looks at m->whole */
 	/* May be NULL: bounds of the value when `rest` more samples come, for types that are no mean. */
 	void (*bounds)(const struct metric *m, size_t rest, double *low, double *high);
+	/* May be NULL: the value that outputs of zeros would have; looks at m->whole. */
+	double (*scale)(const struct metric *m);
 	/* May be NULL: what guessing would score on such outputs; NaN: not known. */
 	double (*chance)(const struct metric *m, const struct tensor *output);
 	/* May be NULL: how far each sample is from the other verdict, in whatever unit; below 0: it is wrong. */
@@ -201,6 +203,8 @@ void metric_bounds(const struct metric *m, size_t rest, double *low, double *hig
  * and to twins made of it, and bounds are the tighter for it.
  */
 void metric_keep_whole(struct metric *m);
+/* Of an error, after that: what outputs of zeros would have. NaN: not known, or it is no error. */
+double metric_zeros(const struct metric *m);
 
 /* The questions that answers are scored by (data/squad.h), and what tokens are as text (data/vocabulary.h); NULL: not known. They
  * must outlive the metric. Before metric_twin(). */

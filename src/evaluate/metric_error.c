@@ -10,7 +10,7 @@
 /* All that any of these metrics wants to know, of one sample or of many. */
 struct sums {
 	double abs, square;  /* of a-b */
-	double a, b;         /* by themselves */
+	double a, b, b_abs;  /* by themselves; b_abs: |b| */
 	double aa, bb, ab;   /* products */
 	double b_min, b_max; /* valid when count > 0 */
 	uint64_t count;
@@ -25,6 +25,7 @@ static void sum_pair(struct sums *s, double a, double b)
 	s->square += d * d;
 	s->a += a;
 	s->b += b;
+	s->b_abs += fabs(b);
 	s->aa += a * a;
 	s->bb += b * b;
 	s->ab += a * b;
@@ -138,6 +139,7 @@ static enum fettle_status sums_add(struct metric *m, const struct metric_batch *
 		all->square += s.square;
 		all->a += s.a;
 		all->b += s.b;
+		all->b_abs += s.b_abs;
 		all->aa += s.aa;
 		all->bb += s.bb;
 		all->ab += s.ab;
@@ -277,6 +279,15 @@ static void error_bounds(const struct metric *m, size_t rest, double (*of)(const
 		.scores = id##_scores,                                                                       \
 	};
 
+/* The value that outputs of zeros would have. */
+static double zeros_value(const struct metric *m, double (*of)(const struct sums *))
+{
+	const struct sums *whole = m->whole,
+			  zeros = { .abs = whole->b_abs, .square = whole->bb, .count = whole->count };
+
+	return of(&zeros);
+}
+
 /* "mse:labels" or "mse:reference" where both could be compared with */
 static enum fettle_status parse_target(struct metric *m, const char *param, struct err *err)
 {
@@ -291,7 +302,7 @@ static enum fettle_status parse_target(struct metric *m, const char *param, stru
 	return FETTLE_OK;
 }
 
-#define OVER_EVERYTHING(id, better_high, db_max, bounds_of, about)                                           \
+#define OVER_EVERYTHING(id, better_high, db_max, bounds_of, scale_of, about)                                 \
 	static enum fettle_status id##_value(struct metric *m, double *value, struct err *err)               \
 	{                                                                                                    \
 		return sums_value(m, id##_of, value, err);                                                   \
@@ -309,6 +320,7 @@ static enum fettle_status parse_target(struct metric *m, const char *param, stru
 		.value = id##_value,                                                                         \
 		.has_whole = true,                                                                           \
 		.bounds = bounds_of,                                                                         \
+		.scale = scale_of,                                                                           \
 	};
 
 MEAN_OF_SCORES(l1, false, 0, INFINITY, "mean over samples of the L1 norm of the error")
@@ -325,11 +337,19 @@ ERROR_BOUNDS(rmse)
 ERROR_BOUNDS(r2)
 ERROR_BOUNDS(sqnr)
 ERROR_BOUNDS(psnr)
-OVER_EVERYTHING(mse, false, 0, mse_bounds, "mean squared error")
-OVER_EVERYTHING(mae, false, 0, mae_bounds, "mean absolute error")
-OVER_EVERYTHING(rmse, false, 0, rmse_bounds, "root of the mean squared error")
-OVER_EVERYTHING(r2, true, 0, r2_bounds,
+#define ERROR_SCALE(id)                                                                                      \
+	static double id##_scale(const struct metric *m)                                                     \
+	{                                                                                                    \
+		return zeros_value(m, id##_of);                                                              \
+	}
+ERROR_SCALE(mse)
+ERROR_SCALE(mae)
+ERROR_SCALE(rmse)
+OVER_EVERYTHING(mse, false, 0, mse_bounds, mse_scale, "mean squared error")
+OVER_EVERYTHING(mae, false, 0, mae_bounds, mae_scale, "mean absolute error")
+OVER_EVERYTHING(rmse, false, 0, rmse_bounds, rmse_scale, "root of the mean squared error")
+OVER_EVERYTHING(r2, true, 0, r2_bounds, NULL,
 		"coefficient of determination: 1 less the error's share of the variance")
-OVER_EVERYTHING(pearson, true, 0, NULL, "linear correlation")
-OVER_EVERYTHING(sqnr, true, DB_MAX, sqnr_bounds, "signal to quantization noise ratio in dB")
-OVER_EVERYTHING(psnr, true, DB_MAX, psnr_bounds, "peak signal to noise ratio in dB")
+OVER_EVERYTHING(pearson, true, 0, NULL, NULL, "linear correlation")
+OVER_EVERYTHING(sqnr, true, DB_MAX, sqnr_bounds, NULL, "signal to quantization noise ratio in dB")
+OVER_EVERYTHING(psnr, true, DB_MAX, psnr_bounds, NULL, "peak signal to noise ratio in dB")

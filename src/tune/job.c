@@ -216,6 +216,24 @@ static void doubt_target(struct job *j)
 			 c->tolerance, j->o.metric, job_target(j), j->baseline.value);
 }
 
+/* Of an error against the fp32 model's own outputs (INC's compare_label: false), fp32 has none, to which no loss can be relative: it is
+ * then a share of what outputs of zeros would have. */
+static void scale_criterion(struct job *j)
+{
+	struct search_config *c = &j->o.search;
+	const struct metric *m = has_evaluator(j->o.lab) ? NULL : j->o.lab->metric;
+	const double zeros = m && metric_needs(m) == METRIC_REFERENCE ? metric_zeros(m) : NAN;
+
+	if (!c->relative || j->baseline.value != 0 || !(zeros > 0))
+		return;
+	job_note(j,
+		 "the fp32 model's own %s is 0: the tolerance of %g is a share of %.4g, which outputs of "
+		 "zeros would have",
+		 j->o.metric, c->tolerance, zeros);
+	c->relative = false;
+	c->tolerance *= zeros;
+}
+
 enum fettle_status job_baseline(struct job *j, struct err *err)
 {
 	struct lab *l = j->o.lab;
@@ -238,6 +256,7 @@ enum fettle_status job_baseline(struct job *j, struct err *err)
 	if (isnan(j->baseline.value))
 		return fail(err, FETTLE_INVALID, "cannot tune %s: the fp32 model's %s is not a number",
 			    j->o.model, j->o.metric);
+	scale_criterion(j);
 	j->r.baseline_accuracy = j->baseline;
 	j->r.target = job_target(j);
 	doubt_target(j);

@@ -8,5 +8,12 @@ while IFS='	' read -r case want; do
 	got=$(json value "$dir/out")
 	is "${got:-99} - $want < 1e-5 && $want - ${got:-99} < 1e-5" "$case: $got, want $want"
 done <"$dir/cases"
+while read -r metric want; do
+	"$fettle" tune "$dir/relative.onnx" --calib "$dir/relative.npz" --eval "$dir/relative.npz" -c "$dir/relative_$metric.yaml" --max-trials 1 \
+		--workspace "$dir/ws_$metric" --json >"$dir/out" 2>"$dir/said" || bad "$metric: $(cat "$dir/said")"
+	got=$(json target "$dir/out")
+	is "${got:--1} / $want - 1 < 1e-5 && $want / ${got:--1} - 1 < 1e-5" "$metric against fp32, relative: target $got, want $want"
+done <"$dir/relative"
+grep -q "the fp32 model's own rmse:reference is 0: the tolerance of 0.25 is a share of" "$dir/said" || bad "no note: $(cat "$dir/said")"
 is "$(grep -c . "$dir/cases") == 31" "cases"
 finish
