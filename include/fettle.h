@@ -574,12 +574,13 @@ struct fettle_speed {
 	double latency_ms, baseline_latency_ms;    /* of one run */
 	double speedup, speedup_low, speedup_high; /* as in struct fettle_timing */
 };
-/* What other ranks did, and what was sent for it, there and back, apart from the plans. */
+/* What other ranks did, and what was sent for it, there and back. */
 struct fettle_ranks {
 	size_t size;
 	size_t ranks, trials; /* how many there are; trials that others than rank 0 ran */
-	size_t given_twice;   /* trials that were given to another rank too, because the first was slow */
-	size_t bytes, most_bytes, plan_bytes; /* in all; for one trial; of the plans */
+	size_t given_twice;   /* trials and pieces that another rank got too, because the first was slow */
+	size_t bytes, most_bytes, plan_bytes; /* for all trials without the plans; for one; of the plans */
+	size_t pieces, piece_bytes;           /* of other work that was cut up, that others than rank 0 did */
 };
 struct fettle_tuned {
 	size_t size;

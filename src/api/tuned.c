@@ -244,7 +244,9 @@ static void copy_ranks(struct tuned *t, const struct ranks *r)
 					  .given_twice = s.given_twice,
 					  .bytes = s.bytes,
 					  .most_bytes = s.most_bytes,
-					  .plan_bytes = s.plan_bytes };
+					  .plan_bytes = s.plan_bytes,
+					  .pieces = s.pieces,
+					  .piece_bytes = s.piece_bytes };
 	t->pub.ranks = r ? &t->ranks : NULL;
 }
 

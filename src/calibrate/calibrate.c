@@ -133,17 +133,24 @@ static size_t samples_at_once(const struct session *s, const struct feed *f)
 	return bytes < OBSERVED_BYTES ? (size_t)(OBSERVED_BYTES / bytes) : 1;
 }
 
+static struct feed *feed_in_batches(const struct feed *feed, const struct session *s)
+{
+	struct feed *by = feed_twin(feed);
+
+	feed_limit_batch(by, samples_at_once(s, by));
+	return by;
+}
+
 enum fettle_status observed_run(struct observed *o, struct feed *feed, const struct calibrate_options *opt,
 				observe_fn take, void *self, struct err *err)
 {
 	struct tensor *out = xcalloc(session_n_outputs(o->session), sizeof(*out));
 	struct feed_batch *b = NULL;
-	struct feed *by = feed_twin(feed); /* in batches of its own */
+	struct feed *by = feed_in_batches(feed, o->session);
 	struct ahead *ahead;
 	size_t done = 0;
 	enum fettle_status st;
 
-	feed_limit_batch(by, samples_at_once(o->session, by));
 	ahead = ahead_new(by);
 	while (!(st = ahead_next(ahead, &b, err))) {
 		st = session_run(o->session, b->inputs, out, err);
@@ -180,26 +187,34 @@ static enum fettle_status observe_all(void *self, const struct tensor *out, cons
 	return st;
 }
 
-enum fettle_status calibrate(struct calibration **out, const struct calibrate_on *on,
-			     const char *const *values, size_t n, const struct calibrate_options *o,
-			     struct err *err)
+struct calibration *calibration_new(const char *const *values, size_t n, const struct calibrate_options *o,
+				    bool keep_samples)
 {
 	struct calibration *c = xcalloc(1, sizeof(*c));
-	struct observed s = OBSERVED_INIT;
 	struct observer_options observer;
-	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
 	c->v = xcalloc(n, sizeof(*c->v));
 	c->names = xcalloc(n, sizeof(*c->names));
 	for (i = 0; i < n; i++) {
 		c->names[i] = xstrdup(values[i]);
-		observer = (struct observer_options){ .name = c->names[i] };
+		observer = (struct observer_options){ .name = c->names[i], .keep_samples = keep_samples };
 		memcpy(observer.averaging, o->averaging, sizeof(observer.averaging));
 		observer_init(&c->v[i], &observer);
 		map_set(&c->index, c->names[i], i);
 	}
 	c->n = n;
+	return c;
+}
+
+enum fettle_status calibrate(struct calibration **out, const struct calibrate_on *on,
+			     const char *const *values, size_t n, const struct calibrate_options *o,
+			     struct err *err)
+{
+	struct calibration *c = calibration_new(values, n, o, false);
+	struct observed s = OBSERVED_INIT;
+	enum fettle_status st = FETTLE_OK;
+
 	if (n) {
 		c->scratch = observer_scratch_new();
 		st = observed_open(&s, on->rt, on->m, values, n, o->threads, err);
@@ -241,4 +256,87 @@ const struct observer *calibration_find(const struct calibration *c, const char 
 	size_t i = map_get(&c->index, value);
 
 	return i == MAP_NONE ? NULL : &c->v[i];
+}
+
+size_t calibration_n(const struct calibration *c)
+{
+	return c->n;
+}
+
+struct observer *calibration_at(struct calibration *c, size_t i)
+{
+	return &c->v[i];
+}
+
+void calibration_add_samples(struct calibration *c, size_t n)
+{
+	c->samples += n;
+}
+
+/* ---- in parts ---- */
+
+struct calibrating {
+	struct observed s;
+	struct feed *by; /* in the batches that observed_run() runs */
+	struct feed_batch batch;
+	struct tensor *out;
+	const char *const *values;
+	size_t n;
+	struct calibrate_options o;
+	struct observer_scratch *scratch;
+};
+
+enum fettle_status calibrating_open(struct calibrating **out, const struct calibrate_on *on,
+				    const char *const *values, size_t n, const struct calibrate_options *o,
+				    struct err *err)
+{
+	struct calibrating *c = xcalloc(1, sizeof(*c));
+	enum fettle_status st;
+
+	c->values = values;
+	c->n = n;
+	c->o = *o;
+	c->scratch = observer_scratch_new();
+	st = observed_open(&c->s, on->rt, on->m, values, n, o->threads, err);
+	if (st) {
+		calibrating_free(c);
+		return st;
+	}
+	c->out = xcalloc(session_n_outputs(c->s.session), sizeof(*c->out));
+	c->by = feed_in_batches(on->feed, c->s.session);
+	*out = c;
+	return FETTLE_OK;
+}
+
+void calibrating_free(struct calibrating *c)
+{
+	observed_close(&c->s);
+	feed_batch_release(&c->batch);
+	feed_free(c->by);
+	observer_scratch_free(c->scratch);
+	free(c->out);
+	free(c);
+}
+
+size_t calibrating_batches(const struct calibrating *c)
+{
+	return feed_batches(c->by);
+}
+
+enum fettle_status calibrating_observe(struct calibrating *c, size_t batch, struct calibration **out,
+				       struct err *err)
+{
+	struct calibration *part = calibration_new(c->values, c->n, &c->o, true);
+	enum fettle_status st = feed_read(c->by, batch, &c->batch, err);
+
+	part->scratch = c->scratch;
+	if (!st)
+		st = session_run(c->s.session, c->batch.inputs, c->out, err);
+	if (!st)
+		st = observe_all(part, c->out, &c->batch, err);
+	if (st)
+		calibration_free(part);
+	else
+		*out = part;
+	return st;
 }

@@ -30,6 +30,25 @@ enum fettle_status calibrate(struct calibration **out, const struct calibrate_on
 			     struct err *err);
 void calibration_free(struct calibration *c);
 
+/*
+ * The same in parts, a batch each, which may be observed in any order and in different processes: joined in the order of the
+ * batches they come to what calibrate() says, to the bit.
+ */
+struct calibrating;
+enum fettle_status calibrating_open(struct calibrating **out, const struct calibrate_on *on,
+				    const char *const *values, size_t n, const struct calibrate_options *o,
+				    struct err *err);
+void calibrating_free(struct calibrating *c);
+size_t calibrating_batches(const struct calibrating *c);
+enum fettle_status calibrating_observe(struct calibrating *c, size_t batch, struct calibration **out,
+				       struct err *err);
+/* Of no samples, yet. keep_samples: as for an observer. */
+struct calibration *calibration_new(const char *const *values, size_t n, const struct calibrate_options *o,
+				    bool keep_samples);
+size_t calibration_n(const struct calibration *c);
+struct observer *calibration_at(struct calibration *c, size_t i); /* of values[i] */
+void calibration_add_samples(struct calibration *c, size_t n);
+
 size_t calibration_samples(const struct calibration *c);
 /* NULL when the value was not observed. */
 const struct observer *calibration_find(const struct calibration *c, const char *value);

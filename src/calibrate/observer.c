@@ -1,11 +1,8 @@
 #include "calibrate/observer.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/mem.h"
 
 /*
  * The loops over values are compiled twice and the processor chooses, for the build targets any x86-64.
@@ -40,12 +37,6 @@ struct observer_scratch {
 	size_t fill;                /* no count in the ways is above this */
 };
 
-/* Of one block, or of one sample. */
-struct summary {
-	float min, max;
-	double sum, squares;
-};
-
 struct observer_scratch *observer_scratch_new(void)
 {
 	return xcalloc(1, sizeof(struct observer_scratch));
@@ -60,6 +51,7 @@ void observer_init(struct observer *o, const struct observer_options *opt)
 {
 	memset(o, 0, sizeof(*o));
 	o->name = opt->name ? opt->name : "?";
+	o->keep_samples = opt->keep_samples;
 	o->exponent = OBSERVER_EXPONENT_MIN;
 	while (o->n_averages < OBSERVER_AVERAGES && opt->averaging[o->n_averages] > 0) {
 		o->average[o->n_averages].constant = opt->averaging[o->n_averages];
@@ -76,6 +68,7 @@ void observer_init(struct observer *o, const struct observer_options *opt)
 
 void observer_release(struct observer *o)
 {
+	VEC_RELEASE(&o->kept);
 	free(o->channel_max);
 	o->channel_max = NULL;
 }
@@ -90,7 +83,7 @@ double observer_width(const struct observer *o)
  * a power of two changes no bits. The lanes are fixed by the position in the sample, so that the
  * sums do not depend on the processor. Four values are added as floats before they go to double.
  */
-CLONED static void scan(const float *x, size_t n, float inverse, struct summary *out)
+CLONED static void scan(const float *x, size_t n, float inverse, struct observed_sample *out)
 {
 	float min[GROUP], max[GROUP];
 	double sum[GROUP] = { 0 }, squares[GROUP] = { 0 };
@@ -129,7 +122,7 @@ CLONED static void scan(const float *x, size_t n, float inverse, struct summary 
 		sum[0] += sum[k];
 		squares[0] += squares[k];
 	}
-	*out = (struct summary){ min[0], max[0], sum[0], squares[0] };
+	*out = (struct observed_sample){ min[0], max[0], sum[0], squares[0] };
 }
 
 /*
@@ -251,10 +244,10 @@ static enum fettle_status check_finite(const struct observer *o, const float *x,
 }
 
 static enum fettle_status add_block(struct observer *o, struct observer_scratch *s, const float *x, size_t n,
-				    bool direct, struct summary *sample, struct err *err)
+				    bool direct, struct observed_sample *sample, struct err *err)
 {
 	float inverse = inverse_width(o), top;
-	struct summary b;
+	struct observed_sample b;
 	enum fettle_status st;
 	int exponent = 0;
 
@@ -332,13 +325,31 @@ CLONED static void take_channel_rows(float *restrict max, size_t channels, const
 	}
 }
 
+static void take_sample(struct observer *o, const struct observed_sample *sample)
+{
+	unsigned k;
+
+	o->min = o->samples && o->min < sample->min ? o->min : sample->min;
+	o->max = o->samples && o->max > sample->max ? o->max : sample->max;
+	for (k = 0; k < o->n_averages; k++) {
+		double c = o->samples ? o->average[k].constant : 1;
+
+		o->average[k].min += c * (sample->min - o->average[k].min);
+		o->average[k].max += c * (sample->max - o->average[k].max);
+	}
+	o->sum += sample->sum;
+	o->squares += sample->squares;
+	o->samples++;
+	if (o->keep_samples)
+		VEC_PUSH(&o->kept, *sample);
+}
+
 static enum fettle_status add_sample(struct observer *o, struct observer_scratch *s, const float *x, size_t n,
 				     bool direct, struct err *err)
 {
-	struct summary sample = { INFINITY, -INFINITY, 0, 0 };
+	struct observed_sample sample = { INFINITY, -INFINITY, 0, 0 };
 	enum fettle_status st;
 	size_t i;
-	unsigned k;
 
 	for (i = 0; i < n; i += BLOCK) {
 		st = add_block(o, s, x + i, n - i < BLOCK ? n - i : BLOCK, direct, &sample, err);
@@ -352,18 +363,8 @@ static enum fettle_status add_sample(struct observer *o, struct observer_scratch
 
 	sample.min += 0.f; /* -0 and 0 are equal, so either could have come out */
 	sample.max += 0.f;
-	o->min = o->samples && o->min < sample.min ? o->min : sample.min;
-	o->max = o->samples && o->max > sample.max ? o->max : sample.max;
-	for (k = 0; k < o->n_averages; k++) {
-		double c = o->samples ? o->average[k].constant : 1;
-
-		o->average[k].min += c * (sample.min - o->average[k].min);
-		o->average[k].max += c * (sample.max - o->average[k].max);
-	}
-	o->sum += sample.sum;
-	o->squares += sample.squares;
+	take_sample(o, &sample);
 	o->count += n;
-	o->samples++;
 	return FETTLE_OK;
 }
 
@@ -384,4 +385,23 @@ enum fettle_status observer_add(struct observer *o, struct observer_scratch *s, 
 		o->bins[i] = 0;
 	}
 	return st;
+}
+
+void observer_join(struct observer *to, const struct observer *more)
+{
+	const uint64_t *up = more->bins + OBSERVER_SIDE, *down = up - 1;
+	size_t i;
+	int k, shift;
+
+	for (i = 0; i < more->kept.n; i++)
+		take_sample(to, &more->kept.v[i]);
+	to->count += more->count;
+	to->zeros += more->zeros;
+	if (more->exponent > to->exponent)
+		grow(to, more->exponent);
+	shift = to->exponent - more->exponent < 11 ? to->exponent - more->exponent : 11; /* see grow() */
+	for (k = 0; k < OBSERVER_SIDE; k++) {
+		to->bins[OBSERVER_SIDE + (k >> shift)] += up[k];
+		to->bins[OBSERVER_SIDE - 1 - (k >> shift)] += down[-k];
+	}
 }

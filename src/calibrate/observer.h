@@ -9,15 +9,17 @@
  *	observer_release(&o);
  *
  * How samples are cut into batches changes no bit of the result. Neither does their order, but for what
- * depends on it by nature: the moving averages, and the last bits of the sums.
+ * depends on it by nature: the moving averages, and the last bits of the sums. What several observers have seen, each of
+ * some samples, can be joined.
  */
 #ifndef CALIBRATE_OBSERVER_H
 #define CALIBRATE_OBSERVER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/err.h"
+#include "base/mem.h"
 
 enum {
 	OBSERVER_SIDE = 2048, /* bins on each side of zero */
@@ -32,6 +34,12 @@ struct observer_options {
 	double averaging[OBSERVER_AVERAGES]; /* constants, up to the first 0; none: 0.01 */
 	size_t channels;                     /* 0: no maxima per channel are kept */
 	size_t inner;                        /* value i of a sample is of channel (i / inner) % channels */
+	bool keep_samples;                   /* one by one, so that it can be joined to another */
+};
+
+struct observed_sample {
+	float min, max;
+	double sum, squares;
 };
 
 /*
@@ -51,7 +59,9 @@ struct observer {
 		double constant, min, max; /* of each sample's extremes: avg += constant * (new - avg) */
 	} average[OBSERVER_AVERAGES];
 	size_t channels, inner;
-	float *channel_max;                            /* largest |x| of each channel, or NULL */
+	float *channel_max; /* largest |x| of each channel, or NULL */
+	bool keep_samples;
+	VEC(struct observed_sample) kept;
 	uint64_t bins[OBSERVER_BINS + OBSERVER_LANES]; /* the last are scratch, 0 between calls */
 };
 
@@ -68,6 +78,9 @@ void observer_release(struct observer *o);
  */
 enum fettle_status observer_add(struct observer *o, struct observer_scratch *s, const float *x,
 				size_t samples, size_t per_sample, struct err *err);
+
+/* `to` has seen what `more` has, too, after its own samples; but for channel maxima. `more` has kept its samples. */
+void observer_join(struct observer *to, const struct observer *more);
 
 double observer_width(const struct observer *o); /* of a bin */
 

@@ -430,7 +430,7 @@ static enum fettle_status agree(struct job_request *u)
 	if (!u->ranks)
 		return FETTLE_OK;
 	if (!u->run.lab.o.threads) { /* cores are shared among the ranks that are on this machine */
-		u->run.lab.o.threads = ranks_threads(u->ranks);
+		u->run.lab.o.rank_threads = ranks_threads(u->ranks);
 		session_free(u->run.lab.fp32); /* which has all of them */
 		u->run.lab.fp32 = NULL;
 	}

@@ -28,7 +28,7 @@ static struct feed *few_samples(const struct lab *l, struct feed *all)
 
 struct feed *scoring_feed(struct lab *l)
 {
-	if (!l->few)
+	if (!l->few && (l->calib || l->eval))
 		l->few = few_samples(l, l->calib ? l->calib : l->eval);
 	return l->few;
 }

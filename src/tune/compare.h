@@ -4,8 +4,9 @@
 
 #include "tune/lab.h"
 
-struct feed *
-scoring_feed(struct lab *l); /* samples that ops and plans are scored on: a few of those to calibrate with */
+/* Samples that ops and plans are scored on: a few of those to calibrate with. Asked for first before anything is calibrated,
+ * which may leave fewer. NULL: there is no data. */
+struct feed *scoring_feed(struct lab *l);
 
 /* Runs a session on the first batches and hands each batch's outputs to `take`. */
 typedef void (*take_fn)(void *self, size_t batch, const struct feed_batch *b, const struct tensor *out,

@@ -37,8 +37,7 @@ static void put_verdict(struct str *to, const struct verdict *v)
 	wire_put_count(to, v->exact_pass);
 }
 
-/* plans that others stem from, which their texts need: each is sent once */
-static void put_roots(struct str *to, const struct space *s, struct peer *peer)
+void errand_put_roots(struct str *to, const struct space *s, struct peer *peer)
 {
 	wire_put_count(to, s->roots.n - peer->roots);
 	for (; peer->roots < s->roots.n; peer->roots++) {
@@ -60,7 +59,7 @@ size_t errand_put(struct str *to, uint64_t id, struct lab *l, const struct trial
 	wire_put_count(to, t->number);
 	put_verdict(to, t->verdict);
 	before = to->n;
-	put_roots(to, s, peer);
+	errand_put_roots(to, s, peer);
 	wire_put_text(to, plan);
 	free(plan);
 	return to->n - before;
@@ -102,7 +101,7 @@ static void read_verdict(struct wire *w, struct errand *e)
 	e->t.verdict = &e->verdict;
 }
 
-static enum fettle_status read_roots(struct space *s, struct wire *w, struct err *err)
+enum fettle_status errand_read_roots(struct space *s, struct wire *w, struct err *err)
 {
 	size_t n = (size_t)wire_count(w);
 	struct plan p = PLAN_INIT;
@@ -126,7 +125,7 @@ enum fettle_status errand_read(struct errand *out, struct lab *l, struct wire *w
 	out->id = wire_count(w);
 	out->t.number = (size_t)wire_count(w);
 	read_verdict(w, out);
-	st = read_roots(&l->t->space, w, err);
+	st = errand_read_roots(&l->t->space, w, err);
 	if (!st)
 		st = plan_read(&out->t.plan, &l->t->space, wire_text(w), "of rank 0", err);
 	if (!st && w->bad) {

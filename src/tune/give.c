@@ -59,12 +59,15 @@ bool ranks_give(struct ranks *r, struct lab *l, const struct trial *t, size_t ke
 	while ((to = free_rank(r, not_to))) {
 		const uint64_t id = ++r->last_id;
 
+		if (!ranks_tell_all(r, to))
+			continue; /* it is gone: the next */
 		ranks_begin(&m, MESSAGE_TRIAL);
 		plan = errand_put(&m, id, l, t, &r->peers[to]);
 		if (!ranks_send(r, to, &m))
-			continue; /* it is gone: the next */
+			continue;
 		r->peers[to].busy++;
-		VEC_PUSH(&r->given, ((struct given){ id, key, to, false, m.n - plan }));
+		VEC_PUSH(&r->given,
+			 ((struct given){ .id = id, .key = key, .rank = to, .bytes = m.n - plan }));
 		r->stats.plan_bytes += plan;
 		break;
 	}
@@ -160,12 +163,26 @@ static void read_ready(struct ranks *r, int from, struct wire *w)
 	r->peers[from].ready = true;
 }
 
+bool ranks_take_back(struct ranks *r, int from, uint64_t id, struct given *out)
+{
+	size_t i;
+
+	for (i = 0; i < r->given.n && r->given.v[i].id != id; i++)
+		;
+	if (i == r->given.n)
+		return false;
+	*out = r->given.v[i];
+	r->given.v[i] = r->given.v[--r->given.n];
+	r->peers[from].busy -= out->work ? r->peers[from].jobs : 1;
+	r->peers[from].pieces -= out->work != 0;
+	return true;
+}
+
 static void read_answer(struct ranks *r, int from, struct wire *w, struct heard *out)
 {
 	const size_t size = w->n;
 	struct given g;
 	uint64_t id;
-	size_t i;
 
 	if (!errand_read_answer(w, &id, out)) {
 		out->what = HEARD_NOTHING;
@@ -173,14 +190,7 @@ static void read_answer(struct ranks *r, int from, struct wire *w, struct heard 
 		return;
 	}
 	out->what = HEARD_NOTHING;
-	for (i = 0; i < r->given.n && r->given.v[i].id != id; i++)
-		;
-	if (i == r->given.n)
-		return;
-	g = r->given.v[i];
-	r->given.v[i] = r->given.v[--r->given.n];
-	r->peers[from].busy--;
-	if (g.dropped)
+	if (!ranks_take_back(r, from, id, &g) || g.dropped)
 		return;
 	g.bytes += size + 1;
 	r->stats.trials++;
@@ -192,20 +202,21 @@ static void read_answer(struct ranks *r, int from, struct wire *w, struct heard 
 	out->t.rank = from;
 }
 
-/* a trial that was with a rank that is gone */
+/* what was with a rank that is gone */
 static bool find_lost(struct ranks *r, struct heard *out)
 {
 	size_t i;
 
 	for (i = 0; i < r->given.n; i++) {
-		const struct given g = r->given.v[i];
+		struct given g = r->given.v[i];
 
 		if (!r->peers[g.rank].gone)
 			continue;
 		r->given.v[i--] = r->given.v[--r->given.n];
+		str_release(&g.answer);
 		if (g.dropped)
 			continue;
-		*out = (struct heard){ .what = HEARD_LOST, .key = g.key };
+		*out = (struct heard){ .what = HEARD_LOST, .key = g.key, .work = g.work };
 		return true;
 	}
 	return false;
@@ -237,6 +248,12 @@ enum fettle_status ranks_hear(struct ranks *r, double seconds, struct heard *out
 			break;
 		case MESSAGE_ANSWER:
 			read_answer(r, from, &w, out);
+			break;
+		case MESSAGE_PIECE_PART:
+			ranks_read_part(r, &w);
+			break;
+		case MESSAGE_PIECE_DONE:
+			ranks_read_piece(r, from, &w, out);
 			break;
 		}
 		free(bytes);

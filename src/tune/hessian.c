@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "quantize/weights.h"
+#include "tune/pieces.h"
 
 enum { HUTCHINSON_VECTORS = 3 };
 
@@ -89,7 +90,6 @@ struct probe {
 	size_t batches; /* that the loss is summed over */
 	const struct reference *ref;
 	double middle; /* the loss at the weights as they are */
-	struct rng rng;
 };
 
 static void probe_release(struct probe *p)
@@ -124,15 +124,14 @@ static enum fettle_status probe_open(struct probe *p, struct lab *l, const char 
 	return st ? st : session_new(&p->s, l->rt, p->m, &so, err);
 }
 
-/* the loss with weight `which` at `at`, the others as they are */
-static enum fettle_status loss_at(struct lab *l, struct probe *p, size_t which, const float *at, double *out,
-				  struct err *err)
+/* with weight `which` at `at`, the others as they are */
+static enum fettle_status run_probe(struct lab *l, struct probe *p, size_t which, const float *at,
+				    take_fn take, void *self, struct err *err)
 {
 	struct tensor *in = xcalloc(p->n_data + p->n, sizeof(*in));
 	struct tensor *results = xcalloc(session_n_outputs(p->s), sizeof(*results));
 	struct feed *feed = scoring_feed(l);
 	struct feed_batch b = FEED_BATCH_INIT;
-	struct loss loss = { 0, &l->o, l->metric ? metric_first_output(l->metric) : 0, p->ref };
 	enum fettle_status st = FETTLE_OK;
 	size_t i, k;
 
@@ -147,11 +146,20 @@ static enum fettle_status loss_at(struct lab *l, struct probe *p, size_t which, 
 		}
 		st = session_run(p->s, in, results, err);
 		if (!st)
-			add_loss(&loss, i, &b, results, session_n_outputs(p->s));
+			take(self, i, &b, results, session_n_outputs(p->s));
 	}
 	feed_batch_release(&b);
 	free(in);
 	free(results);
+	return st;
+}
+
+static enum fettle_status loss_at(struct lab *l, struct probe *p, size_t which, const float *at, double *out,
+				  struct err *err)
+{
+	struct loss loss = { 0, &l->o, l->metric ? metric_first_output(l->metric) : 0, p->ref };
+	enum fettle_status st = run_probe(l, p, which, at, add_loss, &loss, err);
+
 	*out = loss.sum;
 	return st;
 }
@@ -165,14 +173,16 @@ static enum fettle_status average_trace(struct lab *l, struct probe *p, size_t w
 	float *moved[2] = { xmalloc(n * sizeof(float)), xmalloc(n * sizeof(float)) };
 	double sum = 0, step = 0, loss[2] = { 0, 0 };
 	enum fettle_status st = FETTLE_OK;
+	struct rng rng;
 	int k, side;
 
+	rng_seed(&rng, which + 1); /* of its own: whoever works it out, and after whatever else */
 	for (i = 0; i < n; i++)
 		step += fabs((double)x[i]);
 	step = step > 0 ? 1e-2 * step / (double)n : 1e-3; /* small, but far above rounding */
 	for (k = 0; k < HUTCHINSON_VECTORS && !st; k++) {
 		for (i = 0; i < n; i++) { /* a Rademacher vector */
-			float v = rng_next(&p->rng) >> 63 ? (float)step : -(float)step;
+			float v = rng_next(&rng) >> 63 ? (float)step : -(float)step;
 
 			moved[0][i] = x[i] + v;
 			moved[1][i] = x[i] - v;
@@ -233,44 +243,119 @@ static size_t list_weights(const struct lab *l, const struct plan *p, size_t *op
 	return n;
 }
 
+/* ---- a piece is an op ---- */
+
+struct traces {
+	struct lab *l;
+	struct plan plan;
+	struct qplan q;
+	size_t *op, *weight, n;
+	const char **names;
+	struct reference ref;
+	struct probe probe;
+};
+
+static void list_ops(struct traces *t)
+{
+	const size_t most = t->l->t->space.n_ops + 1;
+
+	t->op = xcalloc(most, sizeof(*t->op));
+	t->weight = xcalloc(most, sizeof(*t->weight));
+	t->names = xcalloc(most, sizeof(*t->names));
+	t->n = list_weights(t->l, &t->plan, t->op, t->weight, t->names);
+}
+
+static void close_traces(void *self)
+{
+	struct traces *t = self;
+
+	probe_release(&t->probe);
+	qplan_release(&t->q);
+	plan_release(&t->plan);
+	reference_release(&t->ref);
+	free(t->op);
+	free(t->weight);
+	free(t->names);
+	free(t);
+}
+
+static enum fettle_status probe_weights(struct traces *t, struct err *err)
+{
+	struct probe *p = &t->probe;
+	size_t n = 0;
+	enum fettle_status st;
+
+	list_ops(t);
+	while (t->names[n])
+		n++;
+	st = probe_open(p, t->l, t->names, n, err);
+	if (!st)
+		st = run_probe(t->l, p, SIZE_MAX, NULL, keep_outputs, &t->ref, err);
+	if (!st)
+		st = loss_at(t->l, p, SIZE_MAX, NULL, &p->middle, err);
+	if (!st && !isfinite(p->middle))
+		st = fail(err, FETTLE_INVALID, "cannot rank ops: hawq_v2_loss of the fp32 model is %g",
+			  p->middle);
+	return st;
+}
+
+static enum fettle_status open_traces(struct lab *l, struct wire *what, void **out, struct err *err)
+{
+	struct traces *t = xcalloc(1, sizeof(*t));
+	enum fettle_status st;
+
+	t->l = l;
+	t->probe.ref = &t->ref;
+	st = plan_read(&t->plan, &l->t->space, wire_text(what), "of rank 0", err);
+	t->probe.batches = (size_t)wire_count(what);
+	if (!st) {
+		tuning_qplan(l->t, &t->plan, &t->q);
+		st = probe_weights(t, err);
+	}
+	if (st)
+		close_traces(t);
+	else
+		*out = t;
+	return st;
+}
+
+static enum fettle_status run_trace(void *self, size_t i, struct str *answer, struct err *err)
+{
+	struct traces *t = self;
+	double trace = 0, error = 0;
+	enum fettle_status st = weight_error(t->l, &t->q, t->l->t->node[t->op[i]], &error, err);
+
+	if (!st)
+		st = average_trace(t->l, &t->probe, t->weight[i], &trace, err);
+	wire_put_real(answer, fmax(trace, 0) * error);
+	return st;
+}
+
+const struct piece_work trace_work = { open_traces, run_trace, close_traces };
+
 enum fettle_status rank_hessian(struct lab *l, const struct plan *p, size_t batches, struct op_order *out,
 				struct err *err)
 {
-	size_t max = l->t->space.n_ops + 1, n, n_weights = 0, i;
-	size_t *op = xcalloc(max, sizeof(*op)), *weight = xcalloc(max, sizeof(*weight));
-	const char **names = xcalloc(max, sizeof(*names));
-	struct reference ref = { .per_batch = 0 };
-	struct probe probe = { .batches = batches, .ref = &ref };
-	struct qplan q = QPLAN_INIT;
+	struct traces t = { .l = l, .plan = *p };
+	struct pieces pieces;
+	size_t *list, i;
+	double *score;
 	enum fettle_status st;
 
-	rng_seed(&probe.rng, 1);
-	tuning_qplan(l->t, p, &q);
-	n = list_weights(l, p, op, weight, names);
-	while (names[n_weights])
-		n_weights++;
-	st = run_batches(l, l->fp32, batches, keep_outputs, &ref, err);
-	if (!st)
-		st = probe_open(&probe, l, names, n_weights, err);
-	if (!st)
-		st = loss_at(l, &probe, SIZE_MAX, NULL, &probe.middle, err);
-	if (!st && !isfinite(probe.middle))
-		st = fail(err, FETTLE_INVALID, "cannot rank ops: hawq_v2_loss of the fp32 model is %g",
-			  probe.middle);
-	for (i = 0; i < n && !st; i++) {
-		double trace = 0, error = 0;
-
-		st = weight_error(l, &q, l->t->node[op[i]], &error, err);
-		if (!st)
-			st = average_trace(l, &probe, weight[i], &trace, err);
-		if (!st)
-			op_order_add(out, op[i], fmax(trace, 0) * error);
-	}
-	probe_release(&probe);
-	qplan_release(&q);
-	reference_release(&ref);
-	free(op);
-	free(weight);
-	free(names);
+	list_ops(&t);
+	list = xcalloc(t.n + 1, sizeof(*list));
+	score = xcalloc(t.n + 1, sizeof(*score));
+	for (i = 0; i < t.n; i++)
+		list[i] = i;
+	pieces_begin(&pieces, l, PIECES_TRACES, what_of_plan(l, p, batches));
+	st = pieces_run(&pieces, list, t.n, take_score, score, err);
+	pieces_end(&pieces);
+	for (i = 0; i < t.n && !st; i++)
+		op_order_add(out, t.op[i], score[i]);
+	free(list);
+	free(score);
+	free(t.op);
+	free(t.weight);
+	free(t.names);
 	return st;
 }

@@ -9,6 +9,7 @@
 
 #include "tune/compare.h"
 #include "tune/own_noise.h"
+#include "tune/pieces.h"
 
 enum {
 	RUN_COST = 2,  /* of a run with noise, in runs of the fp32 model; about */
@@ -237,37 +238,38 @@ static void interpolate(double *effect, const bool *measured, size_t n)
 	}
 }
 
-static enum fettle_status measure_ops(struct impact *m, struct bed *b, size_t runs, struct err *err)
+static enum fettle_status measure_ops(struct impact *m, struct pieces *p, size_t runs, struct err *err)
 {
 	bool *measured = xcalloc(m->n + 1, sizeof(*measured));
-	size_t first = runs < m->n ? runs / 2 : m->n, i, k, worst;
-	enum fettle_status st = FETTLE_OK;
+	size_t *list = xcalloc(m->n + 1, sizeof(*list));
+	size_t first = runs < m->n ? runs / 2 : m->n, n, i, k, worst;
+	enum fettle_status st;
 
-	for (i = 0; i < first && !st; i++) {
-		k = first > 1 ? i * (m->n - 1) / (first - 1) : 0;
-		st = measure(b, k, &m->effect[k], err);
-		measured[k] = true;
+	for (i = 0; i < first; i++) {
+		list[i] = first > 1 ? i * (m->n - 1) / (first - 1) : 0;
+		measured[list[i]] = true;
 	}
+	st = pieces_run(p, list, first, take_score, m->effect, err);
 	interpolate(m->effect, measured, m->n);
-	for (i = first; i < runs && i < m->n && !st; i++) {
+	for (n = 0, i = first; i < runs && i < m->n; i++) {
 		for (worst = m->n, k = 0; k < m->n; k++)
 			if (!measured[k] && (worst == m->n || m->effect[k] > m->effect[worst]))
 				worst = k;
-		st = measure(b, worst, &m->effect[worst], err);
+		list[n++] = worst;
 		measured[worst] = true;
 	}
+	if (!st && n)
+		st = pieces_run(p, list, n, take_score, m->effect, err);
 	free(measured);
+	free(list);
 	return st;
 }
 
-static enum fettle_status find_effects(struct lab *l, const struct plan *whole, size_t batches,
-				       struct err *err)
+static struct impact *impact_new(const struct lab *l, const struct plan *whole)
 {
 	const struct space *space = &l->t->space;
-	struct impact *m = l->impact = xcalloc(1, sizeof(*m));
-	struct bed b = { .l = l };
-	size_t i, samples, runs;
-	enum fettle_status st = FETTLE_OK;
+	struct impact *m = xcalloc(1, sizeof(*m));
+	size_t i;
 
 	plan_copy(&m->whole, whole);
 	m->op = xcalloc(space->n_ops, sizeof(*m->op));
@@ -275,12 +277,62 @@ static enum fettle_status find_effects(struct lab *l, const struct plan *whole, 
 	for (i = 0; i < space->n_ops; i++)
 		if (plan_is_quantized(whole, space, i))
 			m->op[m->n++] = i;
-	samples = budget(l, m->n, batches, &runs);
-	if (m->n)
-		st = bed_open(&b, m, samples, err);
-	if (!st)
-		st = measure_ops(m, &b, runs, err);
-	bed_release(&b);
+	return m;
+}
+
+/* ---- a piece is an op ---- */
+
+static void close_bed(void *self)
+{
+	bed_release(self);
+	free(self);
+}
+
+static enum fettle_status open_bed(struct lab *l, struct wire *what, void **out, struct err *err)
+{
+	struct bed *b = xcalloc(1, sizeof(*b));
+	struct impact *m = NULL;
+	struct plan whole = PLAN_INIT;
+	enum fettle_status st = plan_read(&whole, &l->t->space, wire_text(what), "of rank 0", err);
+	size_t batches = (size_t)wire_count(what), runs;
+
+	b->l = l;
+	if (!st) {
+		m = impact_new(l, &whole);
+		st = bed_open(b, m, budget(l, m->n, batches, &runs), err);
+	}
+	plan_release(&whole);
+	impact_free(m);
+	if (st)
+		close_bed(b);
+	else
+		*out = b;
+	return st;
+}
+
+static enum fettle_status run_effect(void *self, size_t op, struct str *answer, struct err *err)
+{
+	double effect = 0;
+	enum fettle_status st = measure(self, op, &effect, err);
+
+	wire_put_real(answer, effect);
+	return st;
+}
+
+const struct piece_work effect_work = { open_bed, run_effect, close_bed };
+
+static enum fettle_status find_effects(struct lab *l, const struct plan *whole, size_t batches,
+				       struct err *err)
+{
+	struct impact *m = l->impact = impact_new(l, whole);
+	struct pieces p;
+	enum fettle_status st;
+	size_t runs;
+
+	budget(l, m->n, batches, &runs);
+	pieces_begin(&p, l, PIECES_EFFECTS, what_of_plan(l, whole, batches));
+	st = measure_ops(m, &p, runs, err);
+	pieces_end(&p);
 	if (st) {
 		impact_free(m);
 		l->impact = NULL;

@@ -10,6 +10,8 @@
 #include "tune/examiner.h"
 #include "tune/ledger.h"
 #include "tune/modes.h"
+#include "tune/ranks.h"
+#include "tune/sweep.h"
 #include "tune/values.h"
 #include "tune/worker.h"
 
@@ -34,7 +36,7 @@ bool lab_go_on_uncounted(void *lab, size_t done, size_t total)
 
 enum fettle_status lab_open_fp32(struct lab *l, struct err *err)
 {
-	const struct session_options so = { .threads = l->o.threads, .level = l->o.level };
+	const struct session_options so = { .threads = lab_fp32_threads(l), .level = l->o.level };
 	const double start = clock_now();
 	enum fettle_status st = FETTLE_OK;
 
@@ -44,8 +46,7 @@ enum fettle_status lab_open_fp32(struct lab *l, struct err *err)
 	return st;
 }
 
-enum fettle_status lab_learn_plan(struct lab *l, int64_t samples, const struct qplan *plan,
-				  struct knowledge *out, struct err *err)
+struct learner *lab_learner(struct lab *l)
 {
 	struct learn_source s = { .rt = l->rt,
 				  .s = l->s,
@@ -56,13 +57,20 @@ enum fettle_status lab_learn_plan(struct lab *l, int64_t samples, const struct q
 				  .cache = l->o.cache,
 				  .progress = lab_go_on,
 				  .self = l,
+				  .calibrate = l->ranks && !ranks_rank(l->ranks) ? lab_sweep : NULL,
 				  .seconds = &l->times.calibrate };
 
 	if (!l->learner) {
 		memcpy(s.averaging, l->o.averaging, sizeof(s.averaging));
 		l->learner = learner_new(&s);
 	}
-	return learn(l->learner, samples, plan, out, err);
+	return l->learner;
+}
+
+enum fettle_status lab_learn_plan(struct lab *l, int64_t samples, const struct qplan *plan,
+				  struct knowledge *out, struct err *err)
+{
+	return learn(lab_learner(l), samples, plan, out, err);
 }
 
 enum fettle_status lab_quantize(struct lab *l, const struct qplan *q, struct model **out, struct err *err)

@@ -23,7 +23,8 @@ struct deployed {
 
 struct lab_options {
 	const char *model; /* path of the fp32 model */
-	int threads;
+	int threads;       /* 0: as the runtime chooses */
+	int rank_threads; /* of trials and the baseline, where several ranks share the cores; 0: as `threads` */
 	struct deployed deployed;
 	enum opt_level level; /* of the sessions; OPT_DEFAULT: as users deploy */
 	const char *eval_cmd,
@@ -157,7 +158,8 @@ void lab_release(struct lab *l); /* what is kept between trials; the rest is the
 /* trial.c: trials, one or several side by side */
 bool has_evaluator(const struct lab *l);
 bool lab_output_counts(const struct lab *l, size_t i); /* is it one that the metric looks at? */
-int lab_threads(const struct lab *l); /* of a trial's session: one when trials run side by side */
+int lab_threads(const struct lab *l);      /* of a trial's session: one when trials run side by side */
+int lab_fp32_threads(const struct lab *l); /* of the fp32 model's */
 /* By the user's program or function; `worker` says which of those side by side asks. */
 enum fettle_status lab_evaluate_file(struct lab *l, size_t worker, const char *path, progress_fn go_on,
 				     void *self, double *value, struct err *err);
@@ -175,6 +177,7 @@ void meter_free(struct meter *m);
 void lab_prefer(void *lab, const struct plan *p);
 void timing_free(struct timing *t);
 
+struct learner *lab_learner(struct lab *l); /* made when first asked for */
 /* What is known for a plan of the base; see learn(). */
 enum fettle_status lab_learn_plan(struct lab *l, int64_t samples, const struct qplan *plan,
 				  struct knowledge *out, struct err *err);

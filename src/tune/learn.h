@@ -30,6 +30,9 @@ struct learn_source {
 	size_t cache;         /* bytes for the recipe finetune */
 	progress_fn progress;
 	void *self;
+	/* Of the model as it is, in place of calibrate(); may be NULL. */
+	enum fettle_status (*calibrate)(void *self, int64_t samples, const char *const *values, size_t n,
+					struct calibration **out, struct err *err);
 	double *seconds;                /* what calibrating takes is added to this; may be NULL */
 	struct finetune_report *report; /* of the recipe finetune; may be NULL */
 };
@@ -44,6 +47,11 @@ void learner_free(struct learner *l);
  */
 enum fettle_status learn(struct learner *l, int64_t samples, const struct qplan *plan, struct knowledge *out,
 			 struct err *err);
+
+/* From now on the calibration data is what `samples` of it are, as for learn(). */
+enum fettle_status learner_use_samples(struct learner *l, int64_t samples, struct err *err);
+/* The calibration of the model as it is, on so many samples; unless there is one. Releases it. */
+void learner_take(struct learner *l, int64_t samples, struct calibration *c);
 
 /* Writes what is not in the history yet, so that learn() can read it from there. */
 void learner_keep(struct learner *l, struct history *h);

@@ -17,6 +17,16 @@ static struct calibrate_options calibrate_options(const struct learner *l)
 	return o;
 }
 
+static size_t n_samples(const struct learner *l, int64_t asked)
+{
+	return asked > 0 && (size_t)asked < l->total ? (size_t)asked : l->total;
+}
+
+enum fettle_status learner_use_samples(struct learner *l, int64_t samples, struct err *err)
+{
+	return feed_set_order(l->s.calib, l->order, n_samples(l, samples), err);
+}
+
 /* the samples that these facts are from */
 static enum fettle_status use_samples(struct learner *l, const struct facts *f, struct err *err)
 {
@@ -60,13 +70,36 @@ enum fettle_status make_variant(struct learner *l, struct facts *f, const struct
 	const double start = clock_now(), before = l->s.seconds ? *l->s.seconds : 0;
 	enum fettle_status st;
 
-	f->samples = f->asked > 0 && (size_t)f->asked < l->total ? (size_t)f->asked : l->total;
+	f->samples = n_samples(l, f->asked);
 	st = use_samples(l, f, err);
 	if (!st)
 		st = variant_new(&f->v, l->s.rt, l->s.s, plan, l->s.calib, &o, &seen, err);
 	if (l->s.seconds)
 		*l->s.seconds = before + clock_now() - start; /* a sweep of see_base_input() is part of it */
 	return st;
+}
+
+/* with others, where there are some */
+static enum fettle_status calibrate_together(struct learner *l, struct facts *f, const struct qplan *mapped,
+					     struct err *err)
+{
+	const char **values = NULL;
+	const size_t n = quantizer_values(&f->v->s->g, &f->v->s->ops, mapped, &values);
+	enum fettle_status st = l->s.calibrate(l->s.self, f->asked, values, n, &f->own, err);
+
+	free(values);
+	return st;
+}
+
+void learner_take(struct learner *l, int64_t samples, struct calibration *c)
+{
+	const struct qplan none = QPLAN_INIT;
+	struct facts *f = NULL;
+
+	if (!find_facts(l, samples, &none, &f, NULL) && !f->own)
+		f->own = c;
+	else
+		calibration_free(c);
 }
 
 /* one pass observes all values that any plan may need, and what this one needs beyond */
@@ -80,7 +113,9 @@ static enum fettle_status calibrate_facts(struct learner *l, struct facts *f, co
 	if (f->own)
 		return FETTLE_OK;
 	st = use_samples(l, f, err);
-	if (!st)
+	if (!st && l->s.calibrate && !*f->key)
+		st = calibrate_together(l, f, mapped, err);
+	else if (!st)
 		st = subject_calibrate(f->v->s, l->s.rt, mapped, l->s.calib, &o, &f->own, err);
 	spent(l, start);
 	return st;

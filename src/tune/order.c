@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/rng.h"
+#include "tune/compare.h"
 #include "tune/forerun.h"
 #include "tune/cutcache.h"
 
@@ -237,6 +238,7 @@ enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err 
 	enum fettle_status st;
 	size_t i;
 
+	scoring_feed(l);
 	st = lab_open_fp32(l, err);
 	l->baseline_size = model_file_size(l->o.model);
 	if (st)

@@ -241,6 +241,7 @@ enum fettle_status ranks_agree(struct ranks *r, const struct ranks_fact *facts, 
 enum fettle_status ranks_close(struct ranks *r, enum fettle_status st, struct err *err)
 {
 	struct str m = STR_INIT;
+	size_t i;
 	int rank;
 
 	if (!r)
@@ -258,6 +259,12 @@ enum fettle_status ranks_close(struct ranks *r, enum fettle_status st, struct er
 			ranks_send(r, rank, &m);
 		str_release(&m);
 	}
+	for (i = 0; i < r->given.n; i++)
+		str_release(&r->given.v[i].answer);
+	for (i = 0; i < r->lessons.n; i++)
+		str_release(&r->lessons.v[i]);
+	VEC_RELEASE(&r->lessons);
+	str_release(&r->lesson);
 	VEC_RELEASE(&r->given);
 	VEC_RELEASE(&r->took);
 	free(r->peers);

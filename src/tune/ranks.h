@@ -12,6 +12,7 @@
 #ifndef TUNE_RANKS_H
 #define TUNE_RANKS_H
 
+#include "base/str.h"
 #include "tune/examiner.h"
 #include "tune/lab.h"
 
@@ -45,9 +46,10 @@ enum fettle_status ranks_close(struct ranks *r, enum fettle_status st, struct er
 struct ranks_stats {
 	size_t ranks;             /* that take part */
 	size_t trials;            /* that others ran */
-	size_t given_twice;       /* to another, because the first was slow */
+	size_t given_twice;       /* to another, because the first was slow; pieces of other work, too */
 	size_t bytes, most_bytes; /* there and back, for all these and for one, plans apart */
 	size_t plan_bytes;
+	size_t pieces, piece_bytes; /* of other work, that others did */
 };
 struct ranks_stats ranks_stats(const struct ranks *r); /* all 0 of NULL */
 
@@ -66,13 +68,15 @@ void ranks_gave_twice(struct ranks *r);                        /* for the statis
 void ranks_took(struct ranks *r, double seconds);
 double ranks_slow_after(const struct ranks *r);
 
-enum heard_what { HEARD_NOTHING, HEARD_ANSWER, HEARD_LOST };
+enum heard_what { HEARD_NOTHING, HEARD_ANSWER, HEARD_PIECE, HEARD_LOST };
 struct heard {
 	enum heard_what what;
 	size_t key;
 	struct trial t; /* but for number, plan and stage */
 	enum fettle_status st;
 	struct shown shown;
+	uint64_t work;     /* of a piece, see pieces.h; 0: a trial */
+	struct str answer; /* of a piece; str_release() it */
 };
 /* Waits for an answer for at most so many seconds. HEARD_LOST: that trial's rank has gone, somebody else must run it. */
 enum fettle_status ranks_hear(struct ranks *r, double seconds, struct heard *out, struct err *err);

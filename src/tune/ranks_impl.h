@@ -1,7 +1,9 @@
-/* The ranks' insides: ranks.c (who takes part), errand.c (messages), give.c (rank 0), serve.c (the others). */
+/* The ranks' insides: ranks.c (who takes part), errand.c (messages), give.c (rank 0), serve.c (the others), give_piece.c
+ * (what is no trial, of both), teach.c. */
 #ifndef TUNE_RANKS_IMPL_H
 #define TUNE_RANKS_IMPL_H
 
+#include "tune/pieces.h"
 #include "tune/ranks.h"
 #include "tune/transport.h"
 #include "tune/wire.h"
@@ -15,26 +17,36 @@ enum message {
 	MESSAGE_READY, /* to rank 0: trials may come */
 	MESSAGE_TRIAL, /* from rank 0 */
 	MESSAGE_ANSWER,
-	MESSAGE_DROP, /* from rank 0: that answer is no longer wanted */
-	MESSAGE_END,  /* from rank 0: with its status */
+	MESSAGE_DROP,       /* from rank 0: that answer is no longer wanted */
+	MESSAGE_PIECE,      /* from rank 0, of work that is no trial */
+	MESSAGE_PIECE_PART, /* of an answer that is long */
+	MESSAGE_PIECE_DONE,
+	MESSAGE_PIECES_END, /* from rank 0: no more of that work */
+	MESSAGE_LESSON,     /* from rank 0: what trials need to know */
+	MESSAGE_END,        /* from rank 0: with its status */
 };
 
 /* Another rank, as rank 0 sees it. */
 struct peer {
 	bool agreed, ready, gone;
-	size_t jobs, busy;
-	size_t roots; /* of the space, that it has been sent */
+	size_t jobs, busy; /* with trials; a piece keeps all of them busy */
+	size_t pieces;
+	uint64_t work, refuses; /* of pieces: the last that it was sent, and that it cannot do */
+	size_t roots;           /* of the space, that it has been sent */
+	size_t lessons;
 	bool has_levels;
 	struct hard_notes levels; /* the order of samples that it has been sent */
 };
 
-/* A trial that another rank has. */
+/* A trial, or a piece of other work, that another rank has. */
 struct given {
 	uint64_t id;
 	size_t key;
 	int rank;
 	bool dropped;
 	size_t bytes;
+	uint64_t work;     /* that it is a piece of; 0: a trial */
+	struct str answer; /* of a piece, as far as it has come */
 };
 
 struct ranks {
@@ -43,12 +55,16 @@ struct ranks {
 	void *warn_self;
 	struct peer *peers; /* [t->size]; rank 0's */
 	VEC(struct given) given;
-	uint64_t last_id;
+	uint64_t last_id, last_work;
 	VEC(double) took; /* seconds of trials that have ended, wherever they ran */
 	double baseline;
 	struct ranks_stats stats;
-	bool said_hello, ended; /* of another rank than 0 */
+	VEC(struct str) lessons; /* to be told to all */
+	bool said_hello, ended;  /* of another rank than 0 */
 	enum fettle_status ended_with;
+	struct str what; /* of the last work that pieces came of */
+	struct pieces_opened opened;
+	struct str lesson; /* as far as it has come */
 };
 
 /* A message to a rank; one that cannot be sent makes the rank one that is gone. */
@@ -75,5 +91,31 @@ bool errand_changes_order(const struct wire *w); /* before errand_read(): no tri
 void errand_put_answer(struct str *to, uint64_t id, size_t worker, enum fettle_status st,
 		       const struct trial *t, const struct shown *shown, size_t notes_bytes);
 bool errand_read_answer(struct wire *w, uint64_t *id, struct heard *out); /* false: it is none */
+/* Plans that others stem from, which their texts need: each is sent once. */
+void errand_put_roots(struct str *to, const struct space *s, struct peer *peer);
+enum fettle_status errand_read_roots(struct space *s, struct wire *w, struct err *err);
+
+/* ---- give.c ---- */
+
+bool ranks_take_back(struct ranks *r, int from, uint64_t id, struct given *out); /* false: it is none */
+
+/* ---- give_piece.c: as ranks_give() and so on, of pieces; `left` of them are not given yet ---- */
+
+uint64_t ranks_new_work(struct ranks *r); /* 0 of NULL */
+bool ranks_give_piece(struct ranks *r, const struct pieces *p, size_t piece, size_t key, size_t left);
+void ranks_drop_pieces(struct ranks *r, uint64_t work, size_t from, size_t to); /* keys */
+void ranks_end_pieces(struct ranks *r, uint64_t work);
+void ranks_read_part(struct ranks *r, struct wire *w);
+void ranks_read_piece(struct ranks *r, int from, struct wire *w, struct heard *out);
+/* On another rank. */
+void ranks_serve_piece(struct ranks *r, struct lab *l, struct wire *w);
+void ranks_forget_pieces(struct ranks *r);
+
+/* ---- teach.c ---- */
+
+void ranks_teach(struct ranks *r, struct str lesson); /* takes it over */
+bool ranks_tell_all(struct ranks *r, int to);         /* what it does not know yet; false: it is gone */
+/* On another rank. */
+void ranks_learn(struct ranks *r, struct lab *l, struct wire *w);
 
 #endif

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "tune/compare.h"
 #include "tune/ranks_impl.h"
 #include "tune/worker.h"
 
@@ -125,6 +126,15 @@ static enum fettle_status serve_one(struct serving *s, struct wire *w, struct er
 	switch (wire_count(w)) {
 	case MESSAGE_TRIAL:
 		return begin_trial(s, w, err);
+	case MESSAGE_LESSON:
+		ranks_learn(s->r, s->l, w);
+		return FETTLE_OK;
+	case MESSAGE_PIECE:
+		ranks_serve_piece(s->r, s->l, w);
+		return FETTLE_OK;
+	case MESSAGE_PIECES_END:
+		ranks_forget_pieces(s->r);
+		return FETTLE_OK;
 	case MESSAGE_DROP:
 		drop(s, wire_count(w));
 		return FETTLE_OK;
@@ -175,8 +185,10 @@ static enum fettle_status prepare(struct lab *l, double *baseline, struct err *e
 	struct accuracy a = { .value = NAN };
 	enum fettle_status st = FETTLE_OK;
 
+	scoring_feed(l);
 	if (!has_evaluator(l))
 		st = lab_baseline(l, &a, err);
+
 	*baseline = a.value;
 	return st;
 }
@@ -203,6 +215,7 @@ enum fettle_status ranks_serve(struct ranks *r, struct lab *l, struct err *err)
 		s.slots[i].d = workers_at(l->workers, i);
 	}
 	st = serve(&s, err);
+	ranks_forget_pieces(r);
 	free(s.slots);
 	return st;
 }

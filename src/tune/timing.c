@@ -81,7 +81,7 @@ static enum fettle_status enter_fp32(struct lab *l, struct entrant **out, struct
 	if (!l->timing)
 		l->timing = xcalloc(1, sizeof(*l->timing));
 	*out = &l->timing->fp32;
-	if (!(*out)->n && runs_as_deployed(l, l->o.threads))
+	if (!(*out)->n && runs_as_deployed(l, lab_fp32_threads(l)))
 		lend(*out, l->fp32);
 	else if (!(*out)->n)
 		st = open_sessions(l, NULL, *out, err);

@@ -23,7 +23,12 @@ static size_t n_workers(const struct lab *l)
 
 int lab_threads(const struct lab *l)
 {
-	return n_workers(l) > 1 ? 1 : l->o.threads;
+	return n_workers(l) > 1 ? 1 : lab_fp32_threads(l);
+}
+
+int lab_fp32_threads(const struct lab *l)
+{
+	return l->o.rank_threads ? l->o.rank_threads : l->o.threads;
 }
 
 struct workers *workers_of(struct lab *l)

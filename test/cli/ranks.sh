@@ -2,7 +2,7 @@
 . test/lib.sh
 ex=examples
 m=$ex/fashion.onnx c=$ex/fashion_calib.npz e=$ex/fashion_eval.npz
-data="--calib $c --eval $e --eval-samples 150 --samples 16 --threads 1"
+data="--calib $c --eval $e --eval-samples 150 --samples 70 --threads 1"
 k=0 shared=0
 py() { /usr/bin/python3 -B -c "import json, sys
 d = json.load(open(sys.argv[1]))
@@ -56,6 +56,27 @@ print(r['trials'])"
 	shared=$((shared + $(cat "$dir/said")))
 done
 is "$shared > 0" "trials that others ran" # on a busy machine rank 0 may be done before some of them are ready
+
+# scores of ops: to the last bit
+scored="tune $m $data --strategy scores --plugin ${BUILD:-build}/test/scores_plugin.so --max-trials 2"
+FETTLE_TEST_SCORES=$dir/one.scores expect 1 'NOT MET|MET' $scored --tolerance -0.5 --criterion absolute --workspace "$dir/scores"
+is "$(wc -l <"$dir/one.scores") > 6" "scores of ops"
+scored="$scored --tolerance -0.5 --criterion absolute --json --quiet"
+cp "$dir/scores/best_model.onnx" "$dir/scores.onnx"
+export FETTLE_TEST_SCORES=$dir/many.scores FETTLE_TEST_WAIT=1
+pieces=0
+for n in 2 "3 --jobs 2" 4 7; do
+	ranks ${n%% *} $scored ${n#[0-9]} --workspace "$dir/w$k" -o "$dir/many.onnx"
+	is "$code == 1" "scores: exit code of rank 0 of $n"
+	same "$dir/one.scores" "$dir/many.scores" "scores with $n ranks"
+	same "$dir/scores.onnx" "$dir/many.onnx" "the model that was scored, with $n ranks"
+	py "$dir/out" "r = d['ranks']
+assert r['pieces'] <= 3 + $(wc -l <"$dir/one.scores") and (r['pieces'] > 0) == (r['piece_bytes'] > 0), r
+print(r['pieces'])"
+	pieces=$((pieces + $(cat "$dir/said")))
+done
+is "$pieces > 0" "pieces that others did"
+unset FETTLE_TEST_WAIT
 
 # search
 cat >"$dir/space.yaml" <<END
@@ -134,6 +155,11 @@ trials "$dir/w-slow" >"$dir/slow.trials"
 same "$dir/never.trials" "$dir/slow.trials" "slow rank: trials"
 same "$dir/never.onnx" "$dir/slow.onnx" "slow rank: the model"
 py "$dir/out" "assert d['ranks']['given_twice'] > 0, d['ranks']"
+stop_slow_rank() { while [ ! -s "$dir/scored.onnx" ]; do sleep 0.2; done; end_with $1; }
+FETTLE_TEST_WAIT=1 ranks 3 $scored --workspace "$dir/w-slow-scores" -o "$dir/scored.onnx"
+is "$code == 1" "slow rank: exit code of rank 0, with scores"
+same "$dir/one.scores" "$dir/many.scores" "slow rank: scores"
+py "$dir/out" "assert d['ranks']['pieces'] > 0, d['ranks']"
 unset FETTLE_TEST_SLOW
 
 # a rank that dies: the others go on, where the transport lets them

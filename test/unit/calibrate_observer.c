@@ -188,6 +188,55 @@ static void batches_and_order_do_not_matter(void **state)
 	observer_scratch_free(s);
 }
 
+static void parts_join_to_the_whole(void **state)
+{
+	enum { SAMPLES = 24, PER = 1500 };
+	struct observer_options opt = { .name = "t", .averaging = { 0.01, 0.5 } };
+	struct observer_scratch *s = observer_scratch_new();
+	struct observer *a = xmalloc(sizeof(*a)), *b = xmalloc(sizeof(*b)), *part = xmalloc(sizeof(*part));
+	float *x = xmalloc(SAMPLES * PER * sizeof(*x));
+	size_t i, n, per;
+	struct err err = ERR_INIT;
+	struct rng r;
+	int kind, turn;
+
+	(void)state;
+	rng_seed(&r, 3);
+	for (kind = 0; kind < KINDS; kind++)
+		for (turn = 0; turn < 6; turn++) {
+			per = 1 + rng_below(&r, PER);
+			for (i = 0; i < SAMPLES * per; i++)
+				x[i] = draw(&r, (enum kind)kind) *
+				       (turn % 2 ? (float)(1 + i / per) / SAMPLES
+						 : (float)(SAMPLES - i / per) / SAMPLES);
+			opt.keep_samples = false;
+			observer_init(a, &opt);
+			assert_ok(observer_add(a, s, x, SAMPLES, per, &err), err);
+			observer_init(b, &opt);
+			opt.keep_samples = true;
+			for (i = 0; i < SAMPLES; i += n) {
+				n = 1 + rng_below(&r, SAMPLES - i);
+				observer_init(part, &opt);
+				assert_ok(observer_add(part, s, x + i * per, n, per, &err), err);
+				observer_join(b, part);
+				observer_release(part);
+			}
+			/* of numbers with many octaves between them, the last bits of the sums may differ */
+			assert_true(fabs(a->sum - b->sum) <= 1e-12 * fabs(a->sum) || kind >= TINY);
+			assert_true(fabs(a->squares - b->squares) <= 1e-12 * a->squares || kind >= TINY);
+			b->sum = a->sum;
+			b->squares = a->squares;
+			assert_memory_equal(a, b, sizeof(*a));
+			observer_release(a);
+			observer_release(b);
+		}
+	free(x);
+	free(a);
+	free(b);
+	free(part);
+	observer_scratch_free(s);
+}
+
 static void bounds_double_many_octaves(void **state)
 {
 	static const float x[] = { 0, 1e-30f, -1e-30f, 1e-45f, 1, -1, 1e30f, -1e30f, FLT_MAX, -FLT_MAX };
@@ -365,6 +414,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_value_is_in_its_bin),
 		cmocka_unit_test(batches_and_order_do_not_matter),
+		cmocka_unit_test(parts_join_to_the_whole),
 		cmocka_unit_test(bounds_double_many_octaves),
 		cmocka_unit_test(one_bin_takes_them_all),
 		cmocka_unit_test(averages_follow_the_samples),
