@@ -146,7 +146,7 @@ with=()
 
 # a rank that is slow: its trials are given to others too, and nobody waits for it
 export FETTLE_TEST_SLOW=1
-end_with() { pkill -9 -P $1; } # of env and timeout, the command itself
+end_with() { pkill -9 -P "$(pgrep -P $1)"; } # the command itself, which timeout has started
 during=stop_slow_rank
 stop_slow_rank() { while [ ! -s "$dir/slow.onnx" ]; do sleep 0.2; done; end_with $1; }
 ranks 3 $never --workspace "$dir/w-slow" -o "$dir/slow.onnx" --json --quiet

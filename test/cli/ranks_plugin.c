@@ -15,7 +15,7 @@
 
 #include "tune/transport.h"
 
-enum { MOST = 1 << 17, RANKS = 64 };
+enum { MOST = 1 << 17, RANKS = 64, NAPS = 30000 };
 
 static int sock;
 static bool heard[RANKS], gone[RANKS];
@@ -47,13 +47,14 @@ static bool test_send(int to, const void *bytes, size_t n, const char **why)
 	struct sockaddr_un a = address(to);
 	char *message = malloc(n + sizeof(int));
 	ssize_t sent;
+	int naps = 0;
 
 	if (is_slow())
 		sleep(30);
 	memcpy(message, &t.rank, sizeof(int));
 	memcpy(message + sizeof(int), bytes, n);
 	while ((sent = sendto(sock, message, n + sizeof(int), 0, (struct sockaddr *)&a, sizeof(a))) < 0 &&
-	       errno == ENOENT) /* it has not begun yet */
+	       errno == ENOENT && naps++ < NAPS) /* it has not begun yet */
 		nap();
 	free(message);
 	*why = "nobody reads its socket";
