@@ -41,23 +41,34 @@ static int by_exact(const void *a, const void *b)
 	return (x->exact < y->exact) - (x->exact > y->exact);
 }
 
-/* Places, then what the first ten have in common and Spearman's rank correlation. */
-static void compare(struct ranked *v, size_t n, size_t *common, size_t *first, double *correlation)
+struct agreement {
+	size_t common,
+		first; /* of the ten worst, how many are among the first ten; of three, among the first five */
+	double share;  /* error of the first ten, as a share of that of the ten worst */
+	double correlation; /* Spearman's, of the places */
+};
+
+static struct agreement compare(struct ranked *v, size_t n)
 {
-	double sum = 0;
+	struct agreement a = { 0 };
+	double sum = 0, found = 0, worst = 0;
 	size_t i, top = n < 10 ? n : 10;
 
 	qsort(v, n, sizeof(*v), by_fast);
 	for (i = 0; i < n; i++)
 		v[i].fast_place = (double)i;
 	qsort(v, n, sizeof(*v), by_exact);
-	for (i = *common = *first = 0; i < n; i++) {
+	for (i = 0; i < n; i++) {
 		v[i].exact_place = (double)i;
-		*common += i < top && v[i].fast_place < (double)top;
-		*first += i < 3 && v[i].fast_place < 5;
+		a.common += i < top && v[i].fast_place < (double)top;
+		a.first += i < 3 && v[i].fast_place < 5;
+		worst += i < top ? v[i].exact : 0;
+		found += v[i].fast_place < (double)top ? v[i].exact : 0;
 		sum += (v[i].fast_place - (double)i) * (v[i].fast_place - (double)i);
 	}
-	*correlation = n > 1 ? 1 - 6 * sum / ((double)n * ((double)n * (double)n - 1)) : 1;
+	a.share = worst > 0 ? found / worst : 1;
+	a.correlation = n > 1 ? 1 - 6 * sum / ((double)n * ((double)n * (double)n - 1)) : 1;
+	return a;
 }
 
 static double exact_impacts(struct lab *l, const struct plan *p, struct ranked *v, size_t n)
@@ -128,16 +139,15 @@ int main(int argc, char **argv)
 	feed_free(l.few);
 	l.few = feed_twin(l.calib); /* all of them */
 	if (argc < 5) {
-		size_t common, first;
-		double r;
+		struct agreement a;
 
 		v = xcalloc(order.n, sizeof(*v));
 		for (i = 0; i < order.n; i++)
 			v[i] = (struct ranked){ .op = order.op[i], .fast = order.score[i] };
 		cost = exact_impacts(&l, &p, v, order.n);
-		compare(v, order.n, &common, &first, &r);
-		printf(" %6.1f | %2zu of %2zu | %zu of 3 | %5.2f |", cost / pass, common,
-		       order.n < 10 ? order.n : 10, first, r);
+		a = compare(v, order.n);
+		printf(" %6.1f | %2zu of %2zu | %4.2f | %zu of 3 | %5.2f |", cost / pass, a.common,
+		       order.n < 10 ? order.n : 10, a.share, a.first, a.correlation);
 		if (getenv("ORDER"))
 			for (i = 0; i < order.n && i < 30; i++)
 				printf("\n%3zu %3.0f %.3e %.3e %s", i, v[i].fast_place, v[i].exact, v[i].fast,
