@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "config/effort.h"
 #include "config/resume.h"
@@ -138,6 +139,24 @@ static char *run_from(const struct request *r, const char *command)
 	return !command ? NULL : r->o.resumed ? resume_command(r->o.resumed, command) : xstrdup(command);
 }
 
+/* More threads or sessions than there are cores would only wait for one another: what is asked for is measured as far as it is possible. */
+static void fit_cores(struct run *u, struct deployed *d)
+{
+	const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	char *text;
+
+	if (cores < 1 || (d->threads <= cores && d->instances <= (size_t)cores))
+		return;
+	text = xstrfmt(
+		"%zu sessions of %ld threads are asked for, and this machine has %ld cores: latency is "
+		"measured with no more than that of either",
+		d->instances, d->threads ? (long)d->threads : cores, cores);
+	context_note(u->cx, text);
+	free(text);
+	d->threads = d->threads > cores ? (int)cores : d->threads;
+	d->instances = d->instances > (size_t)cores ? (size_t)cores : d->instances;
+}
+
 static enum fettle_status read_deployed(struct run *u)
 {
 	const struct config *c = u->r.c;
@@ -155,6 +174,8 @@ static enum fettle_status read_deployed(struct run *u)
 				.n_batches = batches->n };
 	for (i = 0; i < batches->n; i++)
 		d->batches[i] = (size_t)batches->v[i];
+	if (config_is_set(c, &c->performance.threads) || config_is_set(c, &c->performance.instances))
+		fit_cores(u, d);
 	return FETTLE_OK;
 }
 

@@ -30,6 +30,13 @@ py "assert d['speedup_low'] <= d['speedup'] <= d['speedup_high']" "history --jso
 # times hold for their conditions only: a run goes on under the same
 # shellcheck disable=SC2086
 refuses "batch_size" $base --workspace "$dir/a" --batch 1 --latency-threads 2 --instances 2 --resume
+# more than there are cores: as many as there are
+echo 'evaluation: {performance: {configs: {cores_per_instance: 1000, num_of_instance: 200}}}' >"$dir/many.yaml"
+# shellcheck disable=SC2086
+expect 0 '"speeds"' $base --workspace "$dir/many" -c "$dir/many.yaml" --max-trials 1 --tolerance 0.5 --json
+cores=$(getconf _NPROCESSORS_ONLN)
+sed -n '/^{/,$p' "$dir/out" >"$dir/many.json" && cp "$dir/many.json" "$dir/out"
+py "assert d['latency_threads'] == d['instances'] == $cores, (d['latency_threads'], d['instances'])" "200 sessions of 1000 threads"
 # the same from a YAML
 cat >"$dir/c.yaml" <<YAML
 evaluation:
