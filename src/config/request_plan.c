@@ -284,6 +284,35 @@ static unsigned methods_without_data(void)
 	return mask;
 }
 
+/* What there is no data for is not on offer; that nothing would be left is for the user to know. */
+static enum fettle_status mask_methods(const struct request *r, const struct subject *s,
+				       struct op_mask *masks, struct err *err)
+{
+	const bool data = request_has_data(r, &r->c->calibration.dataloader);
+	const unsigned without = methods_without_data();
+	size_t i;
+	int k;
+
+	for (i = 0; i < s->ops.n; i++) {
+		const struct op *op = &s->ops.v[i];
+		unsigned *method = &masks[i].weight.method;
+		const bool none = op->modes & MODE_WEIGHT && *method && !(*method & without);
+
+		for (k = 0; none && !(*method & 1u << k); k++)
+			;
+		if (none && op->rule->kind == OP_TABLE)
+			*method = 1u << BLOCK_K_QUANT; /* nothing is seen of what a table reads */
+		else if (none && !data)
+			return fail(err, FETTLE_INVALID,
+				    "cannot tune %s: %s needs calibration data (--calib), or choose another "
+				    "algorithm, such as rtn",
+				    r->o.model, block_methods[k]->name);
+		else if (!data)
+			mask_intersect(&masks[i], &(struct op_mask){ .weight = { .method = without } });
+	}
+	return FETTLE_OK;
+}
+
 /* Weight-only ops are MatMulNBits, unless the user asks for pairs. */
 static enum quant_format format_of(const struct config *c)
 {
@@ -339,9 +368,8 @@ enum fettle_status request_tuning(const struct request *r, struct subject *s, st
 	o.defaults.approach = (enum approach)c->quantization.approach;
 	o.defaults.format = format_of(c);
 	st = read_masks(r, s, &masks, err);
-	for (i = 0; i < s->ops.n && !st && !request_has_data(r, &c->calibration.dataloader); i++)
-		mask_intersect(&masks[i],
-			       &(struct op_mask){ .weight = { .method = methods_without_data() } });
+	if (!st)
+		st = mask_methods(r, s, masks, err);
 	if (!st && o.defaults.format == FORMAT_QDQ_WEIGHTS)
 		st = mask_pairs(s, masks, err);
 	o.masks = masks;

@@ -100,6 +100,7 @@ struct metric_type {
 	 */
 	bool is_mean, bounded;
 	bool next_tokens; /* where the data has no labels, they are the inputs' next tokens: feed_label_tokens() */
+	bool of_logits; /* outputs are logits: what a language model remembers, its other outputs, is none */
 	bool whole_answer; /* looks at several outputs, each for what it is: none is chosen for it */
 	/* That a configuration may give, as "NAME:OPTION=VALUE/OPTION=VALUE"; ends with NULL. NULL: none. */
 	const char *const *options;

@@ -229,6 +229,7 @@ static void bounds_of(const struct metric *m, size_t rest, double (*of)(double),
 		.summary = about,                                                                            \
 		.needs = needed,                                                                             \
 		.counts = true,                                                                              \
+		.of_logits = true,                                                                           \
 		.next_tokens = tokens,                                                                       \
 		.state_size = sizeof(struct nats),                                                           \
 		.add = adds,                                                                                 \

@@ -176,6 +176,8 @@ static const char *no_gain(const struct op *op)
 {
 	if (op->rule->kind == OP_ELEMENT)
 		return op->rule->on ? "not everything it reads is in int8" : "int8 would gain nothing";
+	if (op->rule->kind == OP_TABLE)
+		return "a table in fewer bits is smaller, not faster";
 	if ((op->modes & MODE_INT) == MODE_INT)
 		return "int8 is no faster";
 	return op->modes & MODE_STATIC ? "only the static approach has a kernel for it"

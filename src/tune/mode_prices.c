@@ -4,6 +4,7 @@
  */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/str.h"
 #include "tune/compare.h"
@@ -87,6 +88,19 @@ static void add_ops(const struct lab *l, const struct plan *p, const struct mode
 	free(own);
 }
 
+/* What conversions take is learnt from plans that are full of them, for the prices of modes; not from these. */
+static enum fettle_status profile_apart(struct lab *l, struct model *m, struct mode_profile *out,
+					struct err *err)
+{
+	struct line lines[CONVERSIONS];
+	enum fettle_status st;
+
+	memcpy(lines, l->modes->lines, sizeof(lines));
+	st = mode_profile(l, m, out, NULL, err);
+	memcpy(l->modes->lines, lines, sizeof(lines));
+	return st;
+}
+
 static enum fettle_status measure(struct lab *l, const struct plan *p, struct op_order *out, struct err *err)
 {
 	struct mode_profile profile = { .seconds = NULL };
@@ -103,7 +117,7 @@ static enum fettle_status measure(struct lab *l, const struct plan *p, struct op
 	if (!st)
 		st = lab_model(l, p, WEIGHTS_ANY, &m, err);
 	if (!st)
-		st = mode_profile(l, m, &profile, NULL, err);
+		st = profile_apart(l, m, &profile, err);
 	if (!st)
 		add_ops(l, p, &profile, out);
 	free(profile.seconds);

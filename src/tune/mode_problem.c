@@ -250,7 +250,8 @@ double mode_predicted(const struct lab *l, const struct mode_price *price)
 
 	for (i = 0; i < l->s->m->nodes.n; i++)
 		ops += m->place[i] >= 0 ? m->fp32.seconds[i] : 0;
-	return m->fp32.total - ops + price->ops + price->converting;
+	/* what has no choice takes some time, however noisy the profile */
+	return fmax(m->fp32.total - ops, 0) + price->ops + price->converting;
 }
 
 double mode_seconds(struct lab *l, const struct plan *plan)

@@ -190,6 +190,18 @@ static void find_fitting(struct choice *c, const struct metric *m)
 				VEC_PUSH(&c->fit, i);
 }
 
+/* Keys and values for the next token are no logits. False: there are none, or nothing else. */
+static bool find_no_caches(struct choice *c)
+{
+	size_t i;
+
+	c->fit.n = 0;
+	for (i = 0; i < c->t.n; i++)
+		if (strncmp(c->names[i], "present", strlen("present")) != 0)
+			VEC_PUSH(&c->fit, i);
+	return c->fit.n && c->fit.n < c->t.n;
+}
+
 /* ---- which metric ---- */
 
 static int64_t per_sample(const struct tensor *t)
@@ -306,6 +318,10 @@ static void choose_outputs(struct choice *c, struct metric *m, const char **why)
 		return;
 	for (i = 0; i < metric_n_parts(m); i++)
 		choose_outputs(c, metric_part(m, i), why);
+	if (metric_type(m)->of_logits && find_no_caches(c)) {
+		metric_select(m, c->fit.v, c->fit.n);
+		*why = "the others are what a language model remembers";
+	}
 	if (c->t.n < 2 || !c->t.labels.data || !(metric_needs(m) & METRIC_LABELS) || metric_n_parts(m))
 		return;
 	find_fitting(c, m);

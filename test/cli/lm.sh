@@ -59,6 +59,7 @@ refuses 'drop --data' bench "$m" --decode --data "$d"
 
 # nothing is as far from fp32 as fp32, and 2 % more perplexity is 2 % more
 same "kl of a model with itself" 0.0 "$(value ids.npz kl --reference "$m")"
+expect 0 'scoring: kl of output logits: the others' eval "$m" --data "$d" --metric kl --reference "$m"
 "$fettle" tune "$m" --calib "$d" --eval "$d" --metric perplexity --tolerance 0.02 --max-trials 2 --threads 1 --workspace "$dir/w" \
 	-o "$dir/q.onnx" --json --quiet >"$dir/tuned" 2>/dev/null
 $py - "$dir/tuned" <<'PY' && ok || bad "tune by perplexity"

@@ -69,15 +69,10 @@ for a in gptq gram; do
 	cmp -s "$dir/$a.onnx" "$dir/four.onnx" && bad "$a is the same as rtn"
 done
 
-# awq's scales, which go into what makes the inputs, lose less than rounding does; and can be had again without data
+# awq's scales, which go into what makes the inputs, lose less than rounding does
 q two_awq --bits 2 --algorithm awq --calib $calib --samples 8
 kl() { "$fettle" eval "$dir/$1.onnx" --reference $model --data ../shared/models/lm_eval.npz --samples 6 --metric kl --json --quiet 2>/dev/null >"$dir/kl"; json value "$dir/kl"; }
 is "$(kl two_awq) < 0.9 * $(kl two)" "awq loses less than rtn in 2 bits"
-"$fettle" tune $model --calib $calib --eval ../shared/models/lm_eval.npz --samples 8 --eval-samples 4 --metric perplexity --approach weight_only --algorithm awq \
-	--bits 2 --group-size 32 --tolerance 0.9 --max-trials 1 --workspace "$dir/ws5" -o "$dir/awq.onnx" >/dev/null 2>&1
-cmp -s "$dir/two_awq.onnx" "$dir/awq.onnx" && ok || bad "tune's awq is not that of quantize"
-expect 0 '' recover "$dir/ws5" -o "$dir/awq2.onnx"
-cmp -s "$dir/awq.onnx" "$dir/awq2.onnx" && ok || bad "recover gives another model by awq"
 
 # in sequence nothing gets worse: what ops read is what they will read
 for r in off on; do q seq_$r --bits 2 --group-size 128 --algorithm gptq --calib $calib --samples 12 --recipe true_sequential=$r; done
@@ -109,18 +104,30 @@ cmp -s "$dir/best.onnx" "$dir/resumed.onnx" && ok || bad "resume gives another m
 q table --algorithm gptq --calib $calib --samples 8 --quantize Gather
 is "$(bytes table) < 0.7 * $(bytes gptq)" "a table's size"
 
+refuses "gptq needs calibration data" tune $model --eval $eval --approach weight_only --algorithm gptq --workspace "$dir/ws4" -o "$dir/no.onnx"
 refuses "size_budget to 'much'" $tune --size-budget much --workspace "$dir/ws4" -o "$dir/no.onnx"
-
-# what the user fixes stays fixed; without data only what needs none is tried
-expect 0 'Target met' tune $model --eval ../shared/models/lm_eval.npz --eval-samples 8 --metric perplexity --approach weight_only --bits 4 --algorithm hqq --group-size 32 --tolerance 0.05 --max-trials 1 --workspace "$dir/ws2" -o "$dir/fixed.onnx"
-q hqq --algorithm hqq
-cmp -s "$dir/fixed.onnx" "$dir/hqq.onnx" && ok || bad "fixed settings: not the model that quantize makes"
 
 # searches on a small model of GPT-2's shape
 py=/usr/bin/python3 small=$dir/gpt2.onnx
 $py -B bench/gpt2.py "$small" --layers 2 --width 64 --heads 4 --vocab 512 --context 64 --data "$dir/gpt2.npz" --samples 8 --tokens 16 >/dev/null 2>&1 ||
 	{ echo "skipped: searches on a small model, which need python3-onnx"; finish; }
 tune="tune $small --calib $dir/gpt2.npz --eval $dir/gpt2.npz --metric perplexity"
+
+# awq's scales can be had again without data
+awq="--approach weight_only --bits 2 --group-size 32 --algorithm awq"
+# shellcheck disable=SC2086
+expect 0 'Target met' $tune $awq --tolerance 0.9 --max-trials 1 --workspace "$dir/ws5" -o "$dir/awq.onnx"
+# shellcheck disable=SC2086
+expect 0 'weight-only' quantize "$small" $awq --calib "$dir/gpt2.npz" -o "$dir/awq1.onnx"
+cmp -s "$dir/awq1.onnx" "$dir/awq.onnx" && ok || bad "tune's awq is not that of quantize"
+expect 0 '' recover "$dir/ws5" -o "$dir/awq2.onnx"
+cmp -s "$dir/awq.onnx" "$dir/awq2.onnx" && ok || bad "recover gives another model by awq"
+
+# what the user fixes stays fixed; without data only what needs none is tried
+# shellcheck disable=SC2086
+expect 0 'Target met' tune "$small" --eval "$dir/gpt2.npz" --metric perplexity --approach weight_only --bits 4 --algorithm hqq --group-size 32 --tolerance 0.05 --max-trials 1 --workspace "$dir/ws2" -o "$dir/fixed.onnx"
+expect 0 'weight-only' quantize "$small" --approach weight_only --algorithm hqq -o "$dir/hqq.onnx"
+cmp -s "$dir/fixed.onnx" "$dir/hqq.onnx" && ok || bad "fixed settings: not the model that quantize makes"
 
 # where speed counts, formats cost what profiles say; resumed, a run goes by what they said then
 fast="$tune --approach weight_only --algorithm rtn --tolerance 0.02 --max-trials 8"
@@ -131,9 +138,9 @@ expect 0 'one format' history "$dir/ws7"
 expect 0 'Target met' $fast --workspace "$dir/ws7" --resume -o "$dir/fast2.onnx"
 cmp -s "$dir/fast.onnx" "$dir/fast2.onnx" && ok || bad "resume gives another model where speed counts"
 
-# the most accurate of a size
+# the most accurate of a size; a table, too, which has no data to go by
 # shellcheck disable=SC2086
-"$fettle" $tune --approach weight_only --algorithm rtn --size-budget 0.2 --max-trials 7 --workspace "$dir/ws3" -o "$dir/small.onnx" >"$dir/out" 2>&1
+"$fettle" $tune --approach weight_only --algorithm gptq --size-budget 0.2 --max-trials 7 --workspace "$dir/ws3" -o "$dir/small.onnx" >"$dir/out" 2>&1
 is "$(bytes small) <= 0.2 * $(bytes gpt2) && $(bytes small) > 0.17 * $(bytes gpt2)" "a size budget"
 
 # all approaches in one space: int8 meets the target, and fewer bits are tried all the same; what has no weights stays int8
