@@ -59,7 +59,7 @@ static enum fettle_status read_merges(struct bpe *b, const char *path, struct er
 {
 	struct bytes file = BYTES_INIT;
 	enum fettle_status st = file_map(path, &file, err);
-	const char *p = (const char *)file.p, *end = p + file.n, *line, *blank;
+	const char *p = (const char *)file.p, *end = file.n ? p + file.n : p, *line, *blank;
 	size_t number = 0, n;
 
 	for (; !st && p < end; p = line + 1, number++) {

@@ -122,8 +122,7 @@ static void append(struct machine *m, struct pickle *to, struct pickle *const *v
 		to->v = all;
 		to->cap = cap;
 	}
-	if (n)
-		memcpy(to->v + to->n, v, n * sizeof(*v));
+	memcpy(to->v + to->n, v, n * sizeof(*v));
 	to->n += n;
 }
 
@@ -137,7 +136,8 @@ static bool make_list(struct machine *m, size_t n)
 		return false;
 	list = new_node(m, PICKLE_LIST);
 	m->stack.n -= n;
-	append(m, list, m->stack.v + m->stack.n, n);
+	if (n)
+		append(m, list, m->stack.v + m->stack.n, n);
 	push(m, list);
 	return true;
 }
@@ -156,7 +156,8 @@ static bool end_mark(struct machine *m, enum pickle_type to)
 	if (!from || m->stack.v[from - 1]->type != to || (to == PICKLE_MAP && n % 2))
 		return false;
 	m->stack.n = from;
-	append(m, m->stack.v[from - 1], m->stack.v + from, n);
+	if (n)
+		append(m, m->stack.v[from - 1], m->stack.v + from, n);
 	return true;
 }
 
