@@ -1,7 +1,8 @@
 /*
  * How tuning scales with ranks: the real strategies and the real search on synthetic worlds, with clocks that only move as
- * trials of a real run would move them. Usage: bench_ranks [--alone] [TRIALS [WORLDS [STRATEGY]]]: at most so many trials (100),
- * the mean of so many worlds (1), all strategies or one; --alone: no worker runs plans ahead. The same arguments print the same.
+ * trials of a real run would move them. Usage: bench_ranks [--alone | --stages] [TRIALS [WORLDS [STRATEGY]]]: at most so many trials
+ * (100), the mean of so many worlds (1), all strategies or one; --alone: no worker runs plans ahead; --stages: what each stage
+ * takes on 16 ranks. The same arguments print the same.
  */
 #include <math.h>
 #include <stdio.h>
@@ -37,11 +38,13 @@ struct spent {
 	double useful;   /* worker-seconds: of trials that were asked for, and what ran ahead for them */
 	double unneeded; /* ran ahead for nothing */
 	double serial;   /* one rank measures, estimates or profiles, and the others wait */
+	double alone;    /* seconds of that */
 	size_t trials;
 };
 
 struct sim {
-	struct world w; /* first: the world's callbacks get this */
+	struct world w; /* first: the world's callbacks get this; its clock does not count */
+	double clock;
 	size_t width;
 	VEC(struct ahead {
 		struct plan plan;
@@ -51,6 +54,7 @@ struct sim {
 	ahead; /* what has run of plans that nobody has asked for yet */
 	struct spent stage[STAGES_MAX];
 	size_t n_stages, at;
+	double longest; /* trial that was asked for */
 	const struct search *search;
 };
 
@@ -81,10 +85,11 @@ static void pass_time(struct sim *s, double seconds, size_t parts)
 	struct spent *now = &s->stage[s->at];
 	size_t n = parts < s->width ? parts : s->width;
 
-	s->w.clock += seconds / (double)n;
+	s->clock += seconds / (double)n;
 	now->seconds += seconds / (double)n;
 	now->useful += seconds;
 	now->serial += seconds / (double)n * (double)(s->width - n);
+	now->alone += parts == 1 ? seconds : 0;
 }
 
 /* ---- what a trial takes ---- */
@@ -123,6 +128,7 @@ static double remaining(struct sim *s, const struct trial *t)
 	double needed = seconds_of(s, &t->plan, &t->score), left = needed + SENDING;
 
 	s->stage[s->at].useful += needed;
+	s->longest = fmax(s->longest, needed);
 	if (a) {
 		left = fmax(needed - a->seconds, RECALLING) + SENDING;
 		s->stage[a->stage].unneeded -= fmin(a->seconds, needed);
@@ -151,39 +157,40 @@ static enum fettle_status go_ahead(struct sim *s, const struct trial *t, double 
 }
 
 /* Each takes the next when it has ended the one before; all are broken off at the end. */
-static void run_ahead(struct sim *s, const struct trial *t, enum fettle_status *st, size_t n, size_t workers,
-		      double end)
+static void run_ahead(struct sim *s, const struct trial *t, enum fettle_status *st, size_t n,
+		      double *until_free, double end)
 {
-	double *until_free = xcalloc(workers + 1, sizeof(*until_free));
 	size_t i, k, first;
 
 	for (i = 0; i < n; i++) {
-		for (k = first = 0; k < workers; k++)
+		for (k = first = 0; k < s->width; k++)
 			first = until_free[k] < until_free[first] ? k : first;
 		st[i] = FETTLE_STOP;
-		if (workers && until_free[first] < end)
+		if (until_free[first] < end)
 			st[i] = go_ahead(s, &t[i], &until_free[first], end);
 	}
-	free(until_free);
 }
 
 static void sim_run_all(void *self, struct trial *t, size_t n, enum fettle_status *st, struct err *err)
 {
 	struct sim *s = sim_of(self);
 	struct spent *now = spent_in(s, t[0].stage);
-	double clock = s->w.clock, longest = 0;
+	double longest = 0, *until_free = xcalloc(s->width, sizeof(*until_free));
 	size_t i, n_asked = 0;
 
 	for (i = 0; i < n; i++) {
 		st[i] = world_run(&s->w, &t[i], err);
 		n_asked += !t[i].ahead;
 	}
-	for (i = 0; i < n_asked; i++)
-		longest = fmax(longest, remaining(s, &t[i]));
+	for (i = 0; i < n_asked; i++) {
+		until_free[i] = remaining(s, &t[i]);
+		longest = fmax(longest, until_free[i]);
+	}
 	now->trials += n_asked;
-	run_ahead(s, t + n_asked, st + n_asked, n - n_asked, s->width - n_asked, longest);
+	run_ahead(s, t + n_asked, st + n_asked, n - n_asked, until_free, longest);
+	free(until_free);
 	now->seconds += longest;
-	s->w.clock = clock + longest;
+	s->clock += longest;
 }
 
 static enum fettle_status sim_run(void *self, struct trial *t, struct err *err)
@@ -220,11 +227,28 @@ static enum fettle_status sim_estimate(void *self, const struct plan *p, int bat
 	return world_estimate(self, p, batches, error, err);
 }
 
+static enum fettle_status sim_estimate_all(void *self, const struct plan *plans, size_t n, int batches,
+					   double *errors, struct err *err)
+{
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	pass_time(self, (double)n * ESTIMATING, n);
+	for (i = 0; i < n && !st; i++)
+		st = world_estimate(self, &plans[i], batches, &errors[i], err);
+	return st;
+}
+
 static enum fettle_status sim_fastest(void *self, const struct plan *from, bool within, struct plan *out,
 				      struct err *err)
 {
 	pass_time(self, PROFILING, 1);
 	return world_fastest(self, from, within, out, err);
+}
+
+static double sim_now(void *self)
+{
+	return sim_of(self)->clock;
 }
 
 static const struct search_backend sim_backend = {
@@ -235,9 +259,10 @@ static const struct search_backend sim_backend = {
 	.objective = sim_measure,
 	.rank = sim_rank,
 	.estimate = sim_estimate,
+	.estimate_all = sim_estimate_all,
 	.fastest = sim_fastest,
 	.record = world_record,
-	.now = world_now,
+	.now = sim_now,
 };
 
 /* ---- one run ---- */
@@ -261,7 +286,7 @@ static struct recipe_for_world world_of(size_t n_ops)
 }
 
 struct answer {
-	double seconds;
+	double seconds, longest;
 	size_t trials, best;
 	enum search_stop why;
 };
@@ -288,7 +313,7 @@ static struct answer simulate(const struct strategy *strategy, const struct reci
 		fprintf(stderr, "bench_ranks: %s\n", err.msg);
 		exit(3);
 	}
-	a = (struct answer){ s.w.clock, search_n_trials(s.search), 0, search_why(s.search) };
+	a = (struct answer){ s.clock, s.longest, search_n_trials(s.search), 0, search_why(s.search) };
 	if (search_best_trial(s.search))
 		a.best = search_best_trial(s.search)->number;
 	search_free((struct search *)s.search);
@@ -304,7 +329,7 @@ static struct answer simulate(const struct strategy *strategy, const struct reci
 /* ---- the table ---- */
 
 struct row {
-	double seconds[N_RANKS]; /* of all worlds */
+	double seconds[N_RANKS], longest; /* of all worlds; and each one's longest trial */
 	struct spent stage[N_RANKS][STAGES_MAX];
 	size_t n_stages[N_RANKS], trials;
 };
@@ -326,6 +351,7 @@ static void add_stages(struct row *row, size_t k, const struct spent *from, size
 		row->stage[k][j].useful += from[i].useful;
 		row->stage[k][j].unneeded += from[i].unneeded;
 		row->stage[k][j].serial += from[i].serial;
+		row->stage[k][j].alone += from[i].alone;
 		row->stage[k][j].trials += from[i].trials;
 	}
 }
@@ -356,9 +382,42 @@ static void fill_row(struct row *row, const struct strategy *strategy, size_t n_
 				exit(3);
 			}
 			row->trials += k ? 0 : a.trials;
+			row->longest += k ? 0 : a.longest;
 			row->seconds[k] += a.seconds;
 			add_stages(row, k, stage, n_stages);
 		}
+}
+
+/*
+ * Were every plan to come known: all trials begin at once. What one rank does while the others wait stays as it is.
+ */
+static double bound(const struct row *row, size_t k)
+{
+	double serial = 0, shared = 0;
+	size_t i;
+
+	for (i = 0; i < row->n_stages[0]; i++) {
+		serial += row->stage[0][i].alone;
+		shared += row->stage[0][i].useful - row->stage[0][i].alone;
+	}
+	return row->seconds[0] /
+	       ((double)ranks[k] * (serial + fmax(shared / (double)ranks[k], row->longest)));
+}
+
+static void print_stages(const struct strategy *strategy, const struct row *row, size_t n_ops, size_t k)
+{
+	size_t i;
+
+	printf("\n%s, %zu ops, %zu ranks:\n%-24s %7s %8s %8s %8s %8s %8s\n", strategy->name, n_ops, ranks[k],
+	       "stage", "trials", "seconds", "on 1", "eff. %", "serial %", "unneeded");
+	for (i = 0; i < row->n_stages[k]; i++) {
+		const struct spent *x = &row->stage[k][i], *one = &row->stage[0][i];
+		const double all = x->seconds * (double)ranks[k];
+
+		printf("%-24s %7zu %8.2f %8.2f %8.1f %8.1f %8.1f\n", x->stage, x->trials, x->seconds,
+		       one->seconds, 100 * one->seconds / all, 100 * x->serial / all,
+		       100 * x->unneeded / all);
+	}
 }
 
 /* At the first number of ranks at which less than half of their time is of use: which stage loses most of it, and how. */
@@ -405,9 +464,10 @@ int main(int argc, char **argv)
 {
 	static const size_t sizes[] = { 20, 60, 200 };
 	static struct row rows[64][ARRAY_LEN(sizes)];
-	const bool alone = argc > 1 && strcmp(argv[1], "--alone") == 0;
-	char **arg = argv + alone;
-	const int n_args = argc - alone;
+	const bool alone = argc > 1 && strcmp(argv[1], "--alone") == 0,
+		   stages = argc > 1 && strcmp(argv[1], "--stages") == 0;
+	char **arg = argv + (alone || stages);
+	const int n_args = argc - (alone || stages);
 	const size_t max_trials = n_args > 1 ? strtoul(arg[1], NULL, 10) : 100,
 		     worlds = n_args > 2 ? strtoul(arg[2], NULL, 10) : 1;
 	const struct strategy *listed;
@@ -436,9 +496,21 @@ int main(int argc, char **argv)
 			printf("\n");
 			fflush(stdout);
 		}
+	printf("\nthe same were every plan to come known: trials / N, and what one rank does alone\n\n");
+	for (i = 0; (listed = strategy_at(i)) && !alone; i++)
+		for (n = 0; n < ARRAY_LEN(sizes) && rows[i][n].seconds[0] > 0; n++) {
+			printf("%-12s %4zu %7.1f", n ? "" : listed->name, sizes[n],
+			       (double)rows[i][n].trials / (double)worlds);
+			for (k = 0; k < N_RANKS; k++)
+				printf(" %6.1f", 100 * bound(&rows[i][n], k));
+			printf("\n");
+		}
 	printf("\n");
 	for (i = 0; (listed = strategy_at(i)) && !alone; i++)
 		for (n = 0; n < ARRAY_LEN(sizes) && rows[i][n].seconds[0] > 0; n++)
 			explain(listed, &rows[i][n], sizes[n], worlds);
+	for (i = 0; (listed = strategy_at(i)) && stages; i++)
+		for (n = 0; n < ARRAY_LEN(sizes) && rows[i][n].seconds[0] > 0; n++)
+			print_stages(listed, &rows[i][n], sizes[n], 4);
 	return 0;
 }

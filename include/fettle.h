@@ -581,6 +581,7 @@ struct fettle_ranks {
 	size_t given_twice;   /* trials and pieces that another rank got too, because the first was slow */
 	size_t bytes, most_bytes, plan_bytes; /* for all trials without the plans; for one; of the plans */
 	size_t pieces, piece_bytes;           /* of other work that was cut up, that others than rank 0 did */
+	size_t ahead; /* plans that others ran to their end before anybody had asked for them */
 };
 struct fettle_tuned {
 	size_t size;

@@ -246,7 +246,8 @@ static void copy_ranks(struct tuned *t, const struct ranks *r)
 					  .most_bytes = s.most_bytes,
 					  .plan_bytes = s.plan_bytes,
 					  .pieces = s.pieces,
-					  .piece_bytes = s.piece_bytes };
+					  .piece_bytes = s.piece_bytes,
+					  .ahead = s.ahead };
 	t->pub.ranks = r ? &t->ranks : NULL;
 }
 

@@ -384,6 +384,11 @@ size_t feed_samples(const struct feed *f)
 	return f->n;
 }
 
+size_t feed_batch_size(const struct feed *f)
+{
+	return f->batch;
+}
+
 size_t feed_batches(const struct feed *f)
 {
 	return f->n / f->batch + (f->n % f->batch != 0);

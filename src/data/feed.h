@@ -73,6 +73,7 @@ const struct dataset *feed_data(const struct feed *f);
 
 size_t feed_samples(const struct feed *f); /* in one round */
 size_t feed_batches(const struct feed *f);
+size_t feed_batch_size(const struct feed *f);       /* of all but the last, which may have fewer samples */
 size_t feed_sample(const struct feed *f, size_t i); /* the number of the i-th that is visited */
 bool feed_has_labels(const struct feed *f);
 /*

@@ -141,13 +141,13 @@ json_t *json_of_tuned(const struct context *cx, const struct fettle_tuned *t)
 	if (t->ranks)
 		json_object_set_new(
 			j, "ranks",
-			json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "ranks",
+			json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "ranks",
 				  (json_int_t)t->ranks->ranks, "trials", (json_int_t)t->ranks->trials,
 				  "given_twice", (json_int_t)t->ranks->given_twice, "bytes",
 				  (json_int_t)t->ranks->bytes, "most_bytes", (json_int_t)t->ranks->most_bytes,
 				  "plan_bytes", (json_int_t)t->ranks->plan_bytes, "pieces",
 				  (json_int_t)t->ranks->pieces, "piece_bytes",
-				  (json_int_t)t->ranks->piece_bytes));
+				  (json_int_t)t->ranks->piece_bytes, "ahead", (json_int_t)t->ranks->ahead));
 	json_add_remarks(j, cx);
 	if (t->is_search)
 		add_candidates(j, t);

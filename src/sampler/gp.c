@@ -441,6 +441,14 @@ static void hunt_climbing(struct hunt *h)
 	free(ranked);
 }
 
+static size_t gp_independent(const void *state)
+{
+	const struct gp *g = state;
+	const size_t told = g->trials.done + g->trials.failed;
+
+	return told < STARTUP ? STARTUP - told : 1;
+}
+
 static bool gp_ask(void *state, double *point)
 {
 	struct gp *g = state;
@@ -481,6 +489,7 @@ const struct sampler_type sampler_gp = {
 	.summary = "Gaussian process, expected improvement where it is likely to be feasible",
 	.start = gp_start,
 	.ask = gp_ask,
+	.independent = gp_independent,
 	.tell = gp_tell,
 	.end = gp_end,
 };

@@ -59,6 +59,7 @@ const struct sampler_type sampler_grid = {
 	.name = "grid",
 	.aliases = "GridSampler",
 	.several = true,
+	.never_learns = true,
 	.listed = true,
 	.summary = "every point in a fixed order",
 	.start = grid_start,

@@ -79,6 +79,7 @@ const struct sampler_type sampler_qmc = {
 	.aliases = "QMCSampler sobol",
 	.summary = "points that fill the space evenly (scrambled Sobol)",
 	.several = true,
+	.never_learns = true,
 	.start = qmc_start,
 	.ask = qmc_ask,
 	.tell = qmc_tell,

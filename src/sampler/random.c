@@ -51,6 +51,7 @@ const struct sampler_type sampler_random = {
 	.name = "random",
 	.aliases = "RandomSampler",
 	.several = true,
+	.never_learns = true,
 	.summary = "every point in random order, without repetition",
 	.start = random_start,
 	.ask = random_ask,

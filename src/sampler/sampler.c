@@ -213,6 +213,11 @@ void sampler_free(struct sampler *s)
 	free(s);
 }
 
+size_t sampler_independent(const struct sampler *s)
+{
+	return s->type->never_learns ? SIZE_MAX : s->type->independent ? s->type->independent(s->state) : 1;
+}
+
 enum fettle_status sampler_ask(struct sampler *s, double *point, struct err *err)
 {
 	size_t i;

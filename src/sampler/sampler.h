@@ -95,6 +95,8 @@ void sampler_free(struct sampler *s);
 
 /* Fills point[n_params]. FETTLE_STOP when every point has been asked or told. */
 enum fettle_status sampler_ask(struct sampler *s, double *point, struct err *err);
+/* So many of the points to come are the same whatever is told before they are asked: at least 1. */
+size_t sampler_independent(const struct sampler *s);
 
 /*
  * Feasible points are better than others, whatever their values; among the others the sum of violations counts.

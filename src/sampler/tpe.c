@@ -93,6 +93,14 @@ static void split(const struct tpe *tpe, struct parzen *good, struct parzen *res
 	free(ranked);
 }
 
+static size_t tpe_independent(const void *state)
+{
+	const struct tpe *t = state;
+	const size_t told = t->trials.done + t->trials.failed;
+
+	return told < t->opt.startup ? t->opt.startup - told : 1;
+}
+
 static bool tpe_ask(void *state, double *point)
 {
 	struct tpe *t = state;
@@ -134,6 +142,7 @@ const struct sampler_type sampler_tpe = {
 	.summary = "prefers what is common among good points and rare among the rest",
 	.start = tpe_start,
 	.ask = tpe_ask,
+	.independent = tpe_independent,
 	.tell = tpe_tell,
 	.end = tpe_end,
 };

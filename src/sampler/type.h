@@ -19,6 +19,9 @@ struct sampler_type {
 	void *(*start)(const struct point_space *space,
 		       const struct sampler_options *opt); /* the space outlives the state */
 	bool (*ask)(void *state, double *point);           /* false: none is left */
+	bool never_learns; /* what it asks for does not depend on what it is told */
+	size_t (*independent)(
+		const void *state); /* as sampler_independent(); NULL: 1, unless it never learns */
 	void (*tell)(void *state, const double *point, const struct sampler_result *r); /* NULL: it failed */
 	void (*end)(void *state);
 };

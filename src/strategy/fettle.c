@@ -4,7 +4,9 @@
  * corrects the prediction.
  */
 #include <math.h>
+#include <stdlib.h>
 
+#include "base/mem.h"
 #include "strategy/stages.h"
 
 /* An option must lower the error to this share of what it was: less would be chance, and no option is free. */
@@ -40,29 +42,6 @@ static enum fettle_status consider(struct search *s, struct plan *best, const st
 	return FETTLE_OK;
 }
 
-/* The last of the list repair most. */
-static enum fettle_status consider_recipes(struct search *s, struct plan *best, double *error, double enough)
-{
-	const struct space *space = search_space(s);
-	struct plan p = PLAN_INIT;
-	enum fettle_status st = FETTLE_OK;
-	unsigned k;
-	size_t i;
-
-	for (i = space->n; i-- > space->n_ops;) {
-		if (space->v[i].kind != PARAM_RECIPE || space->v[i].apply == NO_OPTION ||
-		    space->v[i].keeps_fp32 || space->v[i].costly)
-			continue;
-		for (k = 0; k < space->v[i].n_options && !st && *error > enough; k++) {
-			plan_copy(&p, best);
-			p.choice[i] = (uint16_t)k;
-			st = consider(s, best, &p, error);
-		}
-	}
-	plan_release(&p);
-	return st;
-}
-
 /* The option with the same mode and setting, but for that part of it; as it is if there is none. */
 static uint16_t with_part(const struct param *op, uint16_t choice, int which, unsigned part)
 {
@@ -76,32 +55,109 @@ static uint16_t with_part(const struct param *op, uint16_t choice, int which, un
 	return choice;
 }
 
-/*
- * For every op the k-th way to quantize activations; then, with the best of those, the k-th way to quantize weights. Their
- * errors add up, so that not all combinations are needed.
- */
-static enum fettle_status consider_settings(struct search *s, struct plan *best, double *error, double enough)
-{
-	const struct space *space = search_space(s);
-	struct plan p = PLAN_INIT;
-	enum fettle_status st = FETTLE_OK;
-	unsigned k, o, most[2] = { 0, 0 };
-	int which;
-	size_t i;
+/* A change of settings or recipes that may lower the error. */
+struct step {
+	enum { STEP_RECIPE, STEP_PART, STEP_DYNAMIC } kind;
+	size_t which; /* recipe; or part of a setting */
+	unsigned option;
+};
 
+struct steps {
+	struct step *v;
+	size_t n, cap;
+};
+
+/*
+ * Recipes, of which the last repair most. For every op the k-th way to quantize activations; then, with the best of those, the k-th
+ * way to quantize weights: their errors add up, so that not all combinations are needed. Last, ranges that are taken at run
+ * time, which fit every sample.
+ */
+static void list_steps(const struct space *space, struct steps *out)
+{
+	unsigned k, o, most[2] = { 0, 0 };
+	size_t i, which;
+
+	for (i = space->n; i-- > space->n_ops;) {
+		const struct param *p = &space->v[i];
+
+		if (p->kind != PARAM_RECIPE || p->apply == NO_OPTION || p->keeps_fp32 || p->costly)
+			continue;
+		for (k = 0; k < p->n_options; k++)
+			VEC_PUSH(out, ((struct step){ STEP_RECIPE, i, k }));
+	}
 	for (i = 0; i < space->n_ops; i++)
 		for (o = 0; o < space->v[i].n_options; o++)
 			for (which = 0; which < 2; which++)
 				if (space->v[i].options[o].part[which] > most[which])
 					most[which] = space->v[i].options[o].part[which];
 	for (which = 0; which < 2; which++)
-		for (k = 0; k <= most[which] && !st && *error > enough; k++) {
-			plan_copy(&p, best);
-			for (i = 0; i < space->n_ops; i++)
-				if (plan_is_quantized(best, space, i))
-					p.choice[i] = with_part(&space->v[i], best->choice[i], which, k);
+		for (k = 0; k <= most[which]; k++)
+			VEC_PUSH(out, ((struct step){ STEP_PART, which, k }));
+	VEC_PUSH(out, ((struct step){ STEP_DYNAMIC, 0, 0 }));
+}
+
+static void apply_step(const struct step *step, const struct space *space, const struct plan *best,
+		       struct plan *out)
+{
+	size_t i;
+
+	plan_copy(out, best);
+	if (step->kind == STEP_RECIPE)
+		out->choice[step->which] = (uint16_t)step->option;
+	for (i = 0; i < space->n_ops && step->kind != STEP_RECIPE; i++) {
+		unsigned o = param_option_in(&space->v[i], OPTION_DYNAMIC);
+
+		if (!plan_is_quantized(best, space, i))
+			continue;
+		if (step->kind == STEP_PART)
+			out->choice[i] =
+				with_part(&space->v[i], best->choice[i], (int)step->which, step->option);
+		else if (o != NO_OPTION)
+			out->choice[i] = (uint16_t)o;
+	}
+}
+
+/* Until one of them is taken, the steps to come change the same plan: as many as there are workers. */
+static enum fettle_status expect_steps(struct search *s, const struct step *v, size_t n,
+				       const struct plan *best)
+{
+	struct plan *plans;
+	enum fettle_status st;
+	size_t i;
+
+	n = n < search_workers(s) ? n : search_workers(s);
+	plans = xcalloc(n, sizeof(*plans));
+	for (i = 0; i < n; i++)
+		apply_step(&v[i], search_space(s), best, &plans[i]);
+	st = search_expect_estimates(s, plans, n);
+	for (i = 0; i < n; i++)
+		plan_release(&plans[i]);
+	free(plans);
+	return st;
+}
+
+/* Step by step, until the error is low enough. */
+static enum fettle_status consider_steps(struct search *s, struct plan *best, double *error, double enough)
+{
+	struct steps steps = { NULL, 0, 0 };
+	struct plan p = PLAN_INIT;
+	enum fettle_status st = FETTLE_OK;
+	size_t i, expected = 0;
+	double before;
+
+	list_steps(search_space(s), &steps);
+	for (i = 0; i < steps.n && !st && *error > enough; i++) {
+		if (i >= expected)
+			st = expect_steps(s, &steps.v[i], steps.n - i, best);
+		expected = i < expected ? expected : i + search_workers(s);
+		before = *error;
+		apply_step(&steps.v[i], search_space(s), best, &p);
+		if (!st)
 			st = consider(s, best, &p, error);
-		}
+		if (*error < before)
+			expected = 0;
+	}
+	VEC_RELEASE(&steps);
 	plan_release(&p);
 	return st;
 }
@@ -136,41 +192,48 @@ static enum fettle_status drop_slow_ops(struct search *s, const struct plan *met
 	return st;
 }
 
-/* Ranges that are taken at run time fit every sample. */
-static enum fettle_status consider_dynamic(struct search *s, struct plan *best, double *error, double enough)
+/* Half as many again, and at least one; one op stays quantized. */
+static void fall_back_more(const struct space *space, const struct op_order *order, size_t *n, struct plan *p)
 {
-	const struct space *space = search_space(s);
-	struct plan p = PLAN_INIT;
+	const size_t to = *n + (*n + 1) / 2 + !*n;
+
+	for (; *n < to && *n < order->n && plan_n_quantized(p, space) > 1; ++*n)
+		p->choice[order->op[*n]] = space->v[order->op[*n]].fallback;
+}
+
+/* The plans that will be looked at, as many as there are workers. */
+static enum fettle_status expect_more(struct search *s, const struct op_order *order, size_t n,
+				      const struct plan *p)
+{
+	const size_t most = search_workers(s);
+	struct plan *plans = xcalloc(most, sizeof(*plans));
 	enum fettle_status st;
-	size_t i;
+	size_t i, before = SIZE_MAX, k = 0;
 
-	if (*error <= enough)
-		return FETTLE_OK;
-	plan_copy(&p, best);
-	for (i = 0; i < space->n_ops; i++) {
-		unsigned o = param_option_in(&space->v[i], OPTION_DYNAMIC);
-
-		if (o != NO_OPTION && plan_is_quantized(best, space, i))
-			p.choice[i] = (uint16_t)o;
+	for (; k < most && n != before; k++) {
+		before = n;
+		plan_copy(&plans[k], k ? &plans[k - 1] : p);
+		fall_back_more(search_space(s), order, &n, &plans[k]);
 	}
-	st = consider(s, best, &p, error);
-	plan_release(&p);
+	st = search_expect_estimates(s, plans, k);
+	for (i = 0; i < k; i++)
+		plan_release(&plans[i]);
+	free(plans);
 	return st;
 }
 
-/* Falls back in order until the predicted error is low enough, or half as many again as before. */
+/* Falls back in order until the predicted error is low enough. */
 static enum fettle_status fall_back_to(struct search *s, const struct op_order *order, double limit,
 				       size_t *n, struct plan *p, double *error)
 {
 	const struct space *space = search_space(s);
-	size_t to = *n + (*n + 1) / 2 + !*n;
-	enum fettle_status st = FETTLE_OK;
+	enum fettle_status st = expect_more(s, order, *n, p);
 
+	if (st)
+		return st;
 	do {
-		for (; *n < to && *n < order->n && plan_n_quantized(p, space) > 1; ++*n)
-			p->choice[order->op[*n]] = space->v[order->op[*n]].fallback;
+		fall_back_more(space, order, n, p);
 		st = search_estimate(s, p, error);
-		to = *n + (*n + 1) / 2;
 	} while (!st && *error > limit && *n < order->n && plan_n_quantized(p, space) > 1);
 	return st;
 }
@@ -218,11 +281,7 @@ static enum fettle_status improve(struct search *s, struct plan *base, double en
 	st = search_estimate(s, base, &error);
 	enough = fmax(enough, ERROR_AIM * error / (too_much * too_much));
 	if (!st)
-		st = consider_recipes(s, base, &error, enough);
-	if (!st)
-		st = consider_settings(s, base, &error, enough);
-	if (!st)
-		st = consider_dynamic(s, base, &error, enough);
+		st = consider_steps(s, base, &error, enough);
 	search_stage(s, "least error");
 	return st ? st : search_try(s, base, score);
 }

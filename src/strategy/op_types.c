@@ -184,15 +184,16 @@ static enum fettle_status try_picks(struct combinations *c)
 /* Of the combinations collected, those that disturb the model's output least. */
 static enum fettle_status keep_promising(struct combinations *c)
 {
-	struct plan p = PLAN_INIT;
+	struct plan *plans = xcalloc(c->n_picks, sizeof(*plans));
 	double *error = xcalloc(c->n_picks, sizeof(*error));
-	enum fettle_status st = FETTLE_OK;
-	size_t i, k, n = 0;
+	enum fettle_status st;
+	size_t i, k, n = 0, n_all = c->n_picks;
 
-	for (i = 0; i < c->n_picks && !st; i++) {
-		to_plan(c, c->picks + i * c->n_types, &p);
-		st = search_estimate(c->s, &p, &error[i]);
-	}
+	for (i = 0; i < n_all; i++)
+		to_plan(c, c->picks + i * c->n_types, &plans[i]);
+	st = search_expect_estimates(c->s, plans, n_all);
+	for (i = 0; i < n_all && !st; i++)
+		st = search_estimate(c->s, &plans[i], &error[i]);
 	for (n = 0; n < PROMISING && n < c->n_picks && !st; n++) { /* the first n are the best n */
 		for (i = n, k = n; i < c->n_picks; i++)
 			k = error[i] < error[k] ? i : k;
@@ -203,7 +204,9 @@ static enum fettle_status keep_promising(struct combinations *c)
 		memmove(&error[n + 1], &error[n], (k - n) * sizeof(*error));
 	}
 	c->n_picks = n;
-	plan_release(&p);
+	for (i = 0; i < n_all; i++)
+		plan_release(&plans[i]);
+	free(plans);
 	free(error);
 	return st;
 }

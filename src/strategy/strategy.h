@@ -179,6 +179,8 @@ enum fettle_status search_rank_ops(struct search *s, const struct plan *p, enum 
 void op_order_release(struct op_order *o);
 /* The error of the model's output under a plan, as a share of the output, on a few batches. Costs no trial. */
 enum fettle_status search_estimate(struct search *s, const struct plan *p, double *error);
+/* These are likely to be estimated next, in this order: where there are several workers they do so now, side by side. */
+enum fettle_status search_expect_estimates(struct search *s, const struct plan *plans, size_t n);
 /*
  * The plan with the settings and recipes of `from` in which each op has the mode (static, dynamic, fp32) that makes the model fastest,
  * by profiles. `within`: ops may only be as they are in `from`, or in fp32. The plan is `from` where nothing faster is known, and

@@ -57,6 +57,7 @@ size_t errand_put(struct str *to, uint64_t id, struct lab *l, const struct trial
 	put_order(to, l, peer);
 	wire_put_count(to, id);
 	wire_put_count(to, t->number);
+	wire_put_count(to, t->ahead);
 	put_verdict(to, t->verdict);
 	before = to->n;
 	errand_put_roots(to, s, peer);
@@ -124,6 +125,7 @@ enum fettle_status errand_read(struct errand *out, struct lab *l, struct wire *w
 	read_order(l, w);
 	out->id = wire_count(w);
 	out->t.number = (size_t)wire_count(w);
+	out->t.ahead = wire_count(w);
 	read_verdict(w, out);
 	st = errand_read_roots(&l->t->space, w, err);
 	if (!st)

@@ -93,8 +93,6 @@ static enum fettle_status evaluate_graph(struct lab *l, struct worker *d, const 
 	enum fettle_status st = FETTLE_OK;
 
 	begin_evaluation(l, d, &e);
-	if (t->ahead)
-		e.progress = ahead_may_continue;
 	if (t->verdict && l->examiner) {
 		v = *t->verdict;
 		e.certain = certain;
@@ -309,11 +307,11 @@ static enum fettle_status visit_missing(struct lab *l, struct evaluation *e, str
 	for (i = 0; i < x->order->n; i++) {
 		e->scores[i] = x->kept_scores[i];
 		if (isnan(e->scores[i]))
-			missing[n++] = x->order->sample[i];
+			missing[n++] = i;
 	}
 	if (n) {
 		*feed = feed_twin(l->eval);
-		st = feed_set_order(*feed, missing, n, err);
+		st = order_visit(x->order, *feed, missing, n, err);
 		e->feed = *feed;
 	}
 	free(missing);

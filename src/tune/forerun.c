@@ -206,23 +206,18 @@ static size_t n_known(struct forerun_pass *r, const struct feed_batch *b)
 	return n;
 }
 
-/* In batches as large as this one: a kernel may add up in another order in smaller ones. */
-static void list_missing(struct forerun_pass *r, size_t batch)
+static void list_missing(struct forerun_pass *r)
 {
-	size_t all = feed_samples(r->o.feed), i, n = 0;
-	size_t *sample = xcalloc(all, sizeof(*sample));
-	int known;
+	const struct order *o = r->o.order;
+	size_t *place = xcalloc(o->n, sizeof(*place)), i, n = 0;
 
-	for (known = 0; known < 2; known++)
-		for (i = 0; i < all && (!known || n % batch); i++) {
-			size_t s = feed_sample(r->o.feed, i);
-
-			if (rows_have(&r->k->rows[0], &r->o.order->place[s], 1) == known)
-				sample[n++] = s;
-		}
+	for (i = 0; i < feed_samples(r->o.feed); i++) {
+		place[n] = o->place[feed_sample(r->o.feed, i)];
+		n += !rows_have(&r->k->rows[0], &place[n], 1);
+	}
 	r->missing = feed_twin(r->o.feed);
-	feed_set_order(r->missing, sample, n, NULL); /* the samples are the feed's own */
-	free(sample);
+	order_visit(o, r->missing, place, n, NULL); /* the samples are the feed's own */
+	free(place);
 }
 
 /* Of a batch, some samples are known: the others run together with those that will be missing next. */
@@ -232,7 +227,7 @@ static enum fettle_status run_missing(struct forerun_pass *r, const struct feed_
 	enum fettle_status st = FETTLE_OK;
 
 	if (!r->missing)
-		list_missing(r, b->n);
+		list_missing(r);
 	while (!st && r->k->n && n_known(r, b) < b->valid && r->next < feed_batches(r->missing)) {
 		st = feed_read(r->missing, r->next++, &r->b, err);
 		if (!st && n_known(r, &r->b) < r->b.valid)

@@ -46,7 +46,7 @@ void memo_release(struct memo *m)
 	map_release(&m->places);
 }
 
-static const struct memo_entry *memo_find(const struct search *s, int kind, const struct plan *p)
+const struct memo_entry *memo_find(const struct search *s, int kind, const struct plan *p)
 {
 	char key[FINGERPRINT_LEN];
 	size_t place;
@@ -221,7 +221,10 @@ static void run_all(void *self, struct trial *t, size_t n, enum fettle_status *s
 	struct foresight *f = self;
 	size_t i;
 
-	(void)err;
+	if (n == 1) {
+		st[0] = run(self, t, err);
+		return;
+	}
 	for (i = 0; i < n; i++) {
 		collect(f, &t[i].plan);
 		st[i] = f->n_found >= f->wanted ? FETTLE_STOP : FETTLE_OK;

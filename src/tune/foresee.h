@@ -25,6 +25,8 @@ enum memo_kind {
 };
 /* Copies the entry; does nothing where no plan is ever foreseen. */
 void memo_keep(struct search *s, int kind, const struct plan *p, const struct memo_entry *e);
+const struct memo_entry *memo_find(const struct search *s, int kind,
+				   const struct plan *p); /* NULL: not known */
 void memo_release(struct memo *m);
 
 /*

@@ -35,6 +35,11 @@ void ranks_baseline(struct ranks *r, double accuracy)
 	r->baseline = accuracy;
 }
 
+static bool is_free(const struct peer *p)
+{
+	return is_there(p) && p->ready && p->busy < p->jobs;
+}
+
 /* the one with the least to do */
 static int free_rank(const struct ranks *r, int not_to)
 {
@@ -43,20 +48,24 @@ static int free_rank(const struct ranks *r, int not_to)
 	for (i = 1; i < r->t->size; i++) {
 		const struct peer *p = &r->peers[i];
 
-		if (i != not_to && is_there(p) && p->ready && p->busy < p->jobs &&
-		    (!best || p->busy < r->peers[best].busy))
+		if (i != not_to && is_free(p) && (!best || p->busy < r->peers[best].busy))
 			best = i;
 	}
 	return best;
 }
 
-bool ranks_give(struct ranks *r, struct lab *l, const struct trial *t, size_t key, int not_to)
+bool ranks_any_free(const struct ranks *r)
+{
+	return free_rank(r, -1) > 0;
+}
+
+bool ranks_give(struct ranks *r, struct lab *l, const struct trial *t, size_t key, int wanted, int not_to)
 {
 	struct str m = STR_INIT;
 	size_t plan;
 	int to;
 
-	while ((to = free_rank(r, not_to))) {
+	while ((to = wanted < 0 ? free_rank(r, not_to) : is_free(&r->peers[wanted]) ? wanted : 0)) {
 		const uint64_t id = ++r->last_id;
 
 		if (!ranks_tell_all(r, to))
@@ -67,8 +76,9 @@ bool ranks_give(struct ranks *r, struct lab *l, const struct trial *t, size_t ke
 			continue;
 		r->peers[to].busy++;
 		VEC_PUSH(&r->given,
-			 ((struct given){ .id = id, .key = key, .rank = to, .bytes = m.n - plan }));
-		r->stats.plan_bytes += plan;
+			 ((struct given){
+				 .id = id, .key = key, .rank = to, .ahead = t->ahead, .bytes = m.n - plan }));
+		r->stats.plan_bytes += t->ahead ? 0 : plan;
 		break;
 	}
 	str_release(&m);
@@ -130,7 +140,8 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-double ranks_slow_after(const struct ranks *r)
+/* INFINITY: too few have ended */
+static double median(const struct ranks *r)
 {
 	double v[TOOK_MOST];
 
@@ -138,7 +149,54 @@ double ranks_slow_after(const struct ranks *r)
 		return INFINITY;
 	memcpy(v, r->took.v, r->took.n * sizeof(*v));
 	qsort(v, r->took.n, sizeof(*v), by_value);
-	return fmax(SLOW_TIMES * v[r->took.n / 2], SLOW_SECONDS);
+	return v[r->took.n / 2];
+}
+
+double ranks_slow_after(const struct ranks *r)
+{
+	return fmax(SLOW_TIMES * median(r), SLOW_SECONDS);
+}
+
+double ranks_patience(const struct ranks *r)
+{
+	const double m = median(r);
+
+	return isfinite(m) ? m : SLOW_SECONDS;
+}
+
+/* ---- what has run ahead ---- */
+
+bool ranks_home(const struct ranks *r, const char *hash, int *rank, bool *whole)
+{
+	const size_t i = map_get(&r->home_of, hash);
+
+	if (i == MAP_NONE || (r->homes.v[i].rank && !is_there(&r->peers[r->homes.v[i].rank])))
+		return false;
+	*rank = r->homes.v[i].rank;
+	*whole = r->homes.v[i].whole;
+	return true;
+}
+
+void ranks_set_home(struct ranks *r, const char *hash, int rank, bool whole)
+{
+	const size_t i = map_get(&r->home_of, hash);
+
+	if (i != MAP_NONE) {
+		r->homes.v[i] = (struct home){ rank, whole };
+		return;
+	}
+	map_set(&r->home_of, arena_strdup(&r->hashes, hash), r->homes.n);
+	VEC_PUSH(&r->homes, ((struct home){ rank, whole }));
+}
+
+bool ranks_frees_soon(const struct ranks *r, int rank)
+{
+	size_t i;
+
+	for (i = 0; i < r->given.n; i++)
+		if (r->given.v[i].rank == rank && r->given.v[i].dropped)
+			return true;
+	return false;
 }
 
 /* ---- what comes back ---- */
@@ -192,14 +250,18 @@ static void read_answer(struct ranks *r, int from, struct wire *w, struct heard 
 	out->what = HEARD_NOTHING;
 	if (!ranks_take_back(r, from, id, &g) || g.dropped)
 		return;
+	out->what = HEARD_ANSWER;
+	out->key = g.key;
+	out->t.rank = from;
+	if (g.ahead) {
+		r->stats.ahead += !out->st;
+		return;
+	}
 	g.bytes += size + 1;
 	r->stats.trials++;
 	r->stats.bytes += g.bytes;
 	if (g.bytes > r->stats.most_bytes)
 		r->stats.most_bytes = g.bytes;
-	out->what = HEARD_ANSWER;
-	out->key = g.key;
-	out->t.rank = from;
 }
 
 /* what was with a rank that is gone */

@@ -143,13 +143,13 @@ static bool in_group(const struct search *s, const struct group *g, const struct
 	return false;
 }
 
-/* Plans that are likely to be asked for, for each worker that is left: one may end long before the trials that are waited for. */
+/* Plans that were asked for, or may be next, for each worker: one may end long before the trials that are waited for. */
 enum { AHEAD_PER_WORKER = 2 };
 
 /* After n trials come those that may run ahead of others. Returns how many. */
 static size_t add_ahead(struct search *s, struct trial *t, size_t n, struct verdict *verdicts)
 {
-	size_t left = search_trials_left(s), most = AHEAD_PER_WORKER * (search_workers(s) - n), i, k;
+	size_t left = search_trials_left(s), most = AHEAD_PER_WORKER * search_workers(s) - n, i, k;
 	struct plan *plans;
 
 	most = most < left - n ? most : left - n;
@@ -198,7 +198,7 @@ static void run_group(struct search *s, struct group *g)
 			fresh[n++] = g->t[i];
 	}
 	n_ahead = add_ahead(s, fresh, n, verdicts);
-	if (n + n_ahead == 1)
+	if (n == 1 && (search_workers(s) < 2 || !b->run_all))
 		st[0] = b->run(s->c.self, &fresh[0], &s->err);
 	else if (n)
 		b->run_all(s->c.self, fresh, n + n_ahead, st, &s->err);

@@ -155,7 +155,7 @@ bool lab_go_on(void *lab, size_t done, size_t total);
 bool lab_go_on_uncounted(void *lab, size_t done, size_t total);
 void lab_release(struct lab *l); /* what is kept between trials; the rest is the caller's */
 
-/* trial.c: trials, one or several side by side */
+/* trial.c: a trial */
 bool has_evaluator(const struct lab *l);
 bool lab_output_counts(const struct lab *l, size_t i); /* is it one that the metric looks at? */
 int lab_threads(const struct lab *l);      /* of a trial's session: one when trials run side by side */
@@ -165,6 +165,7 @@ enum fettle_status lab_evaluate_file(struct lab *l, size_t worker, const char *p
 				     void *self, double *value, struct err *err);
 enum fettle_status lab_run(void *lab, struct trial *t, struct err *err);
 void lab_identify(void *lab, struct trial *t);
+/* share.c: several side by side, here and on other ranks; and plans that run ahead */
 void lab_run_all(void *lab, struct trial *t, size_t n, enum fettle_status *st, struct err *err);
 void lab_begin_group(void *lab);
 struct qplan_summary lab_summary(const struct lab *l, const struct plan *p);

@@ -9,6 +9,7 @@
 #include "tune/compare.h"
 #include "tune/forerun.h"
 #include "tune/cutcache.h"
+#include "tune/seats.h"
 
 /* Of what is kept: for references, and for what runs ahead; the rest is for activations. */
 enum { REFERENCE_SHARE = 4, AHEAD_SHARE = 4 };
@@ -31,6 +32,7 @@ static struct order *order_new(const struct feed *feed)
 	size_t i, numbers = 0;
 
 	o->n = feed_samples(feed);
+	o->batch = feed_batch_size(feed);
 	o->sample = xcalloc(o->n, sizeof(*o->sample));
 	for (i = 0; i < o->n; i++) {
 		o->sample[i] = feed_sample(feed, i);
@@ -41,6 +43,20 @@ static struct order *order_new(const struct feed *feed)
 	for (i = 0; i < o->n; i++)
 		o->place[o->sample[i]] = i;
 	return o;
+}
+
+enum fettle_status order_visit(const struct order *o, struct feed *feed, const size_t *wanted, size_t n,
+			       struct err *err)
+{
+	size_t *order = xcalloc(o->n + 1, sizeof(*order)), i;
+	enum fettle_status st;
+
+	n = seats_order(o->n, o->batch, wanted, n, order);
+	for (i = 0; i < n; i++)
+		order[i] = o->sample[order[i]];
+	st = feed_set_order(feed, order, n, err);
+	free(order);
+	return st;
 }
 
 const size_t *order_places(const struct order *o, const struct feed_batch *b, size_t **scratch)
@@ -189,7 +205,7 @@ static enum fettle_status make_order(struct lab *l, double *scores, const double
 	struct order *o = l->examiner->order;
 	const struct metric_type *type = metric_type(l->metric);
 	struct rng rng;
-	size_t *shuffled;
+	size_t *shuffled, i;
 	enum fettle_status st;
 
 	if (l->o.no_early || !metric_any_order(l->metric))
@@ -197,10 +213,11 @@ static enum fettle_status make_order(struct lab *l, double *scores, const double
 	o->feed = feed_twin(l->eval);
 	if (l->o.confidence > 0 && type->is_mean && type->bounded) {
 		shuffled = xcalloc(o->n, sizeof(*shuffled));
-		memcpy(shuffled, o->sample, o->n * sizeof(*shuffled));
+		for (i = 0; i < o->n; i++)
+			shuffled[i] = i;
 		rng_seed(&rng, l->o.seed);
 		rng_shuffle(&rng, shuffled, o->n);
-		st = feed_set_order(o->feed, shuffled, o->n, err);
+		st = order_visit(o, o->feed, shuffled, o->n, err);
 		free(shuffled);
 		return st;
 	}
@@ -212,7 +229,7 @@ static void start_cuts(struct lab *l)
 {
 	size_t i;
 
-	if (l->o.jobs > 1)
+	if (l->o.jobs > 1 || l->ranks)
 		l->forerun = forerun_new(l->o.cache / AHEAD_SHARE);
 	l->examiner->cuts = cutcache_new(l->o.cache - l->o.cache / REFERENCE_SHARE -
 						 (l->forerun ? l->o.cache / AHEAD_SHARE : 0),
@@ -278,13 +295,11 @@ enum fettle_status lab_baseline(struct lab *l, struct accuracy *out, struct err 
 void examiner_set_levels(struct lab *l, const struct hard_notes *levels)
 {
 	struct examiner *x = l->examiner;
-	size_t *place = xcalloc(x->order->n, sizeof(*place)), i;
+	size_t *place = xcalloc(x->order->n, sizeof(*place));
 
 	x->levels = *levels;
 	hard_order(x->order->hard, levels, place);
-	for (i = 0; i < x->order->n; i++)
-		place[i] = x->order->sample[place[i]];
-	feed_set_order(x->order->feed, place, x->order->n, NULL); /* the samples are the feed's own */
+	order_visit(x->order, x->order->feed, place, x->order->n, NULL); /* the samples are the feed's own */
 	free(place);
 }
 

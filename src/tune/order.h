@@ -7,6 +7,7 @@
 
 struct order {
 	size_t n;         /* samples */
+	size_t batch;     /* of so many; see tune/seats.h */
 	size_t *place;    /* sample number -> its place in the data's own order */
 	size_t *sample;   /* and back */
 	double *baseline; /* what each scored in fp32, by place; NULL when the metric is no mean */
@@ -17,6 +18,9 @@ struct order {
 
 /* Where the samples of a batch are; valid until the next call with the same scratch. */
 const size_t *order_places(const struct order *o, const struct feed_batch *b, size_t **scratch);
+/* A feed of these samples is to visit those at the places `wanted`, the first as early as possible: see seats_order(). */
+enum fettle_status order_visit(const struct order *o, struct feed *feed, const size_t *wanted, size_t n,
+			       struct err *err);
 void order_free(struct order *o);
 
 /* The fp32 model as a network that runs nothing where its outputs were kept (see struct examiner); for one thread. */

@@ -267,6 +267,9 @@ enum fettle_status ranks_close(struct ranks *r, enum fettle_status st, struct er
 	str_release(&r->lesson);
 	VEC_RELEASE(&r->given);
 	VEC_RELEASE(&r->took);
+	VEC_RELEASE(&r->homes);
+	map_release(&r->home_of);
+	arena_release(&r->hashes);
 	free(r->peers);
 	free(r);
 	return st;

@@ -50,6 +50,7 @@ struct ranks_stats {
 	size_t bytes, most_bytes; /* there and back, for all these and for one, plans apart */
 	size_t plan_bytes;
 	size_t pieces, piece_bytes; /* of other work, that others did */
+	size_t ahead;               /* plans that others ran ahead to their end */
 };
 struct ranks_stats ranks_stats(const struct ranks *r); /* all 0 of NULL */
 
@@ -59,14 +60,25 @@ size_t ranks_slots(const struct ranks *r);             /* trials that others can
 size_t ranks_at_work(const struct ranks *r);           /* this one included */
 void ranks_baseline(struct ranks *r, double accuracy); /* who gets another for fp32 is given nothing */
 
-/* Gives a trial to a rank that is free, and remembers it by `key`. Not to the rank `not_to`. False: none is. */
-bool ranks_give(struct ranks *r, struct lab *l, const struct trial *t, size_t key, int not_to);
+/* Gives a trial to a rank that is free, and remembers it by `key`: to the rank `to`, -1: any but `not_to`. False: none is. */
+bool ranks_give(struct ranks *r, struct lab *l, const struct trial *t, size_t key, int to, int not_to);
+bool ranks_any_free(const struct ranks *r);
 bool ranks_have(const struct ranks *r, size_t key, int *rank); /* is it with one of them? */
 void ranks_drop(struct ranks *r, size_t key);                  /* its answer is no longer wanted */
 void ranks_gave_twice(struct ranks *r);                        /* for the statistics */
 /* A trial has taken so long; and what takes longer than this is slow: INFINITY as long as too few have ended. */
 void ranks_took(struct ranks *r, double seconds);
 double ranks_slow_after(const struct ranks *r);
+double
+ranks_patience(const struct ranks *r); /* it is worth waiting so long for a rank that has run a plan ahead */
+
+/*
+ * The rank, this one included, on which the plan with this hash has run ahead, to its end or in part: there its trial takes less
+ * time. False: none, or it has gone.
+ */
+bool ranks_home(const struct ranks *r, const char *hash, int *rank, bool *whole);
+void ranks_set_home(struct ranks *r, const char *hash, int rank, bool whole);
+bool ranks_frees_soon(const struct ranks *r, int rank); /* what it runs was dropped */
 
 enum heard_what { HEARD_NOTHING, HEARD_ANSWER, HEARD_PIECE, HEARD_LOST };
 struct heard {
@@ -80,9 +92,6 @@ struct heard {
 };
 /* Waits for an answer for at most so many seconds. HEARD_LOST: that trial's rank has gone, somebody else must run it. */
 enum fettle_status ranks_hear(struct ranks *r, double seconds, struct heard *out, struct err *err);
-
-/* share.c: as lab_run_all(), on this rank and the others. */
-void ranks_run_all(struct lab *l, struct trial *t, size_t n, enum fettle_status *st, struct err *err);
 
 /* ---- the others ---- */
 

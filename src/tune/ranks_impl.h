@@ -3,6 +3,7 @@
 #ifndef TUNE_RANKS_IMPL_H
 #define TUNE_RANKS_IMPL_H
 
+#include "base/map.h"
 #include "tune/pieces.h"
 #include "tune/ranks.h"
 #include "tune/transport.h"
@@ -43,10 +44,16 @@ struct given {
 	uint64_t id;
 	size_t key;
 	int rank;
-	bool dropped;
+	bool ahead, dropped;
 	size_t bytes;
 	uint64_t work;     /* that it is a piece of; 0: a trial */
 	struct str answer; /* of a piece, as far as it has come */
+};
+
+/* Where a plan has run ahead. */
+struct home {
+	int rank;
+	bool whole; /* to its end */
 };
 
 struct ranks {
@@ -57,6 +64,9 @@ struct ranks {
 	VEC(struct given) given;
 	uint64_t last_id, last_work;
 	VEC(double) took; /* seconds of trials that have ended, wherever they ran */
+	VEC(struct home) homes;
+	struct map home_of; /* hash of a plan -> homes */
+	struct arena hashes;
 	double baseline;
 	struct ranks_stats stats;
 	VEC(struct str) lessons; /* to be told to all */

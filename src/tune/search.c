@@ -395,15 +395,19 @@ static void sort_order(struct op_order *o)
 			swap_ranked(o, k, k - 1);
 }
 
+static int local_batches(const struct search *s)
+{
+	return s->c.options.confidence_batches ? s->c.options.confidence_batches : DEFAULT_BATCHES;
+}
+
 enum fettle_status search_rank_ops(struct search *s, const struct plan *p, enum rank by, struct op_order *out)
 {
-	int batches = s->c.options.confidence_batches ? s->c.options.confidence_batches : DEFAULT_BATCHES;
 	enum fettle_status st = search_may_continue(s);
 
 	op_order_release(out);
 	if (st)
 		return st;
-	st = s->c.backend->rank(s->c.self, p, by, batches, out, &s->err);
+	st = s->c.backend->rank(s->c.self, p, by, local_batches(s), out, &s->err);
 	if (st) {
 		op_order_release(out);
 		return search_backend_ended(s, st);
@@ -413,15 +417,35 @@ enum fettle_status search_rank_ops(struct search *s, const struct plan *p, enum 
 	return FETTLE_OK;
 }
 
+enum fettle_status search_expect_estimates(struct search *s, const struct plan *plans, size_t n)
+{
+	struct plan *missing = xcalloc(n + 1, sizeof(*missing)); /* borrows */
+	double *errors = xcalloc(n + 1, sizeof(*errors));
+	enum fettle_status st = search_may_continue(s);
+	size_t i, k = 0;
+
+	/* what nobody remembers is not worth working out, nor what only one worker can do at a time */
+	for (i = 0; i < n && s->strategy && s->c.backend->estimate_all && !st; i++)
+		if (plan_n_quantized(&plans[i], s->c.space) && !memo_find(s, MEMO_ESTIMATE, &plans[i]))
+			missing[k++] = plans[i];
+	if (k > 1)
+		st = s->c.backend->estimate_all(s->c.self, missing, k, local_batches(s), errors, &s->err);
+	for (i = 0; i < k && k > 1 && !st; i++)
+		memo_keep(s, MEMO_ESTIMATE, &missing[i], &(struct memo_entry){ .value = errors[i] });
+	free(missing);
+	free(errors);
+	return k > 1 && st ? search_backend_ended(s, st) : st;
+}
+
 enum fettle_status search_estimate(struct search *s, const struct plan *p, double *error)
 {
-	int batches = s->c.options.confidence_batches ? s->c.options.confidence_batches : DEFAULT_BATCHES;
+	const struct memo_entry *known = memo_find(s, MEMO_ESTIMATE, p);
 	enum fettle_status st = search_may_continue(s);
 
-	*error = INFINITY;
-	if (st)
+	*error = known ? known->value : INFINITY;
+	if (st || known)
 		return st;
-	st = s->c.backend->estimate(s->c.self, p, batches, error, &s->err);
+	st = s->c.backend->estimate(s->c.self, p, local_batches(s), error, &s->err);
 	if (st == FETTLE_UNSUPPORTED || st == FETTLE_BACKEND) { /* this plan cannot be had */
 		*error = INFINITY;
 		st = FETTLE_OK;

@@ -42,7 +42,7 @@ static void answer(struct serving *s, struct slot *slot)
 
 	if (slot->joinable)
 		pthread_join(slot->thread, NULL);
-	if (!slot->st)
+	if (!slot->st && !slot->e.t.ahead)
 		examiner_see(s->l, slot->d, &slot->e.t, &shown);
 	ranks_begin(&m, MESSAGE_ANSWER);
 	errand_put_answer(&m, slot->e.id, workers_index(s->l->workers, slot->d), slot->st, &slot->e.t, &shown,
@@ -84,23 +84,44 @@ static void break_off(struct serving *s)
 			answer(s, &s->slots[i]);
 }
 
+/* A free one: where a part of the plan has run ahead its model is still there. */
+static struct slot *slot_for(struct serving *s, const struct plan *p)
+{
+	struct slot *found = NULL;
+	size_t i;
+
+	for (i = 0; i < s->n; i++) {
+		struct slot *slot = &s->slots[i];
+
+		if (slot->busy)
+			continue;
+		if (slot->d->model && plan_equal(&slot->d->plan, p, &s->l->t->space))
+			return slot;
+		found = found ? found : slot;
+	}
+	return found;
+}
+
 static enum fettle_status begin_trial(struct serving *s, struct wire *w, struct err *err)
 {
-	struct slot *slot = s->slots;
+	struct slot *slot;
+	struct errand e;
 	enum fettle_status st;
 
 	if (errand_changes_order(
 		    w)) /* a new round: of an old one, only what was dropped can be in progress */
 		break_off(s);
-	while (slot < s->slots + s->n && slot->busy)
-		slot++;
-	if (slot == s->slots + s->n)
-		return fail(err, FETTLE_SYSTEM, "rank 0 sent a trial too many");
 	workers_lock(s->l->workers);
-	st = errand_read(&slot->e, s->l, w, err);
+	st = errand_read(&e, s->l, w, err);
+	slot = st ? NULL : slot_for(s, &e.t.plan);
 	workers_unlock(s->l->workers);
 	if (st)
 		return st;
+	if (!slot) {
+		plan_release(&e.t.plan);
+		return fail(err, FETTLE_SYSTEM, "rank 0 sent a trial too many");
+	}
+	slot->e = e;
 	if (slot->e.t.verdict)
 		slot->e.t.verdict = &slot->e.verdict;
 	slot->busy = true;

@@ -1,19 +1,14 @@
-/* Trials: from a plan to its accuracy, one at a time or several side by side. */
-#include <errno.h>
+/* Trials: from a plan to its accuracy. */
 #include <math.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/why.h"
-#include "tune/forerun.h"
 #include "tune/examiner.h"
-#include "tune/ranks.h"
 #include "tune/worker.h"
 
 static size_t n_workers(const struct lab *l)
@@ -137,16 +132,13 @@ bool worker_may_continue(void *worker, size_t done, size_t total)
 {
 	struct worker *d = worker;
 
-	if (workers_is_main(d->l->workers) && !lab_go_on(d->l, done, total))
+	if (!workers_is_main(d->l->workers)) {
+		atomic_store(&d->done, done);
+		atomic_store(&d->total, total);
+	} else if (!lab_go_on(d->l, done, total)) {
 		workers_stop(d->l->workers, true);
+	}
 	return !workers_stopped(d->l->workers) && !atomic_load(&d->stop);
-}
-
-bool ahead_may_continue(void *worker, size_t done, size_t total)
-{
-	const struct worker *d = worker;
-
-	return worker_may_continue(worker, done, total) && workers_expect_ends(d->l->workers);
 }
 
 enum fettle_status lab_evaluate_file(struct lab *l, size_t worker, const char *path, progress_fn go_on,
@@ -324,154 +316,6 @@ enum fettle_status lab_run(void *lab, struct trial *t, struct err *err)
 	if (st)
 		*err = d->err;
 	return st;
-}
-
-/* Trials that were asked for, a worker each; those that run ahead are for the workers that are left. */
-struct side_by_side {
-	struct lab *l;
-	struct trial *t;
-	enum fettle_status *st;
-	size_t n, n_asked;
-	atomic_size_t next; /* that runs ahead */
-};
-
-struct trial_on_worker {
-	struct side_by_side *all;
-	struct worker *d;
-	size_t asked; /* which trial; n_asked or more: none */
-	pthread_t thread;
-	bool started;
-};
-
-/* Costly recipes take long, and cannot be broken off. */
-static bool is_costly(const struct lab *l, const struct plan *p)
-{
-	const struct space *s = &l->t->space;
-	size_t i;
-
-	for (i = s->n_ops; i < s->n; i++)
-		if (s->v[i].costly && p->choice[i] != s->v[i].first)
-			return true;
-	return false;
-}
-
-static void run_ahead(struct side_by_side *a, struct worker *d)
-{
-	const struct timespec millisecond = { .tv_nsec = 1000000 };
-	size_t i;
-
-	while (workers_expect_models(a->l->workers) && workers_expect_ends(a->l->workers))
-		nanosleep(&millisecond, NULL); /* making a model locks out the others */
-	while (ahead_may_continue(d, 0, 0) && (i = atomic_fetch_add(&a->next, 1)) < a->n)
-		a->st[i] = is_costly(a->l, &a->t[i].plan) ? FETTLE_OK : worker_run(a->l, d, &a->t[i]);
-}
-
-static void *trial_main(void *arg)
-{
-	struct trial_on_worker *j = arg;
-	struct side_by_side *a = j->all;
-
-	if (j->asked < a->n_asked) { /* its worker then has the model and the scores, for whoever asks next */
-		a->st[j->asked] = worker_run(a->l, j->d, &a->t[j->asked]);
-		workers_has_ended(a->l->workers);
-	} else {
-		run_ahead(a, j->d);
-	}
-	return NULL;
-}
-
-/* This thread is the one that learns whether to stop: the others may wait for a program that hangs. */
-static void join(struct lab *l, pthread_t thread)
-{
-	struct timespec until;
-
-	do {
-		clock_gettime(CLOCK_REALTIME, &until);
-		until.tv_nsec += 100000000;
-		if (until.tv_nsec >= 1000000000) {
-			until.tv_nsec -= 1000000000;
-			until.tv_sec++;
-		}
-		worker_may_continue(workers_at(l->workers, 0), 0, 0);
-	} while (pthread_timedjoin_np(thread, NULL, &until) == ETIMEDOUT);
-}
-
-/* Each that was asked for goes to the worker that has its model, if one has; then to those that are left. */
-static void assign(struct lab *l, const struct side_by_side *a, struct trial_on_worker *on, size_t n)
-{
-	struct workers *w = workers_of(l);
-	bool *taken = xcalloc(n_workers(l), sizeof(*taken));
-	size_t i, k;
-
-	for (i = 0; i < a->n_asked; i++) {
-		struct worker *d = workers_with(w, &a->t[i].plan);
-
-		k = d ? workers_index(w, d) : n_workers(l);
-		if (k < n_workers(l) && !taken[k]) {
-			taken[k] = true;
-			on[i].d = d;
-		}
-	}
-	for (i = k = 0; i < n; i++) {
-		for (; !on[i].d && taken[k];)
-			k++;
-		if (!on[i].d) {
-			taken[k] = true;
-			on[i].d = workers_at(w, k);
-		}
-	}
-	free(taken);
-}
-
-static void run_beside(struct lab *l, struct trial *t, size_t n, enum fettle_status *st, struct err *err)
-{
-	struct side_by_side a = { .l = l, .t = t, .st = st };
-	size_t i, n_threads;
-	struct trial_on_worker *on;
-	double start = clock_now(), sum = 0;
-
-	for (i = 0; i < n; i++) {
-		a.n_asked += !t[i].ahead;
-		st[i] = FETTLE_STOP;
-	}
-	a.n = has_evaluator(l) || forerun_is_useless(l->forerun) ? a.n_asked : n;
-	atomic_init(&a.next, a.n_asked);
-	n_threads = a.n < n_workers(l) ? a.n : n_workers(l);
-	on = xcalloc(n_threads, sizeof(*on));
-	begin(l);
-	workers_expect(l->workers, a.n_asked);
-	for (i = 0; i < n_threads; i++)
-		on[i] = (struct trial_on_worker){ .all = &a, .asked = i };
-	assign(l, &a, on, n_threads);
-	for (i = 1; i < n_threads; i++)
-		on[i].started = pthread_create(&on[i].thread, NULL, trial_main, &on[i]) == 0;
-	for (i = 0; i < n_threads; i++)
-		if (!on[i].started && i < a.n_asked) /* the first is this thread's own */
-			trial_main(&on[i]);
-	for (i = 0; i < n_threads; i++)
-		if (on[i].started)
-			join(l, on[i].thread);
-	for (i = 0; i < a.n_asked; i++) {
-		lab_account(l, &t[i], st[i] ? NULL : on[i].d);
-		t[i].worker = workers_index(l->workers, on[i].d);
-		sum += t[i].quantize_s + t[i].session_s + t[i].evaluate_s;
-		if (st[i])
-			*err = on[i].d->err;
-	}
-	l->saved.beside += fmax(sum - (clock_now() - start), 0);
-	free(on);
-}
-
-void lab_run_all(void *lab, struct trial *t, size_t n, enum fettle_status *st, struct err *err)
-{
-	struct lab *l = lab;
-
-	for (; l->ranks && n && t[n - 1].ahead; n--)
-		st[n - 1] = FETTLE_STOP;
-	if (l->ranks)
-		ranks_run_all(l, t, n, st, err);
-	else
-		run_beside(l, t, n, st, err);
 }
 
 enum fettle_status lab_finish(struct lab *l, const struct plan *p, struct accuracy *out, struct err *err)

@@ -12,7 +12,7 @@ struct workers {
 	pthread_mutex_t lock;
 	pthread_t main;
 	atomic_bool stop;
-	atomic_int without_model, running; /* of the trials that were asked for */
+	atomic_int without_model; /* of the trials that were asked for */
 };
 
 struct workers *workers_new(size_t n, struct lab *l)
@@ -20,9 +20,9 @@ struct workers *workers_new(size_t n, struct lab *l)
 	struct workers *w = xcalloc(1, sizeof(*w));
 	size_t i;
 
-	w->v = xcalloc(n + 1, sizeof(*w->v));
-	w->n = n;
-	for (i = 0; i <= n; i++)
+	w->n = 2 * n;
+	w->v = xcalloc(w->n + 1, sizeof(*w->v));
+	for (i = 0; i <= w->n; i++)
 		w->v[i].l = l;
 	w->space = &l->t->space;
 	w->main = pthread_self();
@@ -52,9 +52,14 @@ void workers_free(struct workers *w)
 	free(w);
 }
 
+size_t workers_n(const struct workers *w)
+{
+	return w->n;
+}
+
 struct worker *workers_at(struct workers *w, size_t i)
 {
-	assert(i <= w->n); /* the last keeps what workers_keep() was given */
+	assert(i <= w->n);
 	return &w->v[i];
 }
 
@@ -140,10 +145,9 @@ bool workers_stopped(const struct workers *w)
 	return atomic_load(&w->stop);
 }
 
-void workers_expect(struct workers *w, size_t n)
+void workers_expect_model(struct workers *w)
 {
-	atomic_store(&w->without_model, (int)n);
-	atomic_store(&w->running, (int)n);
+	atomic_fetch_add(&w->without_model, 1);
 }
 
 void workers_has_model(struct workers *w)
@@ -151,17 +155,7 @@ void workers_has_model(struct workers *w)
 	atomic_fetch_sub(&w->without_model, 1);
 }
 
-void workers_has_ended(struct workers *w)
-{
-	atomic_fetch_sub(&w->running, 1);
-}
-
 bool workers_expect_models(const struct workers *w)
 {
 	return atomic_load(&w->without_model) > 0;
-}
-
-bool workers_expect_ends(const struct workers *w)
-{
-	return atomic_load(&w->running) > 0;
 }

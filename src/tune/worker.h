@@ -19,13 +19,19 @@ struct worker {
 	struct recall recall;
 	double *scores; /* what the samples scored in the last evaluation, by place; NaN: not looked at */
 	struct err err;
+	atomic_size_t done, total; /* samples of the trial that it carries out */
 };
 
 struct workers;
-struct workers *workers_new(size_t n, struct lab *l); /* which outlives them */
+/*
+ * For n trials side by side there are twice as many: a model stays with its worker while another runs plans ahead, for whoever
+ * measures it next. The lab outlives them.
+ */
+struct workers *workers_new(size_t n, struct lab *l);
 void workers_free(struct workers *w);
+size_t workers_n(const struct workers *w);
 
-struct worker *workers_at(struct workers *w, size_t i);
+struct worker *workers_at(struct workers *w, size_t i); /* after the last comes the one of workers_keep() */
 size_t workers_index(const struct workers *w, const struct worker *d);
 /* The worker that holds this plan's model, or NULL. */
 struct worker *workers_with(const struct workers *w, const struct plan *p);
@@ -46,15 +52,10 @@ bool workers_is_main(const struct workers *w);
 void workers_stop(struct workers *w, bool stop);
 bool workers_stopped(const struct workers *w);
 
-/*
- * Of the trials that were asked for, and run now: so many have no model yet, so many have not ended. Others that run ahead
- * begin when each has its model, and are broken off when all have ended.
- */
-void workers_expect(struct workers *w, size_t n);
+/* Of the trials that were asked for, and run here: have some no model yet? Others run ahead only when all have. */
+void workers_expect_model(struct workers *w);
 void workers_has_model(struct workers *w);
-void workers_has_ended(struct workers *w);
 bool workers_expect_models(const struct workers *w);
-bool workers_expect_ends(const struct workers *w);
 
 /* trial.c: the plan's model, unless it has it already; and its session, for the model it has. Both add the seconds. */
 enum fettle_status worker_model(struct lab *l, struct worker *d, const struct plan *p,
@@ -65,7 +66,6 @@ enum fettle_status worker_session(struct lab *l, struct worker *d, double *secon
 enum fettle_status worker_run(struct lab *l, struct worker *d, struct trial *t);
 void lab_account(struct lab *l, const struct trial *t, const struct worker *d);
 bool worker_may_continue(void *worker, size_t done, size_t total); /* a progress_fn */
-bool ahead_may_continue(void *worker, size_t done, size_t total);  /* the same, for trials that run ahead */
 struct workers *workers_of(struct lab *l);                         /* made when first asked for */
 
 #endif

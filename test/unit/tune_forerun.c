@@ -1,6 +1,7 @@
 /*
  * What ran ahead is not run again, and the outputs are those of the network, for every sample: whatever the order of the samples
- * was then and is now, wherever it was broken off, and however little is kept.
+ * was then and is now, wherever it was broken off, and however little is kept. Each sample is always run in its seat, in a batch of
+ * the same size (tune/seats.h).
  */
 #include "unit/unit.h"
 #include "unit/data_files.h"
@@ -16,6 +17,7 @@ struct net {
 	size_t n_batches, smallest;
 	size_t times[SAMPLES]; /* each sample ran */
 	bool whole;            /* the second output has no row per sample */
+	const struct order *order;
 };
 
 static enum fettle_status net_run(void *self, const struct feed_batch *b, struct tensor *out, struct err *err)
@@ -33,8 +35,13 @@ static enum fettle_status net_run(void *self, const struct feed_batch *b, struct
 			n->z[i] += n->y[i * 6 + j];
 		}
 	}
-	for (i = 0; i < b->valid; i++)
+	for (i = 0; i < b->valid; i++) {
+		const size_t place = n->order->place[b->index[i]];
+
 		n->times[b->index[i]]++;
+		assert_int_equal(place % BATCH, i);
+		assert_int_equal(b->n, place < SAMPLES / BATCH * BATCH ? BATCH : SAMPLES % BATCH);
+	}
 	out[0] = (struct tensor){ .dtype = DT_F32, .rank = 2, .dims = { (int64_t)b->n, 6 }, .data = n->y };
 	out[1] = (struct tensor){
 		.dtype = DT_F32, .rank = 1, .dims = { n->whole ? 1 : (int64_t)b->n }, .data = n->z
@@ -59,13 +66,15 @@ static void bed_open(struct bed *b)
 	char *path;
 	size_t i;
 
-	*b = (struct bed){ .dir = temp_tree(), .order = { .n = SAMPLES } };
+	*b = (struct bed){ .dir = temp_tree(), .order = { .n = SAMPLES, .batch = BATCH } };
 	path = put_file(b->dir, "d.npz", &npz);
 	assert_ok(dataset_open(&b->set, path, NULL, &err), err);
 	assert_ok(feed_open(&b->feed, b->set, &spec, 1, &(struct feed_options){ .batch = BATCH }, &err), err);
 	b->order.place = xcalloc(SAMPLES, sizeof(*b->order.place));
+	b->order.sample = xcalloc(SAMPLES, sizeof(*b->order.sample));
 	for (i = 0; i < SAMPLES; i++)
-		b->order.place[i] = SAMPLES - 1 - i;
+		b->order.place[i] = b->order.sample[i] = SAMPLES - 1 - i;
+	assert_ok(feed_set_order(b->feed, b->order.sample, SAMPLES, &err), err);
 	rng_seed(&b->rng, 3);
 	free(path);
 }
@@ -73,6 +82,7 @@ static void bed_open(struct bed *b)
 static void bed_close(struct bed *b)
 {
 	free(b->order.place);
+	free(b->order.sample);
 	feed_free(b->feed);
 	dataset_free(b->set);
 	remove_tree(b->dir);
@@ -80,12 +90,12 @@ static void bed_close(struct bed *b)
 
 static void shuffle(struct bed *b)
 {
-	size_t sample[SAMPLES], i;
+	size_t place[SAMPLES], i;
 
 	for (i = 0; i < SAMPLES; i++)
-		sample[i] = i;
-	rng_shuffle(&b->rng, sample, SAMPLES);
-	assert_int_equal(feed_set_order(b->feed, sample, SAMPLES, NULL), FETTLE_OK);
+		place[i] = i;
+	rng_shuffle(&b->rng, place, SAMPLES);
+	assert_int_equal(order_visit(&b->order, b->feed, place, SAMPLES, NULL), FETTLE_OK);
 }
 
 static void check_outputs(const struct feed_batch *b, const struct tensor *out)
@@ -116,7 +126,7 @@ static bool visit(struct bed *b, struct forerun *a, bool create, bool any_batch,
 	struct tensor out[2];
 	size_t k;
 
-	b->net = (struct net){ .whole = b->net.whole, .smallest = SIZE_MAX };
+	b->net = (struct net){ .whole = b->net.whole, .smallest = SIZE_MAX, .order = &b->order };
 	forerun_begin(a, MODEL, &o, &r);
 	for (k = 0; r && k < batches; k++) {
 		assert_ok(feed_read(b->feed, k, &batch, &err), err);
@@ -139,7 +149,8 @@ static void what_ran_is_not_run_again(void **state)
 	for (round = 0; round < 200; round++) {
 		struct forerun *a = forerun_new(1 << 20);
 		size_t all = feed_batches(b.feed), first = rng_below(&b.rng, all + 1),
-		       then = rng_below(&b.rng, all + 1), i, ran[SAMPLES] = { 0 }, missing = 0;
+		       then = rng_below(&b.rng, all + 1), i, ran[SAMPLES] = { 0 }, missing[BATCH] = { 0 },
+		       most = 0;
 
 		shuffle(&b);
 		assert_true(visit(&b, a, true, true, first));
@@ -150,10 +161,12 @@ static void what_ran_is_not_run_again(void **state)
 			ran[feed_sample(b.feed, i)] = 1;
 		shuffle(&b);
 		for (i = 0; i < then * BATCH && i < SAMPLES; i++)
-			missing += !ran[feed_sample(b.feed, i)];
+			missing[i % BATCH] += !ran[feed_sample(b.feed, i)];
+		for (i = 0; i < BATCH; i++)
+			most = missing[i] > most ? missing[i] : most;
 		assert_true(visit(&b, a, false, true, then));
-		/* in whole batches, one more where a batch was not known at all and ran as it is */
-		assert_true(b.net.n_batches <= (missing + BATCH - 1) / BATCH + 1);
+		/* as many as its fullest seat needs, one more where a batch was not known at all and ran as it is */
+		assert_true(b.net.n_batches <= most + 1);
 		assert_true(first < all || !b.net.n_batches);
 		assert_false(visit(&b, a, false, true, then)); /* it was asked for: it is gone */
 		forerun_free(a);
@@ -173,7 +186,7 @@ static void where_batches_matter_they_stay_whole(void **state)
 	assert_true(visit(&b, a, false, false, 5));
 	assert_int_equal(b.net.n_batches, 2);
 	for (i = 0; i < SAMPLES; i++)
-		assert_int_equal(b.net.times[i], i / BATCH == 3 || i / BATCH == 4);
+		assert_int_equal(b.net.times[b.order.sample[i]], i / BATCH == 3 || i / BATCH == 4);
 	forerun_free(a);
 	bed_close(&b);
 }
