@@ -14,9 +14,15 @@ static int number(const char *const *names)
 	return -1;
 }
 
+static const char *const ranks[] = { "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", NULL };
+
+bool launched_by_mpi(void)
+{
+	return number(ranks) >= 0;
+}
+
 bool launched_as_rank(int *rank)
 {
-	static const char *const ranks[] = { "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", NULL };
 	static const char *const sizes[] = { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS",
 					     NULL };
 	int size = number(sizes);

@@ -96,6 +96,7 @@ void print_wrapped(FILE *f, const char *fmt, ...) __attribute__((format(printf, 
 void print_indented(FILE *f, size_t indent, size_t limit, const char *text);
 /* Of the terminal, or of $COLUMNS where there is none; SIZE_MAX: any number (a pipe, a file). */
 size_t columns_of(FILE *f);
+bool is_terminal(FILE *f);
 /* `s` in a style, where `f` is a terminal and NO_COLOR is not set. */
 enum style { STYLE_BOLD, STYLE_GOOD, STYLE_BAD };
 const char *styled(FILE *f, enum style style, const char *s, char *buf, size_t n);

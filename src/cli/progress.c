@@ -190,7 +190,7 @@ void progress_begin(struct progress *p, struct fettle *f, bool quiet)
 	struct sigaction sa = { .sa_handler = on_interrupt };
 
 	*p = (struct progress){ .f = f, .level = quiet ? LOG_ERROR : level_asked(), .begun = now() };
-	p->live = p->level == LOG_INFO && isatty(STDERR_FILENO);
+	p->live = p->level == LOG_INFO && is_terminal(stderr);
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	fettle_on_progress(f, on_progress, p);

@@ -6,6 +6,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/launched.h"
+
 size_t columns_of(FILE *f)
 {
 	const char *set = getenv("COLUMNS");
@@ -16,6 +18,19 @@ size_t columns_of(FILE *f)
 	return set && atoi(set) > 1 ? (size_t)atoi(set) : isatty(fileno(f)) ? 80 : SIZE_MAX;
 }
 
+/* Where it goes in the end: Open MPI gives rank 0 a terminal of its own, whatever mpirun itself writes to. Where that cannot be
+ * found out, because mpirun runs on another machine, it is none. */
+bool is_terminal(FILE *f)
+{
+	char link[64], to[16] = "";
+
+	if (!isatty(fileno(f)) || !launched_by_mpi())
+		return isatty(fileno(f));
+	snprintf(link, sizeof(link), "/proc/%d/fd/%d", (int)getppid(), fileno(f));
+	return readlink(link, to, sizeof(to) - 1) > 0 &&
+	       (strncmp(to, "/dev/pts/", 9) == 0 || strncmp(to, "/dev/tty", 8) == 0);
+}
+
 const char *styled(FILE *f, enum style style, const char *s, char *buf, size_t n)
 {
 	static const char *const codes[] = {
@@ -23,7 +38,7 @@ const char *styled(FILE *f, enum style style, const char *s, char *buf, size_t n
 	};
 	const char *no = getenv("NO_COLOR");
 
-	if (!isatty(fileno(f)) || (no && *no))
+	if (!is_terminal(f) || (no && *no))
 		return s;
 	snprintf(buf, n, "\033[%sm%s\033[0m", codes[style], s);
 	return buf;

@@ -109,7 +109,10 @@ static enum fettle_status identify(struct job_request *u, struct str *out)
 	static const char *const names[LAB_OBJECTIVES] = { "latency", "size", "footprint", "accuracy" };
 	size_t i;
 
-	config_identity(u->run.r.c, out);
+	if (u->settings)
+		str_addf(out, "%s", u->settings);
+	else
+		config_identity(u->run.r.c, out);
 	for (i = 0; i < LAB_OBJECTIVES; i++)
 		if (u->run.lab.o.weights[i] > 0)
 			str_addf(out, "weight of %s: %.17g\n", names[i], u->run.lab.o.weights[i]);
@@ -378,40 +381,6 @@ static void describe_job(struct job_request *u)
 	o->search.timeout = u->run.r.is_search ? 0 : c->tuning.timeout;
 }
 
-static enum fettle_status broadcast(struct job_request *u, struct config_dataset *d, const char *name)
-{
-	struct err *err = &u->run.cx->err;
-	char *folder, *path = NULL;
-	enum fettle_status st;
-
-	if (!d->root)
-		return FETTLE_OK;
-	if (!job_request_serves(u))
-		return ranks_send_data(u->ranks, d->root, err);
-	folder = scratch_path(&u->scratch, name);
-	st = ranks_receive_data(u->ranks, folder, &path, err);
-	if (!st)
-		d->root = keep(&u->arena, path);
-	free(folder);
-	return st;
-}
-
-/* Data that only rank 0 can read. */
-static enum fettle_status broadcast_data(struct job_request *u)
-{
-	struct config *c = u->run.r.c;
-	enum fettle_status st;
-
-	if (!u->ranks || !u->run.r.o.broadcast_data)
-		return FETTLE_OK;
-	st = broadcast(u, &c->calibration.dataloader.dataset, "calib");
-	if (u->run.r.eval_is_calib)
-		c->evaluation.dataloader.dataset.root = c->calibration.dataloader.dataset.root;
-	else if (!st)
-		st = broadcast(u, &c->evaluation.dataloader.dataset, "eval");
-	return st;
-}
-
 /* Is it the same run everywhere? */
 static enum fettle_status agree(struct job_request *u)
 {
@@ -456,7 +425,7 @@ static enum fettle_status open_all(struct job_request *u)
 
 	if (!b->r.o.model)
 		return fail(&b->cx->err, FETTLE_INVALID, "cannot tune: need a model");
-	st = broadcast_data(u);
+	st = job_request_broadcast(u);
 	st = st ? st : choose_workspace(u);
 	st = st ? st : open_run(u);
 	st = st ? st : open_holdout(u);
@@ -477,7 +446,7 @@ static enum fettle_status serve(struct job_request *u)
 	if (st)
 		return st;
 	b->workspace = xstrdup(u->scratch.dir);
-	st = broadcast_data(u);
+	st = job_request_broadcast(u);
 	st = st ? st : open_run(u);
 	if (st)
 		return st;

@@ -25,6 +25,8 @@ struct job_request {
 	struct job *j;
 	struct ranks *ranks;    /* NULL: this process is the only one */
 	struct scratch scratch; /* on another rank than 0: instead of a workspace */
+	const char *
+		settings; /* there: what config_identity() said before files got other paths; NULL: none did */
 };
 
 enum fettle_status job_request_begin(struct job_request *u, struct context *cx, const struct call_options *o,
@@ -36,6 +38,9 @@ enum fettle_status job_request_end(struct job_request *u, enum fettle_status st)
 /* In place of running it: what it would do, and how long that may take. Nothing is written. */
 enum fettle_status job_request_preview(struct job_request *u, struct preview *out);
 void job_request_release(struct job_request *u);
+
+/* broadcast.c: sends data to the other ranks, or receives it there, where that is asked for. */
+enum fettle_status job_request_broadcast(struct job_request *u);
 
 /* search.c: reads the spaces of a search, and makes the job one. */
 enum fettle_status job_request_search(struct job_request *u);

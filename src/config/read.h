@@ -20,6 +20,9 @@ struct config_state {
 	struct config_source from;
 };
 
+/* Is it a key of a dataset that names a file it reads beside its root? */
+bool config_is_data_file(const char *key);
+
 /* What follows from the settings together: implied values, notes, and errors where they contradict. */
 enum fettle_status config_finish(struct config *c, struct err *err);
 

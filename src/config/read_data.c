@@ -38,8 +38,7 @@ static struct config_params new_params(struct reader *r, const struct yaml *map)
 
 /* ---- dataset ---- */
 
-/* Files that datasets read beside their root. */
-static bool is_path(const char *key)
+bool config_is_data_file(const char *key)
 {
 	static const char *const paths[] = { "image_list",  "label_file",         "vocab_file",
 					     "label_map",   "model_name_or_path", "content_folder",
@@ -74,7 +73,7 @@ static enum fettle_status read_dataset_params(struct reader *r, const struct yam
 		return fail_value(r, y, "%s, need a map", describe(r, y));
 	out->params = new_params(r, y);
 	for (i = 0; i < y->n; i++) {
-		if (is_path(y->key[i]->text) && yaml_is_text(y->v[i])) {
+		if (config_is_data_file(y->key[i]->text) && yaml_is_text(y->v[i])) {
 			struct yaml path = *y->v[i];
 
 			st = read_path(r, y->v[i], &path.text);

@@ -100,8 +100,10 @@ enum fettle_status ranks_next(struct ranks *r, enum message *is, struct wire *w,
 	for (;;)
 		switch (r->t->receive(3600, &from, bytes, &n, &why)) {
 		case TRANSPORT_BROKEN:
+			r->ended = true; /* nobody will say so */
 			return lost(r, why, err);
 		case TRANSPORT_GONE:
+			r->ended = !from;
 			if (!from)
 				return lost(r, "rank 0 has died", err);
 			break;

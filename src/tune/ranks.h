@@ -25,8 +25,8 @@ int ranks_rank(const struct ranks *r); /* which of them this is; 0 of NULL */
 /* Of a session, so that the ranks on this machine do not ask for more cores than there are; 0: as the runtime chooses. */
 int ranks_threads(const struct ranks *r);
 
-/* Before they open it: rank 0 sends a file, or a folder's files, to all; the others keep it in a folder of theirs. *out is its
- * path there, free() it. */
+/* Before they open it: rank 0 sends a file, a folder's files, or the files of a folder that a pattern as for glob(3) names, to
+ * all; the others keep them in a folder of theirs. *out is the path there, free() it; NULL: nothing was sent. */
 enum fettle_status ranks_send_data(struct ranks *r, const char *path, struct err *err);
 enum fettle_status ranks_receive_data(struct ranks *r, const char *folder, char **out, struct err *err);
 

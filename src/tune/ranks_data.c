@@ -1,9 +1,12 @@
 /* Data that only rank 0 can read: the files are sent to the others, which keep them in a temporary folder. */
 #include <errno.h>
+#include <fcntl.h>
 #include <fts.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "tune/ranks_impl.h"
@@ -18,11 +21,13 @@ static void send_to_all(struct ranks *r, const struct str *m)
 		ranks_send(r, rank, m);
 }
 
-static enum fettle_status send_file(struct ranks *r, const char *path, const char *name, struct err *err)
+/* With its time, which is part of what a folder is known by. */
+static enum fettle_status send_file(struct ranks *r, const FTSENT *e, const char *name, struct err *err)
 {
+	const struct timespec *changed = &e->fts_statp->st_mtim;
 	struct str m = STR_INIT;
 	struct bytes file = BYTES_INIT;
-	enum fettle_status st = file_map(path, &file, err);
+	enum fettle_status st = file_map(e->fts_path, &file, err);
 	size_t at = 0;
 
 	if (st)
@@ -32,6 +37,8 @@ static enum fettle_status send_file(struct ranks *r, const char *path, const cha
 
 		ranks_begin(&m, MESSAGE_DATA);
 		wire_put_text(&m, name);
+		wire_put_count(&m, (uint64_t)changed->tv_sec);
+		wire_put_count(&m, (uint64_t)changed->tv_nsec);
 		wire_put_count(&m, at);
 		wire_put_bytes(&m, file.p + at, n);
 		send_to_all(r, &m);
@@ -42,22 +49,45 @@ static enum fettle_status send_file(struct ranks *r, const char *path, const cha
 	return FETTLE_OK;
 }
 
-enum fettle_status ranks_send_data(struct ranks *r, const char *path, struct err *err)
+static enum fettle_status send_tree(struct ranks *r, char *path, struct err *err)
 {
-	char *real = path ? realpath(path, NULL) : NULL, *const roots[] = { real, NULL };
-	FTS *tree = real ? fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, NULL) : NULL;
-	const size_t above = real ? (size_t)(path_base(real) - real) : 0;
-	struct str m = STR_INIT;
+	char *const roots[] = { path, NULL };
+	FTS *tree = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, NULL);
+	const size_t above = (size_t)(path_base(path) - path);
 	enum fettle_status st = FETTLE_OK;
 	FTSENT *e;
 
 	while (tree && !st && (e = fts_read(tree)))
 		if (e->fts_info == FTS_F)
-			st = send_file(r, e->fts_path, e->fts_path + above, err);
+			st = send_file(r, e, e->fts_path + above, err);
 	if (tree)
 		fts_close(tree);
+	return st;
+}
+
+/* The files of a folder. */
+static enum fettle_status send_matching(struct ranks *r, const char *pattern, size_t *n, struct err *err)
+{
+	glob_t found = { .gl_pathc = 0 };
+	const char *folder_end = path_base(pattern), *magic = strpbrk(pattern, "*?[");
+	enum fettle_status st = FETTLE_OK;
+
+	if (magic && magic >= folder_end && glob(pattern, 0, NULL, &found) == 0)
+		for (*n = 0; *n < found.gl_pathc && !st; ++*n)
+			st = send_tree(r, found.gl_pathv[*n], err);
+	globfree(&found);
+	return st;
+}
+
+enum fettle_status ranks_send_data(struct ranks *r, const char *path, struct err *err)
+{
+	char *real = realpath(path, NULL);
+	struct str m = STR_INIT;
+	size_t matching = 0;
+	enum fettle_status st = real ? send_tree(r, real, err) : send_matching(r, path, &matching, err);
+
 	ranks_begin(&m, MESSAGE_DATA_END);
-	wire_put_text(&m, real ? path_base(real) : "");
+	wire_put_text(&m, real ? path_base(real) : matching ? path_base(path) : "");
 	send_to_all(r, &m);
 	str_release(&m);
 	free(real);
@@ -67,6 +97,8 @@ enum fettle_status ranks_send_data(struct ranks *r, const char *path, struct err
 static enum fettle_status keep_piece(const char *folder, struct wire *w, struct err *err)
 {
 	const char *name = wire_text(w);
+	const time_t seconds = (time_t)wire_count(w);
+	const struct timespec changed = { seconds, (long)wire_count(w) };
 	size_t at = (size_t)wire_count(w), n;
 	const void *bytes = wire_bytes(w, &n);
 	char *path = xstrfmt("%s/%s", folder, name),
@@ -85,6 +117,8 @@ static enum fettle_status keep_piece(const char *folder, struct wire *w, struct 
 	written = f && (!n || fwrite(bytes, 1, n, f) == n);
 	if (f && fclose(f))
 		written = false;
+	if (written)
+		utimensat(AT_FDCWD, path, (const struct timespec[]){ changed, changed }, 0);
 	if (!st && !written)
 		st = fail(err, FETTLE_SYSTEM, "cannot write %s: %s", path, strerror(errno));
 	free(above);
@@ -100,13 +134,15 @@ enum fettle_status ranks_receive_data(struct ranks *r, const char *folder, char 
 	*out = NULL;
 	while (!st && is != MESSAGE_DATA_END) {
 		void *bytes = NULL;
+		const char *name;
 		struct wire w;
 
 		st = ranks_next(r, &is, &w, &bytes, err);
 		if (!st && is == MESSAGE_DATA)
 			st = keep_piece(folder, &w, err);
-		else if (!st && is == MESSAGE_DATA_END)
-			*out = xstrfmt("%s/%s", folder, wire_text(&w));
+		name = !st && is == MESSAGE_DATA_END ? wire_text(&w) : "";
+		if (*name)
+			*out = xstrfmt("%s/%s", folder, name);
 		free(bytes);
 	}
 	return st;

@@ -181,9 +181,11 @@ static enum fettle_status serve(struct serving *s, struct err *err)
 		send_ended(s);
 		switch (s->r->t->receive(any_busy(s) ? POLL_SECONDS : 60, &from, &bytes, &n, &why)) {
 		case TRANSPORT_BROKEN:
+			s->r->ended = true;
 			st = fail(err, FETTLE_SYSTEM, "cannot hear rank 0: %s", why);
 			break;
 		case TRANSPORT_GONE:
+			s->r->ended = !from;
 			if (!from)
 				st = fail(err, FETTLE_SYSTEM, "rank 0 has died");
 			break;

@@ -20,7 +20,7 @@ plugin=$(realpath "${BUILD:-build}/test/ranks_plugin.so")
 ranks() {
 	k=$((k + 1)) pids= codes=
 	mkdir "$dir/s$k"
-	: >"$dir/others"
+	: >"$dir/others" >"$dir/out"
 	for r in $(seq $(($1 - 1))); do
 		rank $r "$@" >>"$dir/others" 2>&1 &
 		pids="$pids $!"
@@ -158,6 +158,27 @@ same "$dir/one.trials" "$dir/sent.trials" "--broadcast-data: trials"
 same "$dir/one.onnx" "$dir/sent.onnx" "--broadcast-data: the model"
 [ -z "$(ls "$dir/tmp")" ] && ok || bad "--broadcast-data leaves $(ls -R "$dir/tmp" | head)"
 with=()
+# and what is read beside it: rank 1 sees another folder, in which only the configuration, the model and what was named are
+if [ "$(id -u)" = 0 ] && command -v unshare >/dev/null && unshare -m true 2>/dev/null; then
+	/usr/bin/python3 -B test/cli/sent.py "$dir/files" >/dev/null 2>"$dir/py" && ok || bad "sent.py: $(tail -n 1 "$dir/py")"
+	mkdir "$dir/empty"
+	rank() {
+		local hide=
+		[ $1 = 0 ] || hide="unshare -m sh -c 'mount --bind $dir/empty $dir/files && exec \"\$@\"' sh"
+		eval "env PMI_RANK=$1 PMI_SIZE=$2 FETTLE_MPI_PLUGIN=$plugin FETTLE_TEST_SOCKETS=$dir/s$k timeout 120 $hide \"$fettle\" \"\${@:3}\"" </dev/null
+	}
+	sent="tune $m -c $dir/sent.yaml --threads 1 --strategy basic --max-trials 2 --tolerance -0.5 --criterion absolute"
+	cp "$dir/files/sent.yaml" "$dir/sent.yaml"
+	expect 1 'NOT MET' $sent --workspace "$dir/f-one" -o "$dir/f-one.onnx"
+	ranks 2 $sent --workspace "$dir/f-two" -o "$dir/f-two.onnx"
+	is "$code == 2" "files that only rank 0 has: $(tail -n 1 "$dir/out")"
+	ranks 2 $sent --broadcast-data --workspace "$dir/f-sent" -o "$dir/f-sent.onnx"
+	is "$code == 1" "files that only rank 0 has, sent: $(tail -n 1 "$dir/out")"
+	same "$dir/f-one.onnx" "$dir/f-sent.onnx" "--broadcast-data, several files: the model"
+else
+	echo "SKIPPED: not root, or no unshare: files that only rank 0 has, beside the data, are not tested" >&2
+fi
+rank() { env PMI_RANK=$1 PMI_SIZE=$2 FETTLE_MPI_PLUGIN="$plugin" FETTLE_TEST_SOCKETS="$dir/s$k" timeout 120 "$fettle" "${@:3}" </dev/null; }
 
 # a rank that is slow: its trials are given to others too, and nobody waits for it; tpe runs nothing ahead, so it has some
 slow="${never/basic/tpe} --max-trials 9"
@@ -166,14 +187,13 @@ trials "$dir/tpe" >"$dir/tpe.trials"
 export FETTLE_TEST_SLOW=1
 end_with() { pkill -9 -P "$(pgrep -P $1)"; } # the command itself, which timeout has started
 during=stop_slow_rank
-stop_slow_rank() { while [ ! -s "$dir/slow.onnx" ]; do sleep 0.2; done; end_with $1; }
+stop_slow_rank() { while [ ! -s "$dir/out" ]; do sleep 0.2; done; end_with $1; } # rank 0 has said what it has to say
 ranks 3 $slow --workspace "$dir/w-slow" -o "$dir/slow.onnx" --json --quiet
 is "$code == 1" "slow rank: exit code of rank 0"
 trials "$dir/w-slow" >"$dir/slow.trials"
 same "$dir/tpe.trials" "$dir/slow.trials" "slow rank: trials"
 same "$dir/tpe.onnx" "$dir/slow.onnx" "slow rank: the model"
 py "$dir/out" "assert d['ranks']['given_twice'] > 0, d['ranks']"
-stop_slow_rank() { while [ ! -s "$dir/scored.onnx" ]; do sleep 0.2; done; end_with $1; }
 FETTLE_TEST_WAIT=1 ranks 3 $scored --workspace "$dir/w-slow-scores" -o "$dir/scored.onnx"
 is "$code == 1" "slow rank: exit code of rank 0, with scores"
 same "$dir/one.scores" "$dir/many.scores" "slow rank: scores"
@@ -190,6 +210,16 @@ same "$dir/never.trials" "$dir/dead.trials" "dead rank: trials"
 same "$dir/never.onnx" "$dir/dead.onnx" "dead rank: the model"
 during=
 
+# rank 0 dies: the others end
+rank() {
+	local for="120"
+	[ $1 -gt 0 ] || for="-s KILL 3"
+	env PMI_RANK=$1 PMI_SIZE=$2 FETTLE_MPI_PLUGIN="$plugin" FETTLE_TEST_SOCKETS="$dir/s$k" timeout $for "$fettle" "${@:3}" </dev/null
+}
+ranks 3 $never --max-trials 1000 --eval-samples 1000 --workspace "$dir/w-headless" 2>/dev/null
+is "$code == 137" "rank 0 was to be killed"
+[ "${codes/124/}" = "$codes" ] && ok || bad "rank 0 dies: the others hang"
+
 # MPI itself, where it is installed; its plug-in comes from 'make mpi'
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 mpi() { timeout 120 mpirun --oversubscribe -np "$@" >"$dir/out" 2>"$dir/err" </dev/null; code=$?; }
@@ -204,6 +234,22 @@ else
 	trials "$dir/s-mpi" >"$dir/mpi.trials"
 	same "$dir/one.trials" "$dir/mpi.trials" "mpirun: trials"
 	same "$dir/one.onnx" "$dir/mpi.onnx" "mpirun: the model"
+	# mpirun gives rank 0 a terminal: where the output goes to a file all the same, it is not for one
+	mpi 2 "$fettle" search $m -c "$dir/space.yaml" $data --workspace "$dir/s-plain"
+	is "$code == 0" "mpirun, plain: $(tail -c 300 "$dir/err")"
+	grep -q candidates "$dir/out" && ! grep -q $'\033' "$dir/out" && ok || bad "mpirun: colours in a file: $(head -c 300 "$dir/out")"
 	test/ranks_kill 2 >"$dir/out" 2>&1 && ok || bad "ranks that are killed: $(tail -n 3 "$dir/out")"
+fi
+if ! command -v mpicc.mpich >/dev/null || ! command -v mpirun.mpich >/dev/null; then
+	echo "SKIPPED: no mpicc.mpich and mpirun.mpich (tools/setup --tests installs them): MPICH is not tested" >&2
+else
+	mpicc.mpich -std=c11 -O1 -fPIC -shared -Wall -Wextra -Werror -D_GNU_SOURCE -Isrc -o "$dir/fettle_mpich.so" src/dist/mpi.c && ok || bad "make mpi MPICC=mpicc.mpich"
+	FETTLE_MPI_PLUGIN=$dir/fettle_mpich.so timeout -k 10 120 mpirun.mpich -np 3 "$fettle" search $m -c "$dir/space.yaml" $data \
+		--workspace "$dir/s-mpich" -o "$dir/mpich.onnx" --json --quiet >"$dir/out" 2>"$dir/err" </dev/null
+	is "$? == 0" "MPICH: $(tail -c 300 "$dir/err")"
+	py "$dir/out" "assert d['ranks']['ranks'] == 3, d['ranks']"
+	trials "$dir/s-mpich" >"$dir/mpich.trials"
+	same "$dir/one.trials" "$dir/mpich.trials" "MPICH: trials"
+	same "$dir/one.onnx" "$dir/mpich.onnx" "MPICH: the model"
 fi
 finish

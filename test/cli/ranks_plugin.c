@@ -58,6 +58,7 @@ static bool test_send(int to, const void *bytes, size_t n, const char **why)
 		nap();
 	free(message);
 	*why = "nobody reads its socket";
+	heard[to] = heard[to] || sent >= 0;
 	return sent >= 0;
 }
 
