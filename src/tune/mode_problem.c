@@ -96,6 +96,13 @@ void find_mode_ops(struct lab *l)
 			add_value(l, m, i);
 }
 
+enum assign_mode mode_in(const struct lab *l, const struct plan *p, size_t param)
+{
+	enum option_mode o = l->t->space.v[param].options[p->choice[param]].mode;
+
+	return o == OPTION_FP32 ? ASSIGN_FP32 : o == OPTION_DYNAMIC ? ASSIGN_DYNAMIC : ASSIGN_STATIC;
+}
+
 static bool is_mode(enum option_mode o, enum assign_mode m)
 {
 	return m == ASSIGN_FP32      ? o == OPTION_FP32
@@ -241,20 +248,7 @@ static struct mode_price price_of(const struct assign_problem *p, const enum ass
 	return (struct mode_price){ ops, assign_cost(p, mode) - ops };
 }
 
-/* Ops that have no choice, and layouts that the fp32 model changes, take what they take there. */
-double mode_predicted(const struct lab *l, const struct mode_price *price)
-{
-	const struct modes *m = l->modes;
-	double ops = 0;
-	size_t i;
-
-	for (i = 0; i < l->s->m->nodes.n; i++)
-		ops += m->place[i] >= 0 ? m->fp32.seconds[i] : 0;
-	/* what has no choice takes some time, however noisy the profile */
-	return fmax(m->fp32.total - ops, 0) + price->ops + price->converting;
-}
-
-double mode_seconds(struct lab *l, const struct plan *plan)
+struct mode_price price_plan(struct lab *l, const struct plan *plan)
 {
 	const struct modes *m = l->modes;
 	struct assign_op *ops = xcalloc(m->n_ops + 1, sizeof(*ops));
@@ -273,7 +267,51 @@ double mode_seconds(struct lab *l, const struct plan *plan)
 	price = price_of(&p, mode);
 	free(mode);
 	free(ops);
-	return mode_predicted(l, &price);
+	return price;
+}
+
+double mode_seconds(struct lab *l, const struct plan *plan)
+{
+	const struct mode_price price = price_plan(l, plan);
+
+	return price.ops + price.converting;
+}
+
+/* Seconds, in fp32, of the ops that two plans have in the same mode; NULL: all in fp32. */
+static double in_common(const struct lab *l, const struct plan *p, const struct plan *q)
+{
+	double sum = 0;
+	size_t i;
+
+	for (i = 0; i < l->t->space.n_ops; i++)
+		if (mode_in(l, p, i) == (q ? mode_in(l, q, i) : ASSIGN_FP32))
+			sum += l->modes->fp32.seconds[l->t->node[i]];
+	return sum;
+}
+
+/*
+ * From each plan that was profiled, by the difference of their prices; more so from those that have more in common with it. What the
+ * modes of ops do to others, which have no choice, is not in the prices.
+ */
+double mode_predicted(struct lab *l, const struct plan *p)
+{
+	const struct modes *m = l->modes;
+	double weight = in_common(l, p, NULL), fp32 = 0, sum, seconds = mode_seconds(l, p);
+	size_t i;
+
+	for (i = 0; i < l->s->m->nodes.n; i++)
+		fp32 += m->place[i] >= 0 ? m->fp32.seconds[i] : 0;
+	/* what has no choice takes some time, however noisy the profile */
+	fp32 = fmax(m->fp32.total - fp32, 0) + seconds;
+	sum = weight * fp32;
+	for (i = 0; i < m->seen.n; i++) {
+		const struct profiled *q = &m->seen.v[i];
+		double w = in_common(l, p, &q->plan);
+
+		weight += w;
+		sum += w * (fmax(q->p.total - mode_seconds(l, &q->plan), 0) + seconds);
+	}
+	return weight > 0 ? sum / weight : fp32;
 }
 
 /* If the fastest has next to nothing in integers, being so is made worth more: no more than it takes. For the least, less. */

@@ -6,15 +6,21 @@
 #include "tune/modes_impl.h"
 
 enum { ROUNDS = 3 }; /* assignments that are profiled, at most: each corrects the next */
-/* No other once they have taken this share of an evaluation. */
+/* No other once they have taken this share of an evaluation, nor one that is not predicted to take less than this share of the
+ * fastest's time. */
 #define ROUNDS_SHARE 0.5
+#define ROUNDS_GAIN 0.98
 /* Plans are candidates whose profile takes at most this many times the least. */
 #define NEARLY 1.15
 /* What is faster than fp32 for certain takes less than this share of its time. */
 #define CLEARLY 0.98
-/* Evaluations that timing all candidates may take, and until one is faster than fp32; two are timed in any case. */
+/* Evaluations that timing all candidates may take, and until one is faster than fp32; two are timed in any case. If one is, no more
+ * than so many: they differ by little. */
+enum { RACE_CANDIDATES = 3 };
 #define RACE_SHARE 0.5
 #define RACE_MOST 1
+/* Of an assignment within a plan that was tried: the share of the fp32 model's time that it must be predicted to save. */
+#define WITHIN_GAIN 0.02
 /* The last comparison: its share of an evaluation, if that is so many seconds, of plans that differ by no more than this. */
 #define FINAL_SHARE 0.15
 #define FINAL_SECONDS 0.1
@@ -77,9 +83,21 @@ static int by_seconds(const void *a, const void *b)
 	return (x->seconds > y->seconds) - (x->seconds < y->seconds);
 }
 
+/* Seconds of the fastest plan that was profiled, of those with enough in integers, from the first of them on. */
+static double fastest_profiled(const struct lab *l, const struct plan *from, size_t first)
+{
+	double least = INFINITY;
+	size_t i;
+
+	for (i = first; i < l->modes->seen.n; i++)
+		if (mode_share(l, &l->modes->seen.v[i].plan) >= least_share(l, from))
+			least = fmin(least, l->modes->seen.v[i].p.total);
+	return least;
+}
+
 /* Assignments by prices as they are, each corrected by its profile: what is profiled last is the answer, if prices are right. */
 static enum fettle_status profile_assignments(struct lab *l, const struct plan *from, bool within,
-					      struct err *err)
+					      size_t first, struct err *err)
 {
 	const double start = clock_now();
 	struct plan p = PLAN_INIT;
@@ -89,11 +107,15 @@ static enum fettle_status profile_assignments(struct lab *l, const struct plan *
 	for (round = 0;
 	     round < ROUNDS && !st && !(round && clock_now() - start > ROUNDS_SHARE * l->pass_seconds);
 	     round++) {
-		struct mode_price price = solve_modes(l, from, within, (struct mode_wish){ 1, false }, &p);
+		double predicted;
 
+		solve_modes(l, from, within, (struct mode_wish){ 1, false }, &p);
 		if (!plan_n_quantized(&p, &l->t->space) || profile_of(l, &p))
 			break;
-		st = profile_plan(l, &p, &price, err);
+		predicted = mode_predicted(l, &p);
+		if (predicted > ROUNDS_GAIN * fastest_profiled(l, from, first))
+			break;
+		st = profile_plan(l, &p, predicted, err);
 	}
 	plan_release(&p);
 	return st;
@@ -108,7 +130,7 @@ static enum fettle_status find_candidates(struct lab *l, const struct plan *from
 	};
 	struct modes *m = l->modes;
 	struct plan p = PLAN_INIT;
-	double least = INFINITY, best = NAN;
+	double least, best = NAN;
 	enum fettle_status st = FETTLE_OK;
 	size_t i, first;
 
@@ -116,14 +138,12 @@ static enum fettle_status find_candidates(struct lab *l, const struct plan *from
 		st = measure_modes(l, from, err);
 	first = within ? m->seen.n : 0; /* what was profiled before may have more in integers */
 	if (!st)
-		st = profile_assignments(l, from, within, err);
+		st = profile_assignments(l, from, within, first, err);
 	if (st)
 		return st;
-	for (i = first; i < m->seen.n; i++) {
+	for (i = first; i < m->seen.n; i++)
 		add_candidate(l, from, &m->seen.v[i].plan, m->seen.v[i].p.total, c);
-		if (mode_share(l, &m->seen.v[i].plan) >= least_share(l, from))
-			least = fmin(least, m->seen.v[i].p.total);
-	}
+	least = fastest_profiled(l, from, first);
 	for (i = 0; i < ARRAY_LEN(wishes); i++) {
 		struct mode_price price;
 
@@ -196,7 +216,7 @@ static double predicted(struct lab *l, const struct plan *p)
 {
 	const struct profiled *seen = seen_of(l, p);
 
-	return !seen ? mode_seconds(l, p) : isnan(seen->predicted) ? seen->p.total : seen->predicted;
+	return !seen ? mode_predicted(l, p) : isnan(seen->predicted) ? seen->p.total : seen->predicted;
 }
 
 /* Profiles are not taken in turns: the candidate that is fastest when they are timed against each other. */
@@ -210,9 +230,11 @@ static enum fettle_status race_candidates(struct lab *l, const struct candidates
 	size_t i;
 
 	for (i = 0; i < c->v.n && !st; i++) {
-		const double share = best.t.score.objective < faster ? RACE_SHARE : RACE_MOST;
+		const bool found = i && best.t.score.objective < faster;
+		const double share = found ? RACE_SHARE : RACE_MOST;
 
-		if (i > 1 && clock_now() - start > share * l->pass_seconds)
+		if (i > 1 &&
+		    (clock_now() - start > share * l->pass_seconds || (found && i >= RACE_CANDIDATES)))
 			break;
 		plan_copy(&now.t.plan, &c->v.v[i].plan);
 		now.seconds = c->v.v[i].seconds;
@@ -240,7 +262,7 @@ static enum fettle_status race_candidates(struct lab *l, const struct candidates
 	return st;
 }
 
-/* Is an assignment within the plan predicted to be faster, by more than what counts as equal? */
+/* Is an assignment within the plan predicted to be faster, by enough to be worth profiles and an evaluation? */
 static bool may_be_faster(struct lab *l, const struct plan *from)
 {
 	struct plan p = PLAN_INIT;
@@ -250,7 +272,7 @@ static bool may_be_faster(struct lab *l, const struct plan *from)
 		return true;
 	best = solve_modes(l, from, true, (struct mode_wish){ 1, false }, &p);
 	plan_release(&p);
-	return mode_seconds(l, from) - best.ops - best.converting > LATENCY_EQUAL * l->modes->fp32.total;
+	return mode_seconds(l, from) - best.ops - best.converting > WITHIN_GAIN * l->modes->fp32.total;
 }
 
 enum fettle_status race_modes(struct lab *l, const struct plan *from, bool within, struct plan *out,

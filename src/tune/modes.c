@@ -7,6 +7,9 @@
 #include "base/str.h"
 #include "tune/worker.h"
 
+/* The share of the fp32 model's time that conversions can take without meaning much. */
+#define CONVERTING_LITTLE 0.05
+
 void modes_free(struct modes *m)
 {
 	size_t i;
@@ -106,20 +109,22 @@ enum fettle_status modes_profiles(struct lab *l, const struct plan *p, struct mo
 	return st;
 }
 
-static enum assign_mode mode_in(const struct lab *l, const struct plan *p, size_t param)
+/* The lines know of the profile already. Where conversions take next to nothing, a factor would say nothing about others. */
+static void correct_factor(struct lab *l, const struct plan *p, double converting)
 {
-	enum option_mode o = l->t->space.v[param].options[p->choice[param]].mode;
+	struct modes *m = l->modes;
+	const double little = CONVERTING_LITTLE * m->fp32.total;
 
-	return o == OPTION_FP32 ? ASSIGN_FP32 : o == OPTION_DYNAMIC ? ASSIGN_DYNAMIC : ASSIGN_STATIC;
+	m->factor = 1;
+	m->factor = (converting + little) / (price_plan(l, p).converting + little);
 }
 
-enum fettle_status profile_plan(struct lab *l, const struct plan *p, const struct mode_price *price,
-				struct err *err)
+enum fettle_status profile_plan(struct lab *l, const struct plan *p, double predicted, struct err *err)
 {
 	struct modes *m = l->modes;
 	const bool first = !m->seen.n;
 	const struct mode_profile *now;
-	enum fettle_status st = profile_new(l, p, price ? mode_predicted(l, price) : NAN, err);
+	enum fettle_status st = profile_new(l, p, predicted, err);
 	size_t i, k;
 
 	if (st)
@@ -141,8 +146,8 @@ enum fettle_status profile_plan(struct lab *l, const struct plan *p, const struc
 		;
 	if (i == m->seen.n) /* the fastest so far: others are timed against it */
 		workers_keep(l->workers, p);
-	if (price && price->converting > 0)
-		m->factor *= sqrt(fmin(fmax(mode_converting(now) / price->converting, 0.1), 10));
+	if (isfinite(predicted))
+		correct_factor(l, p, mode_converting(now));
 	return FETTLE_OK;
 }
 
@@ -177,10 +182,10 @@ enum fettle_status measure_modes(struct lab *l, const struct plan *from, struct 
 		m->seconds[ASSIGN_FP32][i] = m->seconds[ASSIGN_STATIC][i] = m->fp32.seconds[i];
 	all_in(l, from, ASSIGN_STATIC, &p);
 	if (!st && plan_n_quantized(&p, &l->t->space))
-		st = profile_plan(l, &p, NULL, err);
+		st = profile_plan(l, &p, NAN, err);
 	all_in(l, from, ASSIGN_DYNAMIC, &p);
 	if (!st && plan_n_quantized(&p, &l->t->space) && !profile_of(l, &p))
-		st = profile_plan(l, &p, NULL, err);
+		st = profile_plan(l, &p, NAN, err);
 	plan_release(&p);
 	return st;
 }

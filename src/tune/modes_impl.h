@@ -34,7 +34,7 @@ struct mode_answer {
 struct modes {
 	double *seconds[ASSIGN_MODES]; /* per node of the base */
 	struct line lines[CONVERSIONS];
-	double factor;            /* what conversions took, over what the lines say */
+	double factor;            /* what conversions took in the last profile, over what the lines say */
 	struct mode_profile fp32; /* of the fp32 model as prepared */
 	double original;          /* seconds of the user's file */
 	size_t rows;              /* samples per run */
@@ -70,9 +70,8 @@ enum fettle_status profile_fp32(struct lab *l, struct err *err);
 /* The profile of a plan; NULL: it has none. */
 const struct profiled *seen_of(const struct lab *l, const struct plan *p);
 const struct mode_profile *profile_of(const struct lab *l, const struct plan *p);
-/* Profiles a plan; what each of its ops took in the mode it has counts from here on. `price`: what it was to take; NULL: not known. */
-enum fettle_status profile_plan(struct lab *l, const struct plan *p, const struct mode_price *price,
-				struct err *err);
+/* Profiles a plan; what each of its ops took in the mode it has counts from here on. `predicted`: as in struct profiled. */
+enum fettle_status profile_plan(struct lab *l, const struct plan *p, double predicted, struct err *err);
 /* Profiles the model in fp32, with all ops static, and with all dynamic. */
 enum fettle_status measure_modes(struct lab *l, const struct plan *from, struct err *err);
 
@@ -100,9 +99,10 @@ struct mode_wish {
 	double dearer;
 	bool least;
 };
-/* What a plan is predicted to take: by its price, or by prices as they are now. */
-double mode_predicted(const struct lab *l, const struct mode_price *price);
-double mode_seconds(struct lab *l, const struct plan *p);
+struct mode_price price_plan(struct lab *l, const struct plan *p);
+double mode_seconds(struct lab *l, const struct plan *p);   /* the sum of that: for comparing plans */
+double mode_predicted(struct lab *l, const struct plan *p); /* seconds of a run */
+enum assign_mode mode_in(const struct lab *l, const struct plan *p, size_t param);
 struct mode_price solve_modes(struct lab *l, const struct plan *from, bool within, struct mode_wish wish,
 			      struct plan *out);
 
