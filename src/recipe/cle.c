@@ -8,5 +8,6 @@ const struct recipe recipe_cle = {
 	RECIPE_SWITCH(cle),
 	.tuned = true,
 	.changes_numbers = true,
+	.rewrites = true,
 	.needs_data = true,
 };

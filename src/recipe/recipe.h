@@ -87,6 +87,8 @@ struct recipe {
 	bool costly;     /* it takes longer than a trial: tried alone, and only where the target is not met */
 	bool keeps_fp32; /* to apply it is to leave ops in fp32 */
 	bool changes_numbers; /* that is all it does: the runtime makes the same of the model without it */
+	bool rewrites;        /* the fp32 model, of which more has to be observed */
+	bool matrix_only;     /* it has an effect on MatMul and Gemm only */
 	bool needs_data;      /* there is nothing to go by where nothing is calibrated */
 	bool newer;           /* a plan does not say that it is off: older plans have the same text */
 	bool pairs_only;      /* it is about Q/DQ pairs, which the QOperator format does not have */

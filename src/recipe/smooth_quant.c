@@ -31,5 +31,7 @@ const struct recipe recipe_smooth_quant = {
 	.off = "smooth_quant is off",
 	.tuned = true,
 	.changes_numbers = true,
+	.rewrites = true,
+	.matrix_only = true,
 	.needs_data = true,
 };

@@ -52,6 +52,9 @@ struct param {
 	uint16_t apply;    /* recipes: the option that applies it; NO_OPTION when the user has fixed it */
 	bool keeps_fp32;   /* recipes: to apply it is to leave ops in fp32 */
 	bool costly;       /* recipes: to apply it takes longer than a trial */
+	bool corrects;     /* recipes: only weights and biases, by what one sweep over the samples shows */
+	bool rewrites;     /* recipes: the fp32 model, of which more has to be observed */
+	double spares;     /* recipes: share of the multiply-adds in ops that it has no effect on */
 	bool rounds;       /* recipes: to apply it is to round weights for the plan; see plan_root() */
 	const struct param_option *options; /* ops only */
 	const char *type;                   /* ops: "Conv" */

@@ -354,6 +354,16 @@ static const char *const *name_recipe(struct tuning *t, const struct recipe *inf
 	return names;
 }
 
+static double matrix_share(const struct op_list *ops)
+{
+	double sum = 0;
+	size_t i;
+
+	for (i = 0; i < ops->n; i++)
+		sum += ops->v[i].rule && ops->v[i].rule->layout == LAYOUT_MATRIX ? ops->v[i].macs : 0;
+	return ops->total_macs > 0 ? sum / ops->total_macs : 1;
+}
+
 static void add_recipes(struct tuning *t, const struct tuning_options *o)
 {
 	size_t i;
@@ -383,6 +393,9 @@ static void add_recipes(struct tuning *t, const struct tuning_options *o)
 			.apply = !fixed && !r->usual,
 			.keeps_fp32 = r->keeps_fp32,
 			.costly = r->costly,
+			.corrects = r->changes_numbers && !r->rewrites && !r->costly,
+			.rewrites = r->rewrites,
+			.spares = r->matrix_only ? 1 - matrix_share(t->ops) : 0,
 			.rounds = i == RECIPE_finetune,
 			.block = -1,
 		};

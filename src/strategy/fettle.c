@@ -11,6 +11,10 @@
 
 /* An option must lower the error to this share of what it was: less would be chance, and no option is free. */
 #define WORTH_TAKING 0.7
+/* Corrections of weights and biases are: one was observed for, and the others come with it. */
+#define WORTH_CORRECTING 0.95
+/* Recipes that have no effect on more than this share of the multiply-adds are not considered. */
+#define SPARES_MOST 0.95
 /* Errors of the output, as a share of it, that are hoped to pass: at first, and when that was not enough. */
 #define ERROR_FINE 3e-3
 #define ERROR_NONE 1e-4
@@ -26,8 +30,9 @@
 /* What a plan that failed teaches: this share of its error may pass. */
 #define ERROR_STEP 0.4
 
-/* Takes the option if the output's error falls enough. */
-static enum fettle_status consider(struct search *s, struct plan *best, const struct plan *p, double *error)
+/* Takes the option if the output's error falls to such a share of what it was. */
+static enum fettle_status consider(struct search *s, struct plan *best, const struct plan *p, double worth,
+				   double *error)
 {
 	double e;
 	enum fettle_status st;
@@ -35,7 +40,7 @@ static enum fettle_status consider(struct search *s, struct plan *best, const st
 	if (plan_equal(p, best, search_space(s)) || !plan_n_quantized(p, search_space(s)))
 		return FETTLE_OK;
 	st = search_estimate(s, p, &e);
-	if (st || !(e < WORTH_TAKING * *error))
+	if (st || !(e < worth * *error))
 		return st;
 	*error = e;
 	plan_copy(best, p);
@@ -60,12 +65,35 @@ struct step {
 	enum { STEP_RECIPE, STEP_PART, STEP_DYNAMIC } kind;
 	size_t which; /* recipe; or part of a setting */
 	unsigned option;
+	bool corrects;
 };
 
 struct steps {
 	struct step *v;
 	size_t n, cap;
 };
+
+/* Those that repair most for what it takes to see that come first. */
+static int turn_of(const struct param *recipe)
+{
+	return recipe->corrects ? 0 : recipe->rewrites ? 1 : 2;
+}
+
+static void list_recipes(const struct space *space, int turn, struct steps *out)
+{
+	unsigned k;
+	size_t i;
+
+	for (i = space->n; i-- > space->n_ops;) {
+		const struct param *p = &space->v[i];
+
+		if (p->kind != PARAM_RECIPE || p->apply == NO_OPTION || p->keeps_fp32 || p->costly ||
+		    p->spares > SPARES_MOST || turn_of(p) != turn)
+			continue;
+		for (k = 0; k < p->n_options; k++)
+			VEC_PUSH(out, ((struct step){ STEP_RECIPE, i, k, p->corrects }));
+	}
+}
 
 /*
  * Recipes, of which the last repair most. For every op the k-th way to quantize activations; then, with the best of those, the k-th
@@ -77,14 +105,8 @@ static void list_steps(const struct space *space, struct steps *out)
 	unsigned k, o, most[2] = { 0, 0 };
 	size_t i, which;
 
-	for (i = space->n; i-- > space->n_ops;) {
-		const struct param *p = &space->v[i];
-
-		if (p->kind != PARAM_RECIPE || p->apply == NO_OPTION || p->keeps_fp32 || p->costly)
-			continue;
-		for (k = 0; k < p->n_options; k++)
-			VEC_PUSH(out, ((struct step){ STEP_RECIPE, i, k }));
-	}
+	for (i = 0; i < 3; i++)
+		list_recipes(space, (int)i, out);
 	for (i = 0; i < space->n_ops; i++)
 		for (o = 0; o < space->v[i].n_options; o++)
 			for (which = 0; which < 2; which++)
@@ -92,8 +114,8 @@ static void list_steps(const struct space *space, struct steps *out)
 					most[which] = space->v[i].options[o].part[which];
 	for (which = 0; which < 2; which++)
 		for (k = 0; k <= most[which]; k++)
-			VEC_PUSH(out, ((struct step){ STEP_PART, which, k }));
-	VEC_PUSH(out, ((struct step){ STEP_DYNAMIC, 0, 0 }));
+			VEC_PUSH(out, ((struct step){ STEP_PART, which, k, false }));
+	VEC_PUSH(out, ((struct step){ STEP_DYNAMIC, 0, 0, false }));
 }
 
 static void apply_step(const struct step *step, const struct space *space, const struct plan *best,
@@ -136,7 +158,7 @@ static enum fettle_status expect_steps(struct search *s, const struct step *v, s
 	return st;
 }
 
-/* Step by step, until the error is low enough. */
+/* Step by step, until the error is low enough; corrections, which come first, are considered together. */
 static enum fettle_status consider_steps(struct search *s, struct plan *best, double *error, double enough)
 {
 	struct steps steps = { NULL, 0, 0 };
@@ -145,15 +167,17 @@ static enum fettle_status consider_steps(struct search *s, struct plan *best, do
 	size_t i, expected = 0;
 	double before;
 
-	list_steps(search_space(s), &steps);
-	for (i = 0; i < steps.n && !st && *error > enough; i++) {
+	if (*error > enough)
+		list_steps(search_space(s), &steps);
+	for (i = 0; i < steps.n && !st && *error > (steps.v[i].corrects ? 0 : enough); i++) {
 		if (i >= expected)
 			st = expect_steps(s, &steps.v[i], steps.n - i, best);
 		expected = i < expected ? expected : i + search_workers(s);
 		before = *error;
 		apply_step(&steps.v[i], search_space(s), best, &p);
 		if (!st)
-			st = consider(s, best, &p, error);
+			st = consider(s, best, &p, steps.v[i].corrects ? WORTH_CORRECTING : WORTH_TAKING,
+				      error);
 		if (*error < before)
 			expected = 0;
 	}
@@ -286,6 +310,42 @@ static enum fettle_status improve(struct search *s, struct plan *base, double en
 	return st ? st : search_try(s, base, score);
 }
 
+/* With all its corrections; and the default's ops with the same recipes. */
+static void make_alike(const struct space *space, const struct plan *base, bool as_default, struct plan *out)
+{
+	size_t i;
+
+	plan_copy(out, base);
+	if (as_default)
+		plan_init(out, space);
+	for (i = space->n_ops; i < space->n; i++) {
+		const bool corrects = space->v[i].corrects && space->v[i].apply != NO_OPTION;
+
+		out->choice[i] = corrects ? space->v[i].apply : base->choice[i];
+	}
+}
+
+/* Plans that are about as fast and as accurate as one that loses a single sample too many need not lose it, too. */
+static enum fettle_status try_alike(struct search *s, struct plan *base, struct score *score)
+{
+	struct plan p = PLAN_INIT;
+	enum fettle_status st = FETTLE_OK;
+	struct score last;
+	int as_default;
+
+	search_stage(s, "alike");
+	for (as_default = 0; as_default < 2 && !st && search_one_sample(s, score); as_default++) {
+		make_alike(search_space(s), base, as_default, &p);
+		st = search_try(s, &p, &last);
+		if (!st && last.met) {
+			*score = last;
+			plan_copy(base, &p);
+		}
+	}
+	plan_release(&p);
+	return st;
+}
+
 /* What takes longer than a trial is worth it before ops fall back; then from what loses least. */
 static enum fettle_status apply_costly(struct search *s, struct plan *base, struct score *score)
 {
@@ -342,6 +402,8 @@ enum fettle_status fettle_search(struct search *s, size_t leave)
 	if (!st && !score.met && !(score.loss < NEAR_MISS * search_tolerance(s)) &&
 	    search_worth(s, &base, IMPROVE_MORE))
 		st = improve(s, &base, ERROR_NONE, &score);
+	if (!st && !score.met && search_frugal(s))
+		st = try_alike(s, &base, &score);
 	if (!st && !score.met)
 		st = apply_costly(s, &base, &score);
 	if (!st && !score.met)

@@ -9,7 +9,9 @@
 
 /* Of a frugal search: the least gain, as a share of the model's time, that is worth a trial, and how many trials there are. */
 #define GAIN_WORTH 0.01
-enum { TRIALS_MAX = 8 };
+/* What a trial must gain on average: most of an evaluation. */
+#define GAIN_TRIAL 0.03
+enum { TRIALS_MAX = 8 }; /* whatever there is to gain */
 /* Trials that having more than next to nothing in integers is worth, whatever it gains. */
 enum { TRIALS_SLIGHT = 4 };
 
@@ -22,6 +24,7 @@ struct push {
 	size_t *op;   /* in fp32 or 16 bits, cheapest first */
 	size_t n;
 	size_t first; /* trials that there were before */
+	size_t most;  /* that it may take */
 	bool slight;  /* the plan quantizes next to nothing */
 };
 
@@ -100,19 +103,24 @@ static bool is_worth(const struct push *p, const size_t *op, size_t n)
 	for (i = 0; i < space->n_ops; i++)
 		all += space->v[i].gain;
 	return (gain * search_gain_scale(p->s) >= GAIN_WORTH || all <= 0) &&
-	       search_n_trials(p->s) < p->first + TRIALS_MAX;
+	       search_n_trials(p->s) < p->first + p->most;
 }
 
-/* Before they are ranked, which takes time. */
-static bool any_is_worth(const struct push *p)
+/* Before they are ranked, which takes time. What all of them may gain bounds the trials. */
+static bool any_is_worth(struct push *p)
 {
-	const size_t n = search_space(p->s)->n_ops;
-	size_t *all = xcalloc(n + 1, sizeof(*all)), found = 0, i;
+	const struct space *space = search_space(p->s);
+	size_t *all = xcalloc(space->n_ops + 1, sizeof(*all)), found = 0, i;
+	double gain = 0, trials;
 	bool worth;
 
-	for (i = 0; i < n; i++)
-		if (is_candidate(p, i))
+	for (i = 0; i < space->n_ops; i++)
+		if (is_candidate(p, i)) {
 			all[found++] = i;
+			gain += space->v[i].gain;
+		}
+	trials = ceil(gain * search_gain_scale(p->s) / GAIN_TRIAL);
+	p->most = gain > 0 && trials < TRIALS_MAX ? (size_t)trials : TRIALS_MAX;
 	worth = is_worth(p, all, found);
 	free(all);
 	return worth;
@@ -217,7 +225,7 @@ static enum fettle_status run_push(struct push *p)
 		st = search_try(p->s, p->plan, &score);
 	met = score.met;
 	p->slight = score.slight;
-	if (st || (met && !any_is_worth(p)))
+	if (st || (!any_is_worth(p) && met))
 		return st;
 	st = find_candidates(p);
 	if (!st && !met)

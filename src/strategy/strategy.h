@@ -126,6 +126,8 @@ double search_size_room(const struct search *s);
 double search_gain_scale(const struct search *s);
 /* Is what a plan may gain worth so many fp32 passes? With time to spend, it always is. */
 bool search_worth(const struct search *s, const struct plan *p, double passes);
+/* Does a plan miss the criterion by what a single sample weighs? Which sample that is, is a matter of chance. */
+bool search_one_sample(const struct search *s, const struct score *score);
 /* Is a costly recipe, applied to this plan, expected to be worth the time it takes? */
 bool search_costly_worth(const struct search *s, const struct plan *p);
 

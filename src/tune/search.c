@@ -320,6 +320,11 @@ bool search_costly_worth(const struct search *s, const struct plan *p)
 			    COSTLY_RUNS * (double)plan_n_quantized(p, s->c.space) / (double)s->c.samples);
 }
 
+bool search_one_sample(const struct search *s, const struct score *score)
+{
+	return !score->met && s->c.samples && score->loss * (double)s->c.samples < 1.5;
+}
+
 double search_tolerance(const struct search *s)
 {
 	return s->c.tolerance;

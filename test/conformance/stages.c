@@ -281,6 +281,34 @@ static void frugal_pushes_are_short(void **state)
 	assert_true(longest[0] > 8);
 }
 
+/* A plan that loses one sample too many is tried with all corrections, though they are not seen to help; one that loses more is not. */
+static void one_sample_is_chance(void **state)
+{
+	static const struct recipe_for_world r = { "corrections", .n_ops = 12, .settings = 2,
+						   .n_recipes = 8 };
+	size_t samples, i;
+
+	(void)state;
+	for (samples = 1; samples < 40; samples += 38) {
+		struct world w;
+		struct outcome o;
+
+		world_init(&w, &r, 2);
+		w.needle = all_recipes;
+		w.frugal = true;
+		w.samples = samples;
+		for (i = w.space.n_ops; i < w.space.n; i++)
+			w.space.v[i].corrects = w.space.v[i].kind == PARAM_RECIPE;
+		o = run(&w, strategy_find("auto"), 60);
+		check(o.best_score.met);
+		if ((strcmp(w.log.v[o.best - 1].stage, "alike") == 0) != (samples == 1))
+			fail_msg("%zu samples: found in stage %s, trial %zu", samples,
+				 w.log.v[o.best - 1].stage, o.best);
+		plan_release(&o.best_plan);
+		world_release(&w);
+	}
+}
+
 /* Where integers save next to nothing, a plan that meets the criterion and quantizes something is enough. */
 static void little_is_spent_on_little(void **state)
 {
@@ -919,6 +947,7 @@ int main(void)
 		cmocka_unit_test(costly_recipes_are_for_those_who_need_them),
 		cmocka_unit_test(few_ops_go_to_16_bits),
 		cmocka_unit_test(frugal_pushes_are_short),
+		cmocka_unit_test(one_sample_is_chance),
 		cmocka_unit_test(little_is_spent_on_little),
 		cmocka_unit_test(auto_keeps_trials_for_basic),
 		cmocka_unit_test(fallback_starts_from_the_most_accurate_plan),

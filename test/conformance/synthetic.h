@@ -54,6 +54,7 @@ struct logged {
 
 struct world {
 	bool no_early, frugal;
+	size_t samples;     /* of an evaluation; 0: not known */
 	bool gains_nothing; /* the fastest plan is found to save next to nothing */
 	size_t width;
 	const struct recipe_for_world *r;
@@ -520,6 +521,7 @@ static inline struct search_config world_config(struct world *w, size_t max_tria
 				       .no_early = w->no_early,
 				       .width = w->width,
 				       .frugal = w->frugal,
+				       .samples = w->samples,
 				       .backend = &world_backend,
 				       .self = w };
 }
