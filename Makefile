@@ -92,7 +92,7 @@ dist:
 wheel: build
 	@tools/wheel $(BUILD) $(BUILD)
 
-# fettle, libfettle0, libfettle-dev, python3-fettle, fettle-doc in build-deb/; without debug packages
+# fettle, libfettle0, libfettle-dev, python3-fettle, fettle-mpi, fettle-doc in build-deb/; without debug packages
 deb: SETUP = --deb
 deb: setup
 	@rm -rf build-deb && mkdir -p build-deb/fettle
