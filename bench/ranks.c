@@ -224,6 +224,7 @@ static enum fettle_status sim_estimate(void *self, const struct plan *p, int bat
 				       struct err *err)
 {
 	pass_time(self, ESTIMATING, 1);
+	sim_of(self)->stage[sim_of(self)->at].alone -= ESTIMATING; /* several could be, side by side */
 	return world_estimate(self, p, batches, error, err);
 }
 

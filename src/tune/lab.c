@@ -184,6 +184,7 @@ const struct search_backend lab_backend = {
 	.prefer = lab_prefer,
 	.rank = lab_rank,
 	.estimate = lab_estimate,
+	.estimate_all = lab_estimate_all,
 	.fastest = lab_fastest,
 	.saves = lab_saves,
 	.known = known,

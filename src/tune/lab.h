@@ -148,6 +148,9 @@ enum fettle_status lab_finish(struct lab *l, const struct plan *p, struct accura
 enum fettle_status lab_rank(void *lab, const struct plan *p, enum rank by, int batches, struct op_order *out,
 			    struct err *err);
 enum fettle_status lab_estimate(void *lab, const struct plan *p, int batches, double *error, struct err *err);
+/* Over the ranks; FETTLE_UNSUPPORTED: there are none. */
+enum fettle_status lab_estimate_all(void *lab, const struct plan *plans, size_t n, int batches,
+				    double *errors, struct err *err);
 bool lab_stopped(const struct lab *l); /* cancelled or out of time */
 /* As progress_fn: not stopped. The first passes on how many samples are done; the second does not, for what
  * counts something else. */

@@ -10,6 +10,7 @@ static const struct piece_work *const works[PIECES_KINDS] = {
 	[PIECES_TRACES] = &trace_work,
 	[PIECES_EFFECTS] = &effect_work,
 	[PIECES_SWEEP] = &sweep_work,
+	[PIECES_ERRORS] = &error_work,
 };
 
 /* ---- on any rank ---- */

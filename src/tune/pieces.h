@@ -18,6 +18,7 @@ enum pieces_kind {
 	PIECES_TRACES,  /* hessian.c */
 	PIECES_EFFECTS, /* impact.c */
 	PIECES_SWEEP,   /* sweep.c */
+	PIECES_ERRORS,  /* rank.c */
 	PIECES_KINDS
 };
 
@@ -27,7 +28,7 @@ struct piece_work {
 	enum fettle_status (*run)(void *self, size_t piece, struct str *answer, struct err *err);
 	void (*close)(void *self);
 };
-extern const struct piece_work trace_work, effect_work, sweep_work;
+extern const struct piece_work trace_work, effect_work, sweep_work, error_work;
 
 /* One of these, as far as this rank has it open. */
 struct pieces_opened {

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "tune/modes.h"
+#include "tune/pieces.h"
 
 enum {
 	MSE_BATCHES = 4,
@@ -173,6 +174,94 @@ enum fettle_status lab_estimate(void *self, const struct plan *p, int batches, d
 		st = output_error(l, p, &l->scored, (size_t)batches, error, err);
 	l->times = before;
 	l->times.rank += clock_now() - start;
+	return st;
+}
+
+/* ---- several: a piece is a plan ---- */
+
+struct errors {
+	struct lab *l;
+	int batches;
+	struct plan *plans;
+	size_t n;
+};
+
+static void close_errors(void *self)
+{
+	struct errors *x = self;
+	size_t i;
+
+	for (i = 0; i < x->n; i++)
+		plan_release(&x->plans[i]);
+	free(x->plans);
+	free(x);
+}
+
+static enum fettle_status open_errors(struct lab *l, struct wire *what, void **out, struct err *err)
+{
+	struct errors *x = xcalloc(1, sizeof(*x));
+	enum fettle_status st = FETTLE_OK;
+	size_t n;
+
+	x->l = l;
+	x->batches = (int)wire_count(what);
+	for (n = (size_t)wire_count(what); x->n < n && !st && !what->bad;) {
+		x->plans = xrealloc(x->plans, x->n + 1, sizeof(*x->plans));
+		x->plans[x->n] = (struct plan)PLAN_INIT;
+		st = plan_read(&x->plans[x->n++], &l->t->space, wire_text(what), "of rank 0", err);
+	}
+	if (!st && what->bad)
+		st = fail(err, FETTLE_SYSTEM, "cannot read what rank 0 sent: it is not complete");
+	if (st)
+		close_errors(x);
+	else
+		*out = x;
+	return st;
+}
+
+static enum fettle_status run_error(void *self, size_t i, struct str *answer, struct err *err)
+{
+	struct errors *x = self;
+	double error = INFINITY;
+	enum fettle_status st = i < x->n ? lab_estimate(x->l, &x->plans[i], x->batches, &error, err)
+					 : fail(err, FETTLE_SYSTEM, "there is no plan %zu", i);
+
+	if (st == FETTLE_UNSUPPORTED || st == FETTLE_BACKEND) { /* this plan cannot be had */
+		error = INFINITY;
+		st = FETTLE_OK;
+	}
+	wire_put_real(answer, error);
+	return st;
+}
+
+const struct piece_work error_work = { open_errors, run_error, close_errors };
+
+enum fettle_status lab_estimate_all(void *self, const struct plan *plans, size_t n, int batches,
+				    double *errors, struct err *err)
+{
+	struct lab *l = self;
+	size_t *list = xcalloc(n, sizeof(*list)), i;
+	struct str what = STR_INIT;
+	struct pieces pieces;
+	enum fettle_status st;
+
+	if (!l->ranks) {
+		free(list);
+		return FETTLE_UNSUPPORTED;
+	}
+	wire_put_count(&what, (uint64_t)batches);
+	wire_put_count(&what, n);
+	for (i = 0; i < n; i++) {
+		char *text = plan_text(&plans[i], &l->t->space);
+
+		wire_put_text(&what, text);
+		free(text);
+		list[i] = i;
+	}
+	pieces_begin(&pieces, l, PIECES_ERRORS, what);
+	st = pieces_run(&pieces, list, n, take_score, errors, err);
+	pieces_end(&pieces);
+	free(list);
 	return st;
 }
 

@@ -439,7 +439,7 @@ enum fettle_status search_expect_estimates(struct search *s, const struct plan *
 		memo_keep(s, MEMO_ESTIMATE, &missing[i], &(struct memo_entry){ .value = errors[i] });
 	free(missing);
 	free(errors);
-	return k > 1 && st ? search_backend_ended(s, st) : st;
+	return k > 1 && st && st != FETTLE_UNSUPPORTED ? search_backend_ended(s, st) : k > 1 ? FETTLE_OK : st;
 }
 
 enum fettle_status search_estimate(struct search *s, const struct plan *p, double *error)

@@ -89,7 +89,8 @@ struct search_backend {
 				   struct op_order *out, struct err *err);
 	enum fettle_status (*estimate)(void *self, const struct plan *p, int batches, double *error,
 				       struct err *err);
-	/* The same for several side by side; a plan that cannot be had has INFINITY. May be NULL. */
+	/* The same for several side by side; a plan that cannot be had has INFINITY. May be NULL; FETTLE_UNSUPPORTED: it can do
+	 * one at a time only. */
 	enum fettle_status (*estimate_all)(void *self, const struct plan *plans, size_t n, int batches,
 					   double *errors, struct err *err);
 	/* As search_fastest(). May be NULL: then nothing is known to be faster. */
