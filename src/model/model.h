@@ -123,6 +123,8 @@ struct init *model_init(const struct model *m, const char *name); /* NULL when n
 enum fettle_status model_weight(struct model *m, struct init *w, struct err *err); /* fetches w->t.data */
 /* Does it lie in a file, of which nothing was fetched yet? */
 bool init_is_outside(const struct init *w);
+/* Is it at an address in the runtime's memory? So ONNX Runtime 1.21 writes what it has made itself into its optimised graph. */
+bool init_is_lost(const struct init *w);
 /* Reads such a constant in pieces, without mapping the file; one that is in memory, too. */
 struct weight_reader {
 	int fd;

@@ -185,6 +185,16 @@ bool init_is_outside(const struct init *w)
 	return w->proto && is_external(w->proto) && !w->t.data && dtype_size(w->t.dtype);
 }
 
+bool init_is_lost(const struct init *w)
+{
+	const Onnx__TensorProto *p = w->proto;
+	const char *location;
+	size_t offset, length;
+
+	return p && is_external(p) && !ext_place(p, &location, &offset, &length, NULL) &&
+	       strstr(location, "_ORT_MEM_ADDR_");
+}
+
 static enum fettle_status cannot_read(const char *path, struct err *err)
 {
 	return fail(err, FETTLE_SYSTEM, "cannot read %s: %s", path, strerror(errno));

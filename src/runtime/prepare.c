@@ -26,7 +26,7 @@ static enum fettle_status take(struct model **out, const char *path, struct err 
 
 	st = model_load(&m, path, err);
 	for (i = 0; !st && i < m->inits.n; i++)
-		if (dtype_size(m->inits.v[i]->t.dtype))
+		if (dtype_size(m->inits.v[i]->t.dtype) && !init_is_lost(m->inits.v[i]))
 			st = model_weight(m, m->inits.v[i], err);
 	if (!st)
 		st = graph_sort(m, err);
