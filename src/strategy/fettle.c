@@ -337,7 +337,7 @@ static enum fettle_status try_alike(struct search *s, struct plan *base, struct 
 	for (as_default = 0; as_default < 2 && !st && search_one_sample(s, score); as_default++) {
 		make_alike(search_space(s), base, as_default, &p);
 		st = search_try(s, &p, &last);
-		if (!st && last.met) {
+		if (!st && (last.met || last.loss <= score->loss)) { /* more of it can fall back */
 			*score = last;
 			plan_copy(base, &p);
 		}
