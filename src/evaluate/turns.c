@@ -12,7 +12,6 @@ enum { WARM_UP = 3, ROUNDS_MIN = 3, ROUNDS_MAX = 100000, TURN_RUNS_MAX = 8 };
 struct contender_times {
 	VEC(double) own, elapsed; /* of every run */
 	double turn;              /* the last one's */
-	size_t runs;              /* in a turn */
 	struct race race;         /* against the first */
 };
 
@@ -42,10 +41,10 @@ static struct latency summarise(struct contender_times *c)
 	};
 }
 
-static enum fettle_status warm_up(const struct turns *t, size_t which, struct contender_times *c,
-				  struct err *err)
+/* *shortest: becomes that of its runs, if it was longer. */
+static enum fettle_status warm_up(const struct turns *t, size_t which, double *shortest, struct err *err)
 {
-	double spent = 0, shortest = INFINITY, fits;
+	double spent = 0;
 	struct run_time time;
 	enum fettle_status st;
 	size_t i;
@@ -55,25 +54,28 @@ static enum fettle_status warm_up(const struct turns *t, size_t which, struct co
 		if (st)
 			return st;
 		spent += own_time(&time);
-		shortest = fmin(shortest, own_time(&time));
+		*shortest = fmin(*shortest, own_time(&time));
 	}
-	fits = TURN_ENOUGH / shortest;
-	c->runs = shortest > LONG_RUN    ? 1
-		  : fits < 2             ? 2
-		  : fits < TURN_RUNS_MAX ? (size_t)fits
-					 : TURN_RUNS_MAX;
 	return FETTLE_OK;
 }
 
-static enum fettle_status take_turn(const struct turns *t, size_t which, struct contender_times *c,
-				    struct err *err)
+/* Of every contender alike: with fewer than another, one would be timed on colder caches. */
+static size_t runs_in_turn(double shortest)
+{
+	const double fits = TURN_ENOUGH / shortest;
+
+	return shortest > LONG_RUN ? 1 : fits < 2 ? 2 : fits < TURN_RUNS_MAX ? (size_t)fits : TURN_RUNS_MAX;
+}
+
+static enum fettle_status take_turn(const struct turns *t, size_t which, size_t runs,
+				    struct contender_times *c, struct err *err)
 {
 	struct run_time time;
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
 	c->turn = INFINITY;
-	for (i = 0; i < c->runs && !st; i++) {
+	for (i = 0; i < runs && !st; i++) {
 		st = t->run(t->self, which, &time, err);
 		if (st)
 			break;
@@ -117,14 +119,14 @@ static bool is_over(const struct turns *t, const struct contender_times *c, size
 	return own_seconds(t, c) >= t->undecided || all_decided(t, c, 0);
 }
 
-static enum fettle_status take_round(const struct turns *t, size_t round, struct contender_times *c,
-				     struct err *err)
+static enum fettle_status take_round(const struct turns *t, size_t round, size_t runs,
+				     struct contender_times *c, struct err *err)
 {
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
 	for (i = 0; i < t->n && !st; i++) /* none always comes after the same neighbour */
-		st = take_turn(t, (i + round) % t->n, &c[(i + round) % t->n], err);
+		st = take_turn(t, (i + round) % t->n, runs, &c[(i + round) % t->n], err);
 	for (i = 0; i < t->n && !st; i++)
 		race_add(&c[i].race, c[0].turn, c[i].turn);
 	return st;
@@ -133,16 +135,17 @@ static enum fettle_status take_round(const struct turns *t, size_t round, struct
 enum fettle_status turns_take(const struct turns *t, struct latency *out, struct err *err)
 {
 	struct contender_times *c = xcalloc(t->n, sizeof(*c));
-	double start = t->now(t->self), elapsed = 0;
+	double start = t->now(t->self), elapsed = 0, shortest = INFINITY;
 	enum fettle_status st = FETTLE_OK;
-	size_t i, round;
+	size_t i, round, runs;
 
 	for (i = 0; i < t->n; i++)
 		race_init(&c[i].race, LATENCY_CONFIDENCE);
 	for (i = 0; i < t->n && !st; i++)
-		st = warm_up(t, i, &c[i], err);
+		st = warm_up(t, i, &shortest, err);
+	runs = runs_in_turn(shortest);
 	for (round = 0; !st && !is_over(t, c, round, elapsed); round++) {
-		st = take_round(t, round, c, err);
+		st = take_round(t, round, runs, c, err);
 		elapsed = t->now(t->self) - start;
 		if (!st && t->go_on && !t->go_on(t->self, elapsed))
 			st = fail(err, FETTLE_STOP, "timing was stopped");

@@ -4,8 +4,8 @@
  *
  * - A run counts with the time that its thread spent on a CPU, as long as the thread never waited: then the rest of the
  *   elapsed time went to other processes.
- * - A turn is several runs, as long as they are short, and counts with the shortest. The first run of a turn finds the
- *   caches full of another's data, and other processes can only make a run longer.
+ * - A turn is several runs, of all contenders as many, as long as the shortest is short, and counts with the shortest.
+ *   The first run of a turn finds the caches full of another's data, and other processes can only make a run longer.
  *
  * How runs are made and where the time comes from is the caller's, so that all this is tested without a clock.
  */

@@ -216,6 +216,18 @@ static void it_ends_when_it_is_certain(void **state)
 	assert_true(ended > TIMES * 9 / 10);
 }
 
+/* The one is too long to be repeated by itself, and would be timed on cold caches. */
+static void contenders_have_as_many_runs(void **state)
+{
+	struct machine m = { .noise = COLD, .seconds = { 0.004, 0.002 } };
+	struct race_ratio r;
+
+	(void)state;
+	rng_seed(&m.r, 5);
+	r = time_both(&m, 1);
+	assert_true(r.value > 1.95 && r.value < 2.05);
+}
+
 /* Long runs are not repeated: with little time, it is a few rounds in all. */
 static void the_time_is_bounded(void **state)
 {
@@ -277,6 +289,7 @@ int main(void)
 		cmocka_unit_test(three_percent_are_found),
 		cmocka_unit_test(it_ends_when_it_is_certain),
 		cmocka_unit_test(the_time_is_bounded),
+		cmocka_unit_test(contenders_have_as_many_runs),
 		cmocka_unit_test(two_runs_choose_alike),
 	};
 
