@@ -125,7 +125,7 @@ void show_tune_result(const struct fettle *f, const struct fettle_tuned *t, cons
 	printf("\nwrote %s%s\n", t->output,
 	       t->met           ? ""
 	       : t->best->trial ? " (the best seen, short of the target)"
-	       : t->trials      ? " (the default plan, not evaluated: every trial failed)"
+	       : t->trials      ? " (not evaluated: every trial failed)"
 				: " (the default plan, not evaluated: no trial finished)");
 	if (t->stop == FETTLE_STOP_INTERRUPTED)
 		printf("next: fettle resume %s\n", t->workspace);

@@ -199,7 +199,7 @@ void show_models(const struct fettle_tuned *t)
 	show_row(&table, "fp32", t->baseline, wide);
 	if (t->rewritten)
 		show_row(&table, "fp32, rewritten", t->rewritten, wide);
-	show_row(&table, t->met ? "best" : t->best->trial ? "best seen" : "default", t->best, wide);
+	show_row(&table, t->met ? "best" : t->best->trial ? "best seen" : "written", t->best, wide);
 	table_print(&table);
 	show_values(t);
 	show_speeds(t);

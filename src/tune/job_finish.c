@@ -297,6 +297,31 @@ static void finish_board(struct job *j)
 		job_board_status(j, board_finish(j->o.lab, j->o.workspace, &result, &why), &why);
 }
 
+/* No trial finished: better the default plan, unevaluated, than nothing; under a size budget, the smallest that was made. */
+static void take_unevaluated(struct job *j, struct plan *out)
+{
+	struct lab *l = j->o.lab;
+	const struct trial *smallest = NULL;
+	char *note;
+	size_t i;
+
+	for (i = 1; l->o.size_budget && i <= search_n_trials(j->search); i++) {
+		const struct trial *t = search_trial(j->search, i);
+
+		if (t->size_bytes && (!smallest || t->size_bytes < smallest->size_bytes))
+			smallest = t;
+	}
+	if (!smallest) {
+		plan_init(out, &l->t->space);
+		return;
+	}
+	plan_copy(out, &smallest->plan);
+	note = xstrfmt("no model was within the size budget of %zu bytes: the smallest, of %zu, is written",
+		       l->o.size_budget, smallest->size_bytes);
+	context_note(j->o.cx, note);
+	free(note);
+}
+
 enum fettle_status job_finish(struct job *j, struct err *err)
 {
 	struct job_result *r = &j->r;
@@ -304,8 +329,8 @@ enum fettle_status job_finish(struct job *j, struct err *err)
 	struct trial unevaluated = { .score = { .accuracy = NAN } };
 	enum fettle_status st = FETTLE_OK;
 
-	if (!best) { /* no trial finished: better the default plan, unevaluated, than nothing */
-		plan_init(&unevaluated.plan, &j->o.lab->t->space);
+	if (!best) {
+		take_unevaluated(j, &unevaluated.plan);
 		best = &unevaluated;
 	}
 	st = evaluate_rest(j, best, err);

@@ -117,7 +117,8 @@ py "$dir/h.json" "
 t = d['trials']
 assert [x['trial'] for x in t if x['failed']] == [2, 4] and 'exit code 1' in t[1]['why'] and t[1]['accuracy'] is None
 assert len(t) == 6 and d['best'] == 6"
-tune 1 'the default plan, not evaluated: every trial failed' --calib $c --eval-cmd 'case {model} in *trial*) exit 1 ;; esac; echo 1' --max-trials 2
+tune 1 '(not evaluated: every trial failed)' --calib $c --eval-cmd 'case {model} in *trial*) exit 1 ;; esac; echo 1' --max-trials 2
+tune 1 'note: no model was within the size budget of .* bytes: the smallest, of' $data --size-budget 0.01 --max-trials 2
 tune 0 'Target met' --approach dynamic --eval-cmd 'echo 1; : {model}' --max-trials 1 # no data at all
 tune 0 'note: the metric has no effect' $data --eval-cmd 'echo 1; : {model}' --metric f1 --holdout $e --max-trials 1
 grep -q 'note: the holdout data has no effect' "$dir/out" && ok || bad "--holdout was ignored silently"
