@@ -30,6 +30,14 @@ static enum fettle_status choose_strategy(struct job_request *u)
 	own = registered_strategy_find(m, name);
 	u->job.search.options.self = own;
 	u->job.strategy = own ? &own->type : strategy_find(name);
+	if (!u->job.strategy &&
+	    (!strcmp(name, "automixedprecision") || !strcmp(name, "auto_mixed_precision"))) {
+		context_note(
+			u->run.cx,
+			"INC's strategy for bf16 and fp16 has no effect, because ONNX Runtime has no such "
+			"kernels for the cpu: auto takes its place, for int8");
+		u->job.strategy = strategy_find("auto");
+	}
 	if (u->job.strategy && strcmp(u->job.strategy->name, "sigopt") == 0 && !job_request_serves(u))
 		return request_service(c, &u->service, &u->run.cx->err);
 	if (u->job.strategy)

@@ -32,6 +32,8 @@ for line in 'sampling_size: \[10, 20\]' 'cores_per_instance: 4 ' 'size: \[8, 8\]
 done
 "$fettle" tune -c "$dir/c.yaml" --print-config >"$dir/printed.yaml" 2>/dev/null
 expect 0 'CenterCrop:' tune -c "$dir/printed.yaml" --print-config
+echo 'tuning: {strategy: {name: automixedprecision}}' >"$dir/c.yaml"
+expect 0 'auto takes its place' tune examples/fashion.onnx --calib examples/fashion_calib.npz --eval examples/fashion_eval.npz -c "$dir/c.yaml" --dry-run
 for bad in 'pruning: {approach: {weight_compression: {target_sparsity: 0.5}}}|fettle does not train: give it the trained model' 'distillation: {train: {epoch: 1}}|fettle does not train' \
 	'quantization: {approach: quant_aware_training}|give it the trained model and say post_training_static_quant' 'device: gpu|fettle runs on the cpu: say cpu or leave it out' \
 	'quantization: {calibration: {dataloader: {dataset: {CIFAR11: {root: x}}}}}|1:[0-9]+: .*did you mean .CIFAR10' \
