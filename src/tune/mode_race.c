@@ -6,8 +6,8 @@
 #include "tune/modes_impl.h"
 
 enum { ROUNDS = 3 }; /* assignments that are profiled, at most: each corrects the next */
-/* No other once they have taken this share of an evaluation, nor one that is not predicted to take less than this share of the
- * fastest's time. */
+/* After the first no other once they have taken this share of an evaluation, nor one that is not predicted to take less than this
+ * share of the fastest's time. */
 #define ROUNDS_SHARE 0.5
 #define ROUNDS_GAIN 0.98
 /* Plans are candidates whose profile takes at most this many times the least. */
@@ -16,7 +16,7 @@ enum { ROUNDS = 3 }; /* assignments that are profiled, at most: each corrects th
 #define CLEARLY 0.98
 /* Evaluations that timing all candidates may take, and until one is faster than fp32; two are timed in any case. If one is, no more
  * than so many: they differ by little. */
-enum { RACE_CANDIDATES = 3 };
+enum { RACE_CANDIDATES = 4 };
 #define RACE_SHARE 0.5
 #define RACE_MOST 1
 /* Of an assignment within a plan that was tried: the share of the fp32 model's time that it must be predicted to save. */
@@ -113,7 +113,7 @@ static enum fettle_status profile_assignments(struct lab *l, const struct plan *
 		if (!plan_n_quantized(&p, &l->t->space) || profile_of(l, &p))
 			break;
 		predicted = mode_predicted(l, &p);
-		if (predicted > ROUNDS_GAIN * fastest_profiled(l, from, first))
+		if (round && predicted > ROUNDS_GAIN * fastest_profiled(l, from, first))
 			break;
 		st = profile_plan(l, &p, predicted, err);
 	}
