@@ -36,4 +36,18 @@ static inline void fuzz_read(const struct dataset *d, struct batch *b)
 	}
 }
 
+/* Opens it, and reads what the batch wants; or an error says why. */
+static inline void fuzz_dataset(const char *path, const struct dataset_options *opt, struct batch *b)
+{
+	struct dataset *d = NULL;
+	struct err err = ERR_INIT;
+	enum fettle_status st = dataset_open(&d, path, opt, &err);
+
+	check_message(st, &err);
+	if (!st)
+		fuzz_read(d, b);
+	batch_release(b);
+	dataset_free(d);
+}
+
 #endif

@@ -3,19 +3,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-	struct dataset *d = NULL;
 	struct batch b = BATCH_INIT;
-	struct err err = ERR_INIT;
-	enum fettle_status st;
 	char path[FUZZ_PATH];
 	int fd = fuzz_file(data, n, path);
 
-	st = dataset_open(&d, path, NULL, &err);
-	check_message(st, &err);
-	if (!st)
-		fuzz_read(d, &b);
-	batch_release(&b);
-	dataset_free(d);
+	fuzz_dataset(path, NULL, &b);
 	close(fd);
 	return 0;
 }

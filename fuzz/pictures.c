@@ -96,7 +96,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	struct dataset_options opt = { .kind = forms[form].kind };
 	struct bytes unpacked = BYTES_INIT;
 	struct batch b = BATCH_INIT;
-	struct dataset *d = NULL;
 	struct err err = ERR_INIT;
 	enum fettle_status st;
 	char path[128], *slash;
@@ -114,11 +113,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	}
 	slash = strrchr(path, '/');
 	*slash = '\0';
-	st = dataset_open(&d, path, &opt, &err);
-	check_message(st, &err);
-	if (!st)
-		fuzz_read(d, &b);
-	batch_release(&b);
-	dataset_free(d);
+	fuzz_dataset(path, &opt, &b);
 	return 0;
 }

@@ -12,11 +12,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
 	const struct dataset_options opt = { .kind = "TFRecordDataset" };
-	struct dataset *d = NULL;
 	struct batch b = BATCH_INIT;
-	struct err err = ERR_INIT;
 	struct str file = STR_INIT;
-	enum fettle_status st;
 	char path[FUZZ_PATH];
 	int fd;
 
@@ -25,12 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 	else
 		str_add(&file, data, n);
 	fd = fuzz_file(file.s, file.n, path);
-	st = dataset_open(&d, path, &opt, &err);
-	check_message(st, &err);
-	if (!st)
-		fuzz_read(d, &b);
-	batch_release(&b);
-	dataset_free(d);
+	fuzz_dataset(path, &opt, &b);
 	str_release(&file);
 	close(fd);
 	return 0;

@@ -106,21 +106,29 @@ static bool is_worth(const struct push *p, const size_t *op, size_t n)
 	       search_n_trials(p->s) < p->first + p->most;
 }
 
-/* Before they are ranked, which takes time. What all of them may gain bounds the trials. */
-static bool any_is_worth(struct push *p)
+/* What all of them may gain bounds the trials. */
+static size_t most_trials(const struct push *p)
 {
 	const struct space *space = search_space(p->s);
-	size_t *all = xcalloc(space->n_ops + 1, sizeof(*all)), found = 0, i;
 	double gain = 0, trials;
-	bool worth;
+	size_t i;
 
 	for (i = 0; i < space->n_ops; i++)
-		if (is_candidate(p, i)) {
-			all[found++] = i;
-			gain += space->v[i].gain;
-		}
+		gain += is_candidate(p, i) ? space->v[i].gain : 0;
 	trials = ceil(gain * search_gain_scale(p->s) / GAIN_TRIAL);
-	p->most = gain > 0 && trials < TRIALS_MAX ? (size_t)trials : TRIALS_MAX;
+	return gain > 0 && trials < TRIALS_MAX ? (size_t)trials : TRIALS_MAX;
+}
+
+/* Before they are ranked, which takes time. */
+static bool any_is_worth(const struct push *p)
+{
+	const size_t n = search_space(p->s)->n_ops;
+	size_t *all = xcalloc(n + 1, sizeof(*all)), found = 0, i;
+	bool worth;
+
+	for (i = 0; i < n; i++)
+		if (is_candidate(p, i))
+			all[found++] = i;
 	worth = is_worth(p, all, found);
 	free(all);
 	return worth;
@@ -225,7 +233,8 @@ static enum fettle_status run_push(struct push *p)
 		st = search_try(p->s, p->plan, &score);
 	met = score.met;
 	p->slight = score.slight;
-	if (st || (!any_is_worth(p) && met))
+	p->most = most_trials(p);
+	if (st || (met && !any_is_worth(p)))
 		return st;
 	st = find_candidates(p);
 	if (!st && !met)

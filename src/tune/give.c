@@ -5,7 +5,7 @@
 
 #include "tune/ranks_impl.h"
 
-static bool is_there(const struct peer *p)
+bool peer_is_there(const struct peer *p)
 {
 	return p->agreed && !p->gone;
 }
@@ -16,7 +16,7 @@ size_t ranks_slots(const struct ranks *r)
 	int i;
 
 	for (i = 1; r && i < r->t->size; i++)
-		n += is_there(&r->peers[i]) ? r->peers[i].jobs : 0;
+		n += peer_is_there(&r->peers[i]) ? r->peers[i].jobs : 0;
 	return n;
 }
 
@@ -26,7 +26,7 @@ size_t ranks_at_work(const struct ranks *r)
 	int i;
 
 	for (i = 1; r && i < r->t->size; i++)
-		n += is_there(&r->peers[i]);
+		n += peer_is_there(&r->peers[i]);
 	return n;
 }
 
@@ -37,7 +37,7 @@ void ranks_baseline(struct ranks *r, double accuracy)
 
 static bool is_free(const struct peer *p)
 {
-	return is_there(p) && p->ready && p->busy < p->jobs;
+	return peer_is_there(p) && p->ready && p->busy < p->jobs;
 }
 
 /* the one with the least to do */
@@ -152,9 +152,14 @@ static double median(const struct ranks *r)
 	return v[r->took.n / 2];
 }
 
+double slow_after(double usual)
+{
+	return fmax(SLOW_TIMES * usual, SLOW_SECONDS);
+}
+
 double ranks_slow_after(const struct ranks *r)
 {
-	return fmax(SLOW_TIMES * median(r), SLOW_SECONDS);
+	return slow_after(median(r));
 }
 
 double ranks_patience(const struct ranks *r)
@@ -170,7 +175,7 @@ bool ranks_home(const struct ranks *r, const char *hash, int *rank, bool *whole)
 {
 	const size_t i = map_get(&r->home_of, hash);
 
-	if (i == MAP_NONE || (r->homes.v[i].rank && !is_there(&r->peers[r->homes.v[i].rank])))
+	if (i == MAP_NONE || (r->homes.v[i].rank && !peer_is_there(&r->peers[r->homes.v[i].rank])))
 		return false;
 	*rank = r->homes.v[i].rank;
 	*whole = r->homes.v[i].whole;
@@ -221,16 +226,24 @@ static void read_ready(struct ranks *r, int from, struct wire *w)
 	r->peers[from].ready = true;
 }
 
-bool ranks_take_back(struct ranks *r, int from, uint64_t id, struct given *out)
+struct given *ranks_find_given(struct ranks *r, uint64_t id)
 {
 	size_t i;
 
-	for (i = 0; i < r->given.n && r->given.v[i].id != id; i++)
-		;
-	if (i == r->given.n)
+	for (i = 0; i < r->given.n; i++)
+		if (r->given.v[i].id == id)
+			return &r->given.v[i];
+	return NULL;
+}
+
+bool ranks_take_back(struct ranks *r, int from, uint64_t id, struct given *out)
+{
+	struct given *g = ranks_find_given(r, id);
+
+	if (!g)
 		return false;
-	*out = r->given.v[i];
-	r->given.v[i] = r->given.v[--r->given.n];
+	*out = *g;
+	*g = r->given.v[--r->given.n];
 	r->peers[from].busy -= out->work ? r->peers[from].jobs : 1;
 	r->peers[from].pieces -= out->work != 0;
 	return true;

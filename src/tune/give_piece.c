@@ -21,7 +21,7 @@ static int free_rank(const struct ranks *r, uint64_t work, size_t most)
 	for (i = 1; i < r->t->size; i++) {
 		const struct peer *p = &r->peers[i];
 
-		if (p->agreed && !p->gone && p->ready && p->refuses != work && p->pieces < most &&
+		if (peer_is_there(p) && p->ready && p->refuses != work && p->pieces < most &&
 		    p->busy == p->pieces * p->jobs && (p->work == work || !p->pieces) &&
 		    (!best || p->pieces < r->peers[best].pieces))
 			best = i;
@@ -84,19 +84,9 @@ void ranks_end_pieces(struct ranks *r, uint64_t work)
 	str_release(&m);
 }
 
-static struct given *find_given(struct ranks *r, uint64_t id)
-{
-	size_t i;
-
-	for (i = 0; i < r->given.n; i++)
-		if (r->given.v[i].id == id)
-			return &r->given.v[i];
-	return NULL;
-}
-
 void ranks_read_part(struct ranks *r, struct wire *w)
 {
-	struct given *g = find_given(r, wire_count(w));
+	struct given *g = ranks_find_given(r, wire_count(w));
 
 	if (g)
 		str_add(&g->answer, w->p, w->n);

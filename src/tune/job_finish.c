@@ -302,7 +302,6 @@ static void take_unevaluated(struct job *j, struct plan *out)
 {
 	struct lab *l = j->o.lab;
 	const struct trial *smallest = NULL;
-	char *note;
 	size_t i;
 
 	for (i = 1; l->o.size_budget && i <= search_n_trials(j->search); i++) {
@@ -316,10 +315,8 @@ static void take_unevaluated(struct job *j, struct plan *out)
 		return;
 	}
 	plan_copy(out, &smallest->plan);
-	note = xstrfmt("no model was within the size budget of %zu bytes: the smallest, of %zu, is written",
-		       l->o.size_budget, smallest->size_bytes);
-	context_note(j->o.cx, note);
-	free(note);
+	job_note(j, "no model was within the size budget of %zu bytes: the smallest, of %zu, is written",
+		 l->o.size_budget, smallest->size_bytes);
 }
 
 enum fettle_status job_finish(struct job *j, struct err *err)

@@ -38,9 +38,6 @@ void take_score(void *scores, size_t piece, struct wire *answer)
 
 /* ---- rank 0 ---- */
 
-/* What takes so many times as long as the longest here is done here, too, if it is that long at all. */
-#define SLOW_TIMES 5
-#define SLOW_SECONDS 1.0
 #define WAIT_SECONDS 0.05
 
 struct item {
@@ -102,9 +99,10 @@ static size_t next_free(const struct round *r, size_t i)
 	return i;
 }
 
+/* By the longest that was done here. */
 static size_t next_slow(const struct round *r)
 {
-	const double limit = fmax(SLOW_TIMES * r->p->longest, SLOW_SECONDS), now = clock_now();
+	const double limit = slow_after(r->p->longest), now = clock_now();
 	size_t i;
 
 	for (i = 0; i < r->n; i++)

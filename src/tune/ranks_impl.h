@@ -107,7 +107,11 @@ enum fettle_status errand_read_roots(struct space *s, struct wire *w, struct err
 
 /* ---- give.c ---- */
 
+struct given *ranks_find_given(struct ranks *r, uint64_t id);                    /* NULL: there is none */
 bool ranks_take_back(struct ranks *r, int from, uint64_t id, struct given *out); /* false: it is none */
+bool peer_is_there(const struct peer *p);
+/* What others have takes too long after this, if as much usually takes so many seconds: another does it, too. */
+double slow_after(double usual);
 
 /* ---- give_piece.c: as ranks_give() and so on, of pieces; `left` of them are not given yet ---- */
 

@@ -200,6 +200,16 @@ static struct dataset *samples(void)
 	return d;
 }
 
+/* bytes: of the weights of a part; 0: by default */
+static void in_parts(struct block_store *blocks, struct subject *s, const struct qplan *plan,
+		     struct feed *feed, size_t bytes)
+{
+	const struct parts p = { .rt = rt, .s = s, .plan = plan, .feed = feed, .bytes = bytes, .threads = 1 };
+	struct err err = ERR_INIT;
+
+	assert_ok(blocks_by_parts(blocks, &p, &err), err);
+}
+
 static void save_known(struct subject *s, const struct qplan *plan, const struct block_store *blocks,
 		       const char *path)
 {
@@ -342,15 +352,7 @@ static void a_sequence_sees_what_is_quantized(void **state)
 		weight_only(&plan, s, false, BLOCK_GPTQ);
 		plan.recipes.true_sequential = i < 3;
 		blocks = block_store_new();
-		assert_ok(blocks_by_parts(blocks,
-					  &(struct parts){ .rt = rt,
-							   .s = s,
-							   .plan = &plan,
-							   .feed = feed,
-							   .bytes = i == 2 ? 1 : 0,
-							   .threads = 1 },
-					  &err),
-			  err);
+		in_parts(blocks, s, &plan, feed, i == 2 ? 1 : 0);
 		save_known(s, &plan, blocks, parts);
 		block_store_free(blocks);
 		qplan_release(&plan);
@@ -404,15 +406,7 @@ static void shared_weights_go_by_all_readers(void **state)
 
 		s = open_model(split, true);
 		weight_only(&plan, s, false, BLOCK_GPTQ);
-		assert_ok(blocks_by_parts(blocks,
-					  &(struct parts){ .rt = rt,
-							   .s = s,
-							   .plan = &plan,
-							   .feed = feed,
-							   .bytes = sizes[i],
-							   .threads = 1 },
-					  &err),
-			  err);
+		in_parts(blocks, s, &plan, feed, sizes[i]);
 		save_known(s, &plan, blocks, parts);
 		qplan_release(&plan);
 		subject_free(s);
@@ -479,15 +473,7 @@ static void parts_see_what_the_whole_sees(void **state)
 		blocks = block_store_new();
 		weight_only(&plan, s, false, BLOCK_GPTQ);
 		assert_true(parts_needed(&plan));
-		assert_ok(blocks_by_parts(blocks,
-					  &(struct parts){ .rt = rt,
-							   .s = s,
-							   .plan = &plan,
-							   .feed = feed,
-							   .bytes = sizes[i],
-							   .threads = 1 },
-					  &err),
-			  err);
+		in_parts(blocks, s, &plan, feed, sizes[i]);
 		save_known(s, &plan, blocks, by_parts);
 		assert_true(different(by_memory, by_parts) <
 			    0.01); /* sums of floats differ in their last bits */
@@ -632,14 +618,7 @@ static void a_tied_head_is_quantized(void **state)
 						plan.ops[k].blocks.algorithm = BLOCK_RTN;
 					}
 				if (parts_needed(&plan))
-					assert_ok(blocks_by_parts(blocks,
-								  &(struct parts){ .rt = rt,
-										   .s = s,
-										   .plan = &plan,
-										   .feed = feed,
-										   .threads = 1 },
-								  &err),
-						  err);
+					in_parts(blocks, s, &plan, feed, 0);
 				save_known(s, &plan, blocks, outside ? file : memory);
 				block_store_free(blocks);
 				qplan_release(&plan);
@@ -694,13 +673,7 @@ static void parts_in_the_qdq_form(void **state)
 			snprintf(saved[outside], sizeof(saved[outside]), "%s/pairs%d.onnx", dir, outside);
 			weight_only(&plan, s, symmetric, BLOCK_GPTQ);
 			plan.format = FORMAT_QDQ_WEIGHTS;
-			assert_ok(
-				blocks_by_parts(
-					blocks,
-					&(struct parts){
-						.rt = rt, .s = s, .plan = &plan, .feed = feed, .threads = 1 },
-					&err),
-				err);
+			in_parts(blocks, s, &plan, feed, 0);
 			save_known(s, &plan, blocks, saved[outside]);
 			block_store_free(blocks);
 			qplan_release(&plan);
@@ -761,15 +734,7 @@ static void parts_scale_inputs(void **state)
 		for (n = 0; n < s->ops.n; n++)
 			plan.ops[n].blocks.level = 0;
 		if (parts_needed(&plan))
-			assert_ok(blocks_by_parts(blocks,
-						  &(struct parts){ .rt = rt,
-								   .s = s,
-								   .plan = &plan,
-								   .feed = feed,
-								   .bytes = ways[i].part,
-								   .threads = 1 },
-						  &err),
-				  err);
+			in_parts(blocks, s, &plan, feed, ways[i].part);
 		save_known(s, &plan, blocks, saved);
 		db[i] = close_to(saved, x, fp32);
 		block_store_free(blocks);
