@@ -177,7 +177,11 @@ enum fettle_status rank_seconds(struct lab *l, const struct plan *p, struct op_o
 		return FETTLE_OK;
 	modes_of(l);
 	key = key_of(l, p);
-	st = known(l, key, out) ? FETTLE_OK : measure(l, p, out, err);
+	if (known(l, key, out)) {
+		free(key);
+		return FETTLE_OK;
+	}
+	st = measure(l, p, out, err);
 	if (st == FETTLE_UNSUPPORTED ||
 	    st == FETTLE_BACKEND) /* such a plan cannot run: nothing is known of it */
 		st = FETTLE_OK;
