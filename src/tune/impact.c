@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tune/compare.h"
 #include "tune/own_noise.h"
 #include "tune/pieces.h"
 
@@ -37,27 +36,19 @@ void impact_free(struct impact *m)
 struct bed {
 	struct lab *l;
 	const char **value; /* that each op makes */
-	size_t n;
+	struct noises noise;
 	struct model *quantized, *noisy;
 	struct session *session;
-	struct feed *feed;    /* the samples */
-	struct tensor *noise; /* [batch][op] */
-	size_t batches;
 	struct reference ref;
 };
 
 static void bed_release(struct bed *b)
 {
-	size_t i;
-
 	session_free(b->session);
 	model_free(b->noisy);
 	model_free(b->quantized);
-	for (i = 0; b->noise && i < b->batches * b->n; i++)
-		tensor_free(&b->noise[i]);
-	free(b->noise);
+	noises_release(&b->noise);
 	free(b->value);
-	feed_free(b->feed);
 	reference_release(&b->ref);
 }
 
@@ -80,81 +71,6 @@ static enum fettle_status quantize_whole(struct bed *b, const struct plan *p, st
 	return st;
 }
 
-static void keep_noise(void *self, size_t batch, const struct feed_batch *fb, const struct tensor *out,
-		       size_t n)
-{
-	struct bed *b = self;
-	size_t i;
-
-	(void)fb;
-	for (i = 0; i < n; i++) {
-		struct tensor *t = &b->noise[batch * b->n + i];
-
-		*t = out[i];
-		t->data = xmalloc(tensor_bytes(&out[i]) + 1);
-		memcpy(t->data, out[i].data, tensor_bytes(&out[i]));
-	}
-}
-
-/* So many of the samples that ops are scored on, from all over them. */
-static enum fettle_status choose_samples(struct bed *b, size_t n, struct err *err)
-{
-	struct feed *all = scoring_feed(b->l);
-	size_t total = feed_samples(all), *chosen, i;
-	enum fettle_status st;
-
-	n = n < total ? n : total;
-	chosen = xcalloc(n + 1, sizeof(*chosen));
-	for (i = 0; i < n; i++)
-		chosen[i] = feed_sample(all, i * total / n);
-	b->feed = feed_twin(all);
-	st = feed_set_order(b->feed, chosen, n, err);
-	b->batches = feed_batches(b->feed);
-	b->noise = xcalloc(b->batches * b->n + 1, sizeof(*b->noise));
-	free(chosen);
-	return st;
-}
-
-/* The model with the noise of op k; of none if that is n. */
-static enum fettle_status run_with(struct bed *b, size_t op, take_fn take, void *self, struct err *err)
-{
-	static const double zero;
-	size_t plain = session_n_inputs(b->session) - b->n, i, k;
-	struct tensor *in = xcalloc(plain + b->n, sizeof(*in)),
-		      *out = xcalloc(session_n_outputs(b->session), sizeof(*out));
-	struct feed_batch fb = FEED_BATCH_INIT;
-	enum fettle_status st = FETTLE_OK;
-
-	for (i = 0; i < b->batches && !st; i++) {
-		if (lab_stopped(b->l)) {
-			st = fail(err, FETTLE_STOP, "stopped");
-			break;
-		}
-		st = feed_read(b->feed, i, &fb, err);
-		if (st)
-			break;
-		memcpy(in, fb.inputs, plain * sizeof(*in));
-		for (k = 0; k < b->n; k++) {
-			struct tensor *t = &in[plain + k];
-
-			*t = b->noise[i * b->n + k];
-			if (k == op)
-				continue;
-			t->data = (void *)(uintptr_t)&zero;
-			memset(t->dims, 0, sizeof(t->dims));
-			for (int d = 0; d < t->rank; d++)
-				t->dims[d] = 1;
-		}
-		st = session_run(b->session, in, out, err);
-		if (!st)
-			take(self, i, &fb, out, session_n_outputs(b->session));
-	}
-	feed_batch_release(&fb);
-	free(in);
-	free(out);
-	return st;
-}
-
 static enum fettle_status bed_open(struct bed *b, const struct impact *m, size_t samples, struct err *err)
 {
 	struct lab *l = b->l;
@@ -166,33 +82,32 @@ static enum fettle_status bed_open(struct bed *b, const struct impact *m, size_t
 	enum fettle_status st;
 	size_t k;
 
-	b->n = m->n;
-	b->value = xcalloc(b->n, sizeof(*b->value));
-	for (k = 0; k < b->n; k++)
+	b->value = xcalloc(m->n, sizeof(*b->value));
+	for (k = 0; k < m->n; k++)
 		b->value[k] = l->s->m->nodes.v[l->t->node[m->op[k]]]->out[0];
-	st = choose_samples(b, samples, err);
+	st = noises_begin(&b->noise, scoring_feed(l), samples, m->n, err);
 	if (!st)
 		st = quantize_whole(b, &m->whole, err);
 	if (!st)
-		st = noise_model(b->quantized, b->value, b->n, &alone, err);
+		st = noise_model(b->quantized, b->value, m->n, &alone, err);
 	if (!st)
 		st = session_new(&s, l->rt, alone, &once, err);
 	if (!st)
-		st = run_feed(l, s, b->feed, b->batches, keep_noise, b, err);
+		st = run_feed(l, s, b->noise.feed, b->noise.batches, keep_noises, &b->noise, err);
 	if (!st)
-		st = noisy_model(b->quantized->base, b->value, b->noise, b->n, &b->noisy, err);
+		st = noisy_model(b->quantized->base, b->value, b->noise.v, m->n, &b->noisy, err);
 	session_free(s);
 	model_free(alone);
 	if (!st)
 		st = session_new(&b->session, l->rt, b->noisy, &so, err);
-	return st ? st : run_with(b, b->n, keep_outputs, &b->ref, err);
+	return st ? st : noises_run(l, &b->noise, b->session, m->n, keep_outputs, &b->ref, err);
 }
 
 static enum fettle_status measure(struct bed *b, size_t op, double *effect, struct err *err)
 {
 	struct comparison c = { &b->ref, xcalloc(b->ref.per_batch, sizeof(double)),
 				xcalloc(b->ref.per_batch, sizeof(double)) };
-	enum fettle_status st = run_with(b, op, compare_outputs, &c, err);
+	enum fettle_status st = noises_run(b->l, &b->noise, b->session, op, compare_outputs, &c, err);
 
 	*effect = comparison_error(b->l, &c);
 	free(c.noise);

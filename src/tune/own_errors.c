@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tune/compare.h"
-#include "tune/own_noise.h"
-
 enum {
 	SAMPLES_MIN = 8,
 	SAMPLES_MAX = 32,
@@ -15,28 +12,18 @@ enum {
 };
 
 /* As many samples as all ops can be run on in two evaluations, within limits. */
-static enum fettle_status choose_feed(struct lab *l, size_t n_ops, struct feed **out, struct err *err)
+static size_t samples_for(const struct feed *all, size_t n_ops)
 {
-	struct feed *all = l->calib ? l->calib : l->eval;
-	size_t total = feed_samples(all), n = 2 * total / (RUN_COST * (n_ops + 1)), i, *chosen;
-	enum fettle_status st;
+	const size_t n = 2 * feed_samples(all) / (RUN_COST * (n_ops + 1));
 
-	n = n < SAMPLES_MIN ? SAMPLES_MIN : n > SAMPLES_MAX ? SAMPLES_MAX : n;
-	n = n < total ? n : total;
-	chosen = xcalloc(n + 1, sizeof(*chosen));
-	for (i = 0; i < n; i++)
-		chosen[i] = feed_sample(all, i * total / n);
-	*out = feed_twin(all);
-	st = feed_set_order(*out, chosen, n, err);
-	free(chosen);
-	return st;
+	return n < SAMPLES_MIN ? SAMPLES_MIN : n > SAMPLES_MAX ? SAMPLES_MAX : n;
 }
 
 struct noise_taken {
 	size_t n, n_values;
 	const size_t *at;       /* of each op: the place of its value among the outputs, after the noises */
 	double *noise, *signal; /* per op */
-	struct tensor *keep;    /* [batch][op], or NULL */
+	struct noises *keep;    /* NULL: not kept */
 };
 
 static double energy(const struct tensor *t)
@@ -60,19 +47,13 @@ static void take_noise(void *self, size_t batch, const struct feed_batch *b, con
 	double *values = xcalloc(s->n_values + 1, sizeof(*values));
 	size_t i;
 
-	(void)b;
+	if (s->keep)
+		keep_noises(s->keep, batch, b, out, n);
 	for (i = s->n; i < n; i++)
 		values[i - s->n] = energy(&out[i]);
 	for (i = 0; i < s->n; i++) {
 		s->noise[i] += energy(&out[i]);
 		s->signal[i] += values[s->at[i]];
-		if (s->keep) {
-			struct tensor *t = &s->keep[batch * s->n + i];
-
-			*t = out[i];
-			t->data = xmalloc(tensor_bytes(&out[i]) + 1);
-			memcpy(t->data, out[i].data, tensor_bytes(&out[i]));
-		}
 	}
 	free(values);
 }
@@ -100,8 +81,8 @@ static void expose(struct model *m, const struct graph_index *f, const char *con
 	free(names);
 }
 
-/* One run for all ops. keep: [batch][op], to be filled with their noise; may be NULL. */
-static enum fettle_status run_alone(struct own_errors *e, const struct qplan *q, struct tensor *keep,
+/* One run for all ops. keep: to be filled with their noise; may be NULL. */
+static enum fettle_status run_alone(struct own_errors *e, const struct qplan *q, struct noises *keep,
 				    double *relative, struct err *err)
 {
 	struct lab *l = e->l;
@@ -126,7 +107,7 @@ static enum fettle_status run_alone(struct own_errors *e, const struct qplan *q,
 	if (!st)
 		st = session_new(&session, l->rt, alone, &once, err);
 	if (!st)
-		st = run_feed(l, session, e->feed, feed_batches(e->feed), take_noise, &s, err);
+		st = run_feed(l, session, e->noise.feed, e->noise.batches, take_noise, &s, err);
 	for (i = 0; i < e->n && !st; i++)
 		relative[i] = s.signal[i] > 0 ? s.noise[i] / s.signal[i] : 0;
 	session_free(session);
@@ -140,43 +121,6 @@ static enum fettle_status run_alone(struct own_errors *e, const struct qplan *q,
 
 /* ---- what becomes of it in the model ---- */
 
-/* A run of the noisy model on every batch, with the noise of this op; of none if it is n. */
-static enum fettle_status run_noisy(struct own_errors *e, struct session *s, const struct tensor *noise,
-				    size_t op, take_fn take, void *self, struct err *err)
-{
-	static const float zero;
-	const size_t plain = session_n_inputs(s) - e->n;
-	struct tensor *in = xcalloc(plain + e->n, sizeof(*in)),
-		      *out = xcalloc(session_n_outputs(s), sizeof(*out));
-	struct feed_batch b = FEED_BATCH_INIT;
-	enum fettle_status st = FETTLE_OK;
-	size_t i, k;
-	int d;
-
-	for (i = 0; i < feed_batches(e->feed) && !st; i++) {
-		st = feed_read(e->feed, i, &b, err);
-		if (st)
-			break;
-		memcpy(in, b.inputs, plain * sizeof(*in));
-		for (k = 0; k < e->n; k++) {
-			struct tensor *t = &in[plain + k];
-
-			*t = noise[i * e->n + k];
-			for (d = 0; d < t->rank && k != op; d++)
-				t->dims[d] = 1;
-			if (k != op)
-				t->data = (void *)(uintptr_t)&zero;
-		}
-		st = session_run(s, in, out, err);
-		if (!st)
-			take(self, i, &b, out, session_n_outputs(s));
-	}
-	feed_batch_release(&b);
-	free(in);
-	free(out);
-	return st;
-}
-
 /* the worst of the outputs that count */
 static double worst_output(const struct lab *l, const struct comparison *c)
 {
@@ -189,7 +133,7 @@ static double worst_output(const struct lab *l, const struct comparison *c)
 	return worst;
 }
 
-static enum fettle_status run_model(struct own_errors *e, const struct tensor *noise, struct err *err)
+static enum fettle_status run_model(struct own_errors *e, struct err *err)
 {
 	struct lab *l = e->l;
 	struct session_options so = { .threads = l->o.threads, .level = l->o.level };
@@ -199,21 +143,19 @@ static enum fettle_status run_model(struct own_errors *e, const struct tensor *n
 	enum fettle_status st;
 	size_t k;
 
-	st = noisy_model(l->s->m, e->value, noise, e->n, &noisy, err);
+	st = noisy_model(l->s->m, e->value, e->noise.v, e->n, &noisy, err);
 	if (!st)
 		st = session_new(&s, l->rt, noisy, &so, err);
 	if (!st)
-		st = run_noisy(e, s, noise, e->n, keep_outputs, &ref, err);
+		st = noises_run(l, &e->noise, s, e->n, keep_outputs, &ref, err);
 	for (k = 0; k < e->n && !st; k++) {
 		struct comparison c = { &ref, xcalloc(ref.per_batch + 1, sizeof(double)),
 					xcalloc(ref.per_batch + 1, sizeof(double)) };
 
-		st = run_noisy(e, s, noise, k, compare_outputs, &c, err);
+		st = noises_run(l, &e->noise, s, k, compare_outputs, &c, err);
 		e->model[k] = worst_output(l, &c);
 		free(c.noise);
 		free(c.signal);
-		if (!st && lab_stopped(l))
-			st = fail(err, FETTLE_STOP, "stopped");
 	}
 	session_free(s);
 	model_free(noisy);
@@ -255,9 +197,9 @@ static enum fettle_status run_sides(struct own_errors *e, const struct qplan *q,
 enum fettle_status own_errors_find(struct own_errors *e, struct lab *l, const struct qplan *q,
 				   const size_t *op, size_t n, struct err *err)
 {
-	struct tensor *noise = NULL;
-	size_t batches = 0, i;
+	struct feed *all = l->calib ? l->calib : l->eval;
 	enum fettle_status st;
+	size_t i;
 
 	*e = (struct own_errors){ .l = l,
 				  .n = n,
@@ -268,19 +210,13 @@ enum fettle_status own_errors_find(struct own_errors *e, struct lab *l, const st
 				  .activations = xcalloc(n + 1, sizeof(double)) };
 	for (i = 0; i < n; i++)
 		e->value[i] = l->s->m->nodes.v[l->t->node[op[i]]]->out[0];
-	st = choose_feed(l, n, &e->feed, err);
-	if (!st) {
-		batches = feed_batches(e->feed);
-		noise = xcalloc(batches * n + 1, sizeof(*noise));
-		st = run_alone(e, q, noise, e->own, err);
-	}
+	st = noises_begin(&e->noise, all, samples_for(all, n), n, err);
 	if (!st)
-		st = run_model(e, noise, err);
+		st = run_alone(e, q, &e->noise, e->own, err);
+	if (!st)
+		st = run_model(e, err);
 	if (!st)
 		st = run_sides(e, q, err);
-	for (i = 0; i < batches * n; i++)
-		tensor_free(&noise[i]);
-	free(noise);
 	if (st)
 		own_errors_release(e);
 	return st;
@@ -288,7 +224,7 @@ enum fettle_status own_errors_find(struct own_errors *e, struct lab *l, const st
 
 void own_errors_release(struct own_errors *e)
 {
-	feed_free(e->feed);
+	noises_release(&e->noise);
 	free(e->value);
 	free(e->own);
 	free(e->model);

@@ -2,7 +2,7 @@
 #ifndef TUNE_OWN_ERRORS_H
 #define TUNE_OWN_ERRORS_H
 
-#include "tune/lab.h"
+#include "tune/own_noise.h"
 
 /* Squared errors as shares of what they are errors of, per op; all are own_errors_release()'s. */
 struct own_errors {
@@ -14,7 +14,7 @@ struct own_errors {
 	struct lab *l;
 	size_t n;
 	const char **value;
-	struct feed *feed;
+	struct noises noise;
 };
 
 /* `op` are parameters of the space that q quantizes. FETTLE_UNSUPPORTED, FETTLE_BACKEND: not to be had for this model. */

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "quantize/quantize.h"
-#include "tune/compare.h"
 #include "tune/own_noise.h"
 
 struct making {
@@ -252,5 +251,89 @@ enum fettle_status noisy_model(const struct model *f, const char *const *value, 
 		model_free(t.m);
 	else
 		*out = t.m;
+	return st;
+}
+
+/* ---- running it ---- */
+
+enum fettle_status noises_begin(struct noises *t, struct feed *all, size_t samples, size_t n, struct err *err)
+{
+	const size_t total = feed_samples(all), some = samples < total ? samples : total;
+	size_t *chosen = xcalloc(some + 1, sizeof(*chosen)), i;
+	enum fettle_status st;
+
+	for (i = 0; i < some; i++)
+		chosen[i] = feed_sample(all, i * total / some);
+	*t = (struct noises){ .feed = feed_twin(all), .n = n };
+	st = feed_set_order(t->feed, chosen, some, err);
+	t->batches = feed_batches(t->feed);
+	t->v = xcalloc(t->batches * n + 1, sizeof(*t->v));
+	free(chosen);
+	return st;
+}
+
+void noises_release(struct noises *t)
+{
+	size_t i;
+
+	for (i = 0; i < t->batches * t->n; i++)
+		tensor_free(&t->v[i]);
+	free(t->v);
+	feed_free(t->feed);
+	*t = (struct noises){ .feed = NULL };
+}
+
+void keep_noises(void *self, size_t batch, const struct feed_batch *b, const struct tensor *out, size_t n)
+{
+	struct noises *t = self;
+	size_t i;
+
+	(void)b;
+	for (i = 0; i < t->n && i < n; i++) {
+		struct tensor *to = &t->v[batch * t->n + i];
+
+		*to = out[i];
+		to->data = xmalloc(tensor_bytes(&out[i]) + 1);
+		memcpy(to->data, out[i].data, tensor_bytes(&out[i]));
+	}
+}
+
+enum fettle_status noises_run(struct lab *l, const struct noises *t, struct session *s, size_t op,
+			      take_fn take, void *self, struct err *err)
+{
+	static const double zero; /* of any type */
+	const size_t plain = session_n_inputs(s) - t->n;
+	struct tensor *in = xcalloc(plain + t->n, sizeof(*in)),
+		      *out = xcalloc(session_n_outputs(s), sizeof(*out));
+	struct feed_batch b = FEED_BATCH_INIT;
+	enum fettle_status st = FETTLE_OK;
+	size_t i, k;
+
+	for (i = 0; i < t->batches && !st; i++) {
+		if (lab_stopped(l)) {
+			st = fail(err, FETTLE_STOP, "stopped");
+			break;
+		}
+		st = feed_read(t->feed, i, &b, err);
+		if (st)
+			break;
+		memcpy(in, b.inputs, plain * sizeof(*in));
+		for (k = 0; k < t->n; k++) {
+			struct tensor *x = &in[plain + k];
+
+			*x = t->v[i * t->n + k];
+			if (k == op)
+				continue;
+			x->data = (void *)(uintptr_t)&zero;
+			for (int d = 0; d < x->rank; d++)
+				x->dims[d] = 1;
+		}
+		st = session_run(s, in, out, err);
+		if (!st)
+			take(self, i, &b, out, session_n_outputs(s));
+	}
+	feed_batch_release(&b);
+	free(in);
+	free(out);
 	return st;
 }
