@@ -4,10 +4,11 @@
 #include <stdlib.h>
 
 enum { WARM_UP = 3, ROUNDS_MIN = 3, ROUNDS_MAX = 100000, TURN_RUNS_MAX = 8 };
-/* Seconds: warming up takes no more runs than fit; turns have as many runs as fit, but two below, and one above. */
-#define WARM_UP_ENOUGH 0.005
+/* Seconds: warming up takes no more runs than fit; turns have as many runs as fit, but two below, and one above. A run of 3 ms takes up
+ * to a tenth longer on cold caches, and one of 7 ms a sixth: with single runs, ratios would go up and down with who came first. */
+#define WARM_UP_ENOUGH 0.002
 #define TURN_ENOUGH 0.003
-#define LONG_RUN 0.003
+#define LONG_RUN 0.05
 
 struct contender_times {
 	VEC(double) own, elapsed; /* of every run */

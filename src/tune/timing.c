@@ -176,7 +176,7 @@ static enum fettle_status keep_at_hand(struct lab *l, const struct plan *against
 struct latency_limits report_limits(const struct lab *l)
 {
 	return (struct latency_limits){ .seconds = fmin(fmax(l->pass_seconds / 6, 0.05), 2),
-					.undecided = fmin(fmax(l->pass_seconds, 0.2), 4),
+					.undecided = fmin(fmax(l->pass_seconds / 2, 0.1), 4),
 					.equal = LATENCY_EQUAL,
 					.width = 2 * LATENCY_EQUAL };
 }
