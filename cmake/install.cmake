@@ -6,7 +6,10 @@ set_target_properties(fettle PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTAL
 install(TARGETS fettle RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS fettle_shared EXPORT fettle LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES ${CMAKE_BINARY_DIR}/fettle_mpi.so DESTINATION ${CMAKE_INSTALL_LIBDIR}/fettle OPTIONAL) # of make mpi
+# of make mpi; install(FILES ... OPTIONAL) would make the folder in any case
+install(CODE "if(EXISTS \"${CMAKE_BINARY_DIR}/fettle_mpi.so\")
+  file(INSTALL \"${CMAKE_BINARY_DIR}/fettle_mpi.so\" DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/fettle\")
+endif()")
 install(FILES ${static_library} DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES include/fettle.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(man_dir)
