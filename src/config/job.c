@@ -389,6 +389,40 @@ static void describe_job(struct job_request *u)
 	o->search.timeout = u->run.r.is_search ? 0 : c->tuning.timeout;
 }
 
+/*
+ * Where no number of threads is asked for, it is what the runtime chooses on rank 0's machine when the run begins: the last bits
+ * of results may depend on it, and they are to be the same on all ranks, and when the run is resumed elsewhere.
+ */
+static enum fettle_status choose_threads(struct job_request *u)
+{
+	struct job_options *o = &u->job;
+	struct history *h = NULL;
+	char *before = NULL;
+	enum fettle_status st = FETTLE_OK;
+
+	if (o->resume)
+		st = history_open(&h, o->workspace, true, &u->run.cx->err);
+	if (h)
+		st = history_meta(h, THREADS_META, &before, &u->run.cx->err);
+	o->threads = before ? atoi(before) : runtime_threads(u->run.cx->rt);
+	history_close(h);
+	free(before);
+	return st;
+}
+
+/* All have so many threads; how many of them run depends on the cores, and on how many ranks are on this machine. */
+static void share_cores(struct job_request *u)
+{
+	struct runtime *rt = u->run.cx->rt;
+	const int running = u->ranks ? ranks_threads(u->ranks) : 0;
+
+	if (!running && u->job.threads == runtime_threads(rt))
+		return;
+	runtime_share(rt, u->job.threads, running);
+	session_free(u->run.lab.fp32); /* which was made otherwise */
+	u->run.lab.fp32 = NULL;
+}
+
 /* Is it the same run everywhere? */
 static enum fettle_status agree(struct job_request *u)
 {
@@ -404,15 +438,18 @@ static enum fettle_status agree(struct job_request *u)
 		{ "the tuning space differs", i->space, NULL },
 	};
 
-	if (!u->ranks)
-		return FETTLE_OK;
-	if (!u->run.lab.o.threads) { /* cores are shared among the ranks that are on this machine */
-		u->run.lab.o.rank_threads = ranks_threads(u->ranks);
-		session_free(u->run.lab.fp32); /* which has all of them */
-		u->run.lab.fp32 = NULL;
+	enum fettle_status st = FETTLE_OK;
+
+	if (!ranks_rank(u->ranks))
+		st = choose_threads(u);
+	if (!st && u->ranks) {
+		u->run.lab.ranks = u->ranks;
+		st = ranks_agree(u->ranks, facts, ARRAY_LEN(facts), u->run.lab.o.jobs, &u->job.threads,
+				 &u->run.cx->err);
 	}
-	u->run.lab.ranks = u->ranks;
-	return ranks_agree(u->ranks, facts, ARRAY_LEN(facts), u->run.lab.o.jobs, &u->run.cx->err);
+	if (!st && !u->run.lab.o.threads)
+		share_cores(u);
+	return st;
 }
 
 /* What every rank needs: the model, the data, and what plans are judged by. */
@@ -557,6 +594,8 @@ enum fettle_status job_request_end(struct job_request *u, enum fettle_status st)
 {
 	st = ranks_close(u->ranks, st, &u->run.cx->err);
 	u->ranks = u->run.lab.ranks = NULL;
+	if (u->run.cx->rt)
+		runtime_share(u->run.cx->rt, 0, 0);
 	return st;
 }
 

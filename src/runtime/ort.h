@@ -12,8 +12,9 @@ struct runtime {
 	const OrtApi *api;
 	OrtEnv *env;
 	OrtMemoryInfo *cpu;
-	atomic_llong busy; /* nanoseconds that threads have spent in it */
-	bool exact;        /* runtime_exact() */
+	atomic_llong busy;    /* nanoseconds that threads have spent in it */
+	bool exact;           /* runtime_exact() */
+	int threads, running; /* runtime_share() */
 };
 
 /* ONNX Runtime's errors become ours here: "cannot WHAT: …". A model or data it refuses is bad input; the rest is its own

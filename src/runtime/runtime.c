@@ -1,5 +1,5 @@
 /* ONNX Runtime itself: starting it, its version, its errors. */
-#include "runtime/ort.h"
+#include "runtime/pool.h"
 
 #include <fcntl.h>
 #include <link.h>
@@ -17,6 +17,17 @@ void runtime_add_busy(struct runtime *rt, double since)
 double runtime_busy(struct runtime *rt)
 {
 	return 1e-9 * (double)atomic_load(&rt->busy);
+}
+
+void runtime_share(struct runtime *rt, int threads, int running)
+{
+	rt->threads = threads;
+	rt->running = running;
+}
+
+bool runtime_is_shared(const struct runtime *rt)
+{
+	return rt->threads || rt->running;
 }
 
 void runtime_exact(struct runtime *rt, bool on)
@@ -68,6 +79,13 @@ int runtime_minor(void)
 	return dot ? atoi(dot + 1) : 0;
 }
 
+/* y = Neg(x): IR version 7, opset 13 */
+static const char one_op[] =
+	"\x08\x07:2\n\x0b\n\x01x\x12\x01y\"\x03Neg\x12\x01gZ\x0f\n\x01x\x12\n\n\x08\x08\x01"
+	"\x12\x04\n\x02\x08\x01"
+	"b\x0f\n\x01y\x12\n\n\x08\x08\x01\x12\x04\n\x02\x08\x01"
+	"B\x04\n\x00\x10\r";
+
 static int is_libonnx(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	(void)size;
@@ -82,12 +100,6 @@ static int is_libonnx(struct dl_phdr_info *info, size_t size, void *arg)
  */
 static void load_schemas(const OrtApi *api, OrtEnv *env)
 {
-	/* y = Neg(x): IR version 7, opset 13 */
-	static const char model[] =
-		"\x08\x07:2\n\x0b\n\x01x\x12\x01y\"\x03Neg\x12\x01gZ\x0f\n\x01x\x12\n\n\x08\x08\x01"
-		"\x12\x04\n\x02\x08\x01"
-		"b\x0f\n\x01y\x12\n\n\x08\x08\x01\x12\x04\n\x02\x08\x01"
-		"B\x04\n\x00\x10\r";
 	OrtSessionOptions *o = NULL;
 	OrtSession *session = NULL;
 	OrtStatus *s;
@@ -103,7 +115,7 @@ static void load_schemas(const OrtApi *api, OrtEnv *env)
 	if (!s)
 		s = api->SetIntraOpNumThreads(o, 1);
 	if (!s)
-		s = api->CreateSessionFromArray(env, model, sizeof(model) - 1, o, &session);
+		s = api->CreateSessionFromArray(env, one_op, sizeof(one_op) - 1, o, &session);
 	if (s) /* if this is wrong, so is the next session, which says so */
 		api->ReleaseStatus(s);
 	if (session)
@@ -114,6 +126,32 @@ static void load_schemas(const OrtApi *api, OrtEnv *env)
 		dup2(saved, STDERR_FILENO);
 	close(null);
 	close(saved);
+}
+
+int runtime_threads(struct runtime *rt)
+{
+	const OrtApi *api = rt->api;
+	const char *what = "make a session";
+	OrtSessionOptions *so = NULL;
+	OrtSession *session = NULL;
+	struct pool *pool = NULL;
+	struct err *err = NULL;
+	enum fettle_status st;
+	int n = 0;
+
+	TRY(api->CreateSessionOptions(&so));
+	st = pool_new(&pool, api, so, 1, what, err);
+	if (st)
+		goto out;
+	TRY(api->CreateSessionFromArray(rt->env, one_op, sizeof(one_op) - 1, so, &session));
+	n = pool_threads(pool);
+out:
+	if (session)
+		api->ReleaseSession(session);
+	if (so)
+		api->ReleaseSessionOptions(so);
+	pool_free(pool);
+	return n;
 }
 
 enum fettle_status runtime_new(struct runtime **out, struct err *err)

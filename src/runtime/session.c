@@ -8,11 +8,12 @@
 #include <time.h>
 
 #include "base/file.h"
-#include "runtime/ort.h"
+#include "runtime/pool.h"
 
 struct session {
 	struct runtime *rt;
 	OrtSession *ort;
+	struct pool *pool; /* NULL: the runtime's own threads */
 	OrtAllocator *alloc;
 	struct value *in, *out;
 	const char **in_names, **out_names;
@@ -28,7 +29,26 @@ enum {
 	SETTLE_MIN = 16 << 20, /* bytes of weights that are worth the time it takes to give memory back */
 };
 
-static enum fettle_status make_options(struct runtime *rt, const struct session_options *o,
+/* how many threads, and how many of these exist */
+static enum fettle_status set_threads(struct session *s, OrtSessionOptions *so,
+				      const struct session_options *o, const char *what, struct err *err)
+{
+	const struct runtime *rt = s->rt;
+	const OrtApi *api = rt->api;
+	const bool shared = !o->threads && !o->deployed;
+	const int threads = shared ? rt->threads : o->threads;
+	const int running = o->alone ? 1 : shared ? rt->running : 0;
+	enum fettle_status st = FETTLE_OK;
+
+	if (threads)
+		TRY(api->SetIntraOpNumThreads(so, threads));
+	if (running)
+		st = pool_new(&s->pool, api, so, running, what, err);
+out:
+	return st;
+}
+
+static enum fettle_status make_options(struct session *s, const struct session_options *o,
 				       OrtSessionOptions **out, const char *what, struct err *err)
 {
 	static const GraphOptimizationLevel levels[] = {
@@ -36,6 +56,7 @@ static enum fettle_status make_options(struct runtime *rt, const struct session_
 		[OPT_BASIC] = ORT_ENABLE_BASIC, [OPT_EXTENDED] = ORT_ENABLE_EXTENDED,
 		[OPT_ALL] = ORT_ENABLE_ALL,
 	};
+	const struct runtime *rt = s->rt;
 	const OrtApi *api = rt->api;
 	OrtSessionOptions *so = NULL;
 	enum fettle_status st;
@@ -43,8 +64,9 @@ static enum fettle_status make_options(struct runtime *rt, const struct session_
 	TRY(api->CreateSessionOptions(&so));
 	*out = so;
 	TRY(api->SetSessionLogSeverityLevel(so, ORT_LOGGING_LEVEL_FATAL));
-	if (o->threads)
-		TRY(api->SetIntraOpNumThreads(so, o->threads));
+	st = set_threads(s, so, o, what, err);
+	if (st)
+		goto out;
 	if (o->level != OPT_DEFAULT)
 		TRY(api->SetSessionGraphOptimizationLevel(so, levels[o->level]));
 	if (o->dump) {
@@ -256,7 +278,7 @@ enum fettle_status session_new(struct session **out, struct runtime *rt, struct 
 	enum fettle_status st;
 
 	s->rt = rt;
-	st = make_options(rt, o, &so, what, err);
+	st = make_options(s, o, &so, what, err);
 	if (!st)
 		st = model_pack(m, SHARE_MIN, &p, err);
 	if (!st)
@@ -295,7 +317,7 @@ enum fettle_status session_open(struct session **out, struct runtime *rt, const 
 	enum fettle_status st;
 
 	s->rt = rt;
-	st = make_options(rt, o, &so, what, err);
+	st = make_options(s, o, &so, what, err);
 	if (st)
 		goto out;
 	start = clock_now();
@@ -359,6 +381,7 @@ void session_free(struct session *s)
 	release_names(s, s->out_names, s->n_out);
 	if (s->ort)
 		s->rt->api->ReleaseSession(s->ort);
+	pool_free(s->pool);
 	release_values(s, s->weights, s->n_weights);
 	free(s->weights);
 	free_values(s->in, s->n_in);

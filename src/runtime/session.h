@@ -16,12 +16,21 @@ int runtime_minor(void); /* 30 of version 1.30.0 */
  * uint8 ones. They may be slower, and models are judged as on a CPU that does not saturate.
  */
 void runtime_exact(struct runtime *rt, bool on);
+/*
+ * Sessions made from now on for which no number of threads is asked, nor `deployed`, divide their work among so many (0: the
+ * runtime's choice), of which `running` exist (0: all): answers do not depend on how many of them do.
+ */
+void runtime_share(struct runtime *rt, int threads, int running);
+bool runtime_is_shared(const struct runtime *rt);
+int runtime_threads(struct runtime *rt); /* what the runtime chooses on this machine; 0: unknown */
 double runtime_busy(struct runtime *rt); /* seconds that threads have spent running and making sessions */
 
 enum opt_level { OPT_DEFAULT = 0, OPT_NONE, OPT_BASIC, OPT_EXTENDED, OPT_ALL };
 
 struct session_options {
-	int threads;          /* 0: the runtime's choice (all cores) */
+	int threads;   /* 0: the runtime's choice (all cores), or what runtime_share() says */
+	bool deployed; /* threads 0 is the runtime's choice all the same */
+	bool alone;    /* the work is divided as among these threads, but the caller's does all of it */
 	enum opt_level level; /* OPT_DEFAULT: what a user's session does */
 	const char *dump;     /* write the optimised graph here, */
 	bool dump_whole;      /* with its weights in the same file */

@@ -82,7 +82,7 @@ static enum fettle_status evaluate_graph(struct lab *l, struct worker *d, const 
 					 struct err *err)
 {
 	const struct metric_type *type = metric_type(l->metric);
-	struct session_options so = { .threads = lab_threads(l), .level = l->o.level };
+	struct session_options so = lab_trial_options(l);
 	struct cut_options co = { l->rt, &so, l->examiner ? l->examiner->order : NULL, node_cost, l };
 	struct cut_run *cut = NULL;
 	struct forerun_options ao = { .order = co.order, .create = t->ahead };

@@ -109,6 +109,7 @@ static void on_trial(void *self, const struct trial *t)
 static enum fettle_status create_history(struct job *j, struct err *err)
 {
 	const struct job_options *o = &j->o;
+	char threads[16];
 	enum fettle_status st;
 
 	st = history_create(&j->history, o->workspace, &o->info, err);
@@ -116,6 +117,8 @@ static enum fettle_status create_history(struct job *j, struct err *err)
 		st = file_write(o->info.model_path, o->model_bytes, o->model_size, err);
 	if (!st)
 		st = history_set_meta(j->history, REWRITTEN_META, o->rewrite ? "yes" : "no", err);
+	snprintf(threads, sizeof(threads), "%d", o->threads);
+	st = st ? st : history_set_meta(j->history, THREADS_META, threads, err);
 	return st ? st : history_set_meta(j->history, "objectives", o->objectives, err);
 }
 

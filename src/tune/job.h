@@ -18,6 +18,7 @@
 struct job;
 
 #define REWRITTEN_META "rewritten"
+#define THREADS_META "threads"
 
 /* What differs between the kinds of job. */
 struct job_kind {
@@ -57,6 +58,7 @@ struct job_options {
 	enum approach approach;
 	const char *model, *metric, *workspace, *output;
 	struct run_info info; /* what the history is made with, or must be the same as */
+	int threads; /* that work is divided among where none are asked for; the history keeps it, as THREADS_META */
 	bool resume;
 	bool tensorboard;       /* write TensorBoard's files, too: tune/board.h */
 	bool rewrite;           /* is the model's graph rewritten? The history keeps it, as REWRITTEN_META. */

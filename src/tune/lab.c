@@ -36,7 +36,7 @@ bool lab_go_on_uncounted(void *lab, size_t done, size_t total)
 
 enum fettle_status lab_open_fp32(struct lab *l, struct err *err)
 {
-	const struct session_options so = { .threads = lab_fp32_threads(l), .level = l->o.level };
+	const struct session_options so = lab_session_options(l);
 	const double start = clock_now();
 	enum fettle_status st = FETTLE_OK;
 

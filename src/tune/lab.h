@@ -23,8 +23,7 @@ struct deployed {
 
 struct lab_options {
 	const char *model; /* path of the fp32 model */
-	int threads;       /* 0: as the runtime chooses */
-	int rank_threads; /* of trials and the baseline, where several ranks share the cores; 0: as `threads` */
+	int threads;       /* 0: as runtime_share() says, or the runtime chooses */
 	struct deployed deployed;
 	enum opt_level level; /* of the sessions; OPT_DEFAULT: as users deploy */
 	const char *eval_cmd,
@@ -161,8 +160,9 @@ void lab_release(struct lab *l); /* what is kept between trials; the rest is the
 /* trial.c: a trial */
 bool has_evaluator(const struct lab *l);
 bool lab_output_counts(const struct lab *l, size_t i); /* is it one that the metric looks at? */
-int lab_threads(const struct lab *l);      /* of a trial's session: one when trials run side by side */
-int lab_fp32_threads(const struct lab *l); /* of the fp32 model's */
+struct session_options lab_session_options(const struct lab *l);
+struct session_options
+lab_trial_options(const struct lab *l); /* of a trial's: trials side by side leave each other the cores */
 /* By the user's program or function; `worker` says which of those side by side asks. */
 enum fettle_status lab_evaluate_file(struct lab *l, size_t worker, const char *path, progress_fn go_on,
 				     void *self, double *value, struct err *err);

@@ -174,14 +174,16 @@ enum fettle_status mode_profile(struct lab *l, struct model *m, struct mode_prof
 				struct session **keep, struct err *err)
 {
 	const bool rewritten = m == l->s->m && !is_as_given(l);
-	struct profile_options o = { .session = { .threads = l->o.deployed.threads, .level = l->o.level },
-				     .batch = l->o.deployed.n_batches ? l->o.deployed.batches[0] : 1,
-				     .runs = RUNS,
-				     .seconds = profile_seconds(l),
-				     .plain = &out->total,
-				     .also = rewritten ? time_rewritten_with : NULL,
-				     .also_self = l,
-				     .keep = keep };
+	struct profile_options o = {
+		.session = { .threads = l->o.deployed.threads, .deployed = true, .level = l->o.level },
+		.batch = l->o.deployed.n_batches ? l->o.deployed.batches[0] : 1,
+		.runs = RUNS,
+		.seconds = profile_seconds(l),
+		.plain = &out->total,
+		.also = rewritten ? time_rewritten_with : NULL,
+		.also_self = l,
+		.keep = keep
+	};
 	struct model *marked = marked_model(m, &l->s->ops);
 	struct feed_batch b = FEED_BATCH_INIT;
 	struct graph_index g;

@@ -76,7 +76,7 @@ static enum fettle_status ask_fp32(struct recall *r, const struct feed_batch *b,
 				   struct err *err)
 {
 	struct lab *l = r->l;
-	struct session_options so = { .threads = lab_threads(l), .level = l->o.level };
+	struct session_options so = lab_trial_options(l);
 	enum fettle_status st = FETTLE_OK;
 
 	if (l->o.jobs < 2)

@@ -121,8 +121,8 @@ enum fettle_status ranks_next(struct ranks *r, enum message *is, struct wire *w,
 		}
 }
 
-/* On another rank: waits for that word of rank 0, or the end. */
-static enum fettle_status await(struct ranks *r, enum message what, struct err *err)
+/* On another rank: waits for that word of rank 0, and the number that follows it, or the end. */
+static enum fettle_status await(struct ranks *r, enum message what, int *number, struct err *err)
 {
 	enum fettle_status st = FETTLE_OK;
 	enum message is = what;
@@ -132,6 +132,8 @@ static enum fettle_status await(struct ranks *r, enum message what, struct err *
 		struct wire w;
 
 		st = ranks_next(r, &is, &w, &bytes, err);
+		if (!st && is == what && number)
+			*number = (int)wire_count(&w);
 		free(bytes);
 	} while (!r->ended && !st && is != what);
 	return st;
@@ -222,7 +224,7 @@ static enum fettle_status hear_hellos(struct ranks *r, const struct ranks_fact *
 }
 
 enum fettle_status ranks_agree(struct ranks *r, const struct ranks_fact *facts, size_t n, size_t jobs,
-			       struct err *err)
+			       int *threads, struct err *err)
 {
 	struct str m = STR_INIT;
 	enum fettle_status st;
@@ -230,10 +232,11 @@ enum fettle_status ranks_agree(struct ranks *r, const struct ranks_fact *facts, 
 
 	if (r->t->rank) {
 		say_hello(r, facts, n, jobs, "");
-		return await(r, MESSAGE_GO, err);
+		return await(r, MESSAGE_GO, threads, err);
 	}
 	st = hear_hellos(r, facts, n, err);
 	ranks_begin(&m, MESSAGE_GO);
+	wire_put_count(&m, (uint64_t)*threads);
 	for (rank = 1; rank < r->t->size && !st; rank++)
 		ranks_send(r, rank, &m);
 	str_release(&m);
@@ -252,7 +255,7 @@ enum fettle_status ranks_close(struct ranks *r, enum fettle_status st, struct er
 		if (!r->said_hello)
 			say_hello(r, NULL, 0, 0, *err->msg ? err->msg : "it could not begin");
 		if (!r->ended)
-			st = await(r, MESSAGE_END, err);
+			st = await(r, MESSAGE_END, NULL, err);
 	} else {
 		ranks_begin(&m, MESSAGE_END);
 		wire_put_count(&m, st);

@@ -22,7 +22,7 @@ struct ranks;
 enum fettle_status ranks_open(struct ranks **out, void (*warn)(void *self, const char *text), void *self,
 			      struct err *err);
 int ranks_rank(const struct ranks *r); /* which of them this is; 0 of NULL */
-/* Of a session, so that the ranks on this machine do not ask for more cores than there are; 0: as the runtime chooses. */
+/* Of a session, that run, so that the ranks on this machine do not ask for more cores than there are; 0: all. */
 int ranks_threads(const struct ranks *r);
 
 /* Before they open it: rank 0 sends a file, a folder's files, or the files of a folder that a pattern as for glob(3) names, to
@@ -36,9 +36,10 @@ struct ranks_fact {
 	const char *value;
 	const char *path; /* of the file; NULL: it has none */
 };
-/* Fails on all ranks when one differs from rank 0, or could not begin. `jobs` trials this rank can run at once. */
+/* Fails on all ranks when one differs from rank 0, or could not begin. `jobs` trials this rank can run at once; `threads` become
+ * rank 0's. */
 enum fettle_status ranks_agree(struct ranks *r, const struct ranks_fact *facts, size_t n, size_t jobs,
-			       struct err *err);
+			       int *threads, struct err *err);
 /* Ends the others' work; on these, waits until rank 0 does. They end with rank 0's status. NULL is fine. */
 enum fettle_status ranks_close(struct ranks *r, enum fettle_status st, struct err *err);
 

@@ -14,7 +14,7 @@ enum message {
 	MESSAGE_DATA, /* from rank 0: a piece of a file */
 	MESSAGE_DATA_END,
 	MESSAGE_HELLO, /* to rank 0: facts, or why there are none */
-	MESSAGE_GO,    /* from rank 0: all agree */
+	MESSAGE_GO,    /* from rank 0: all agree; with the number of threads */
 	MESSAGE_READY, /* to rank 0: trials may come */
 	MESSAGE_TRIAL, /* from rank 0 */
 	MESSAGE_ANSWER,

@@ -45,10 +45,25 @@ static size_t n_instances(const struct lab *l)
 	return l->o.deployed.instances ? l->o.deployed.instances : 1;
 }
 
-/* Does a session on so many threads run as one that is deployed? */
-static bool runs_as_deployed(const struct lab *l, int threads)
+/* Does a session of the lab run as one that is deployed? */
+static bool runs_as_deployed(const struct lab *l, const struct session_options *so)
 {
-	return n_instances(l) == 1 && threads == l->o.deployed.threads;
+	return n_instances(l) == 1 && so->threads == l->o.deployed.threads &&
+	       (so->threads == 1 || !so->alone) && (so->threads || !runtime_is_shared(l->rt));
+}
+
+static bool fp32_runs_as_deployed(const struct lab *l)
+{
+	const struct session_options so = lab_session_options(l);
+
+	return runs_as_deployed(l, &so);
+}
+
+static bool trials_run_as_deployed(const struct lab *l)
+{
+	const struct session_options so = lab_trial_options(l);
+
+	return runs_as_deployed(l, &so);
 }
 
 static void lend(struct entrant *e, struct session *s)
@@ -60,7 +75,9 @@ static void lend(struct entrant *e, struct session *s)
 /* of the model in memory, or of the file when m is NULL */
 static enum fettle_status open_sessions(struct lab *l, struct model *m, struct entrant *e, struct err *err)
 {
-	struct session_options so = { .threads = l->o.deployed.threads, .level = l->o.level };
+	struct session_options so = { .threads = l->o.deployed.threads,
+				      .deployed = true,
+				      .level = l->o.level };
 	enum fettle_status st = FETTLE_OK;
 	double start = clock_now();
 
@@ -81,7 +98,7 @@ static enum fettle_status enter_fp32(struct lab *l, struct entrant **out, struct
 	if (!l->timing)
 		l->timing = xcalloc(1, sizeof(*l->timing));
 	*out = &l->timing->fp32;
-	if (!(*out)->n && runs_as_deployed(l, lab_fp32_threads(l)))
+	if (!(*out)->n && fp32_runs_as_deployed(l))
 		lend(*out, l->fp32);
 	else if (!(*out)->n)
 		st = open_sessions(l, NULL, *out, err);
@@ -103,7 +120,7 @@ static enum fettle_status enter_plan(struct lab *l, const struct plan *p, struct
 	struct model *m;
 	enum fettle_status st;
 
-	if (runs_as_deployed(l, lab_threads(l))) {
+	if (trials_run_as_deployed(l)) {
 		st = lab_session(l, p, WEIGHTS_ANY, &s, err);
 		if (!st)
 			lend(e, s);
@@ -117,7 +134,7 @@ void lab_take_session(struct lab *l, const struct plan *p, struct session *s)
 {
 	struct worker *d = workers_with(l->workers, p);
 
-	if (d && !d->session && runs_as_deployed(l, lab_threads(l)))
+	if (d && !d->session && trials_run_as_deployed(l))
 		d->session = s;
 	else
 		session_free(s);
@@ -164,8 +181,8 @@ static enum fettle_status keep_at_hand(struct lab *l, const struct plan *against
 	enum fettle_status st;
 
 	if (!l->workers || !workers_with(l->workers, against)) {
-		st = runs_as_deployed(l, lab_threads(l)) ? lab_session(l, against, WEIGHTS_ANY, &s, err)
-							 : lab_model(l, against, WEIGHTS_ANY, &m, err);
+		st = trials_run_as_deployed(l) ? lab_session(l, against, WEIGHTS_ANY, &s, err)
+					       : lab_model(l, against, WEIGHTS_ANY, &m, err);
 		if (st)
 			return st;
 	}
@@ -237,7 +254,7 @@ enum fettle_status time_rewritten_with(void *lab, struct session *s, struct err 
 	struct entrant own, *first;
 	enum fettle_status st;
 
-	if (!runs_as_deployed(l, l->o.deployed.threads))
+	if (n_instances(l) > 1)
 		return FETTLE_OK;
 	st = enter_fp32(l, &first, err);
 	if (st)

@@ -16,14 +16,17 @@ static size_t n_workers(const struct lab *l)
 	return l->o.jobs ? l->o.jobs : 1;
 }
 
-int lab_threads(const struct lab *l)
+struct session_options lab_session_options(const struct lab *l)
 {
-	return n_workers(l) > 1 ? 1 : lab_fp32_threads(l);
+	return (struct session_options){ .threads = l->o.threads, .level = l->o.level };
 }
 
-int lab_fp32_threads(const struct lab *l)
+struct session_options lab_trial_options(const struct lab *l)
 {
-	return l->o.rank_threads ? l->o.rank_threads : l->o.threads;
+	struct session_options so = lab_session_options(l);
+
+	so.alone = n_workers(l) > 1;
+	return so;
 }
 
 struct workers *workers_of(struct lab *l)
@@ -82,7 +85,7 @@ enum fettle_status worker_model(struct lab *l, struct worker *d, const struct pl
 
 enum fettle_status worker_session(struct lab *l, struct worker *d, double *seconds, struct err *err)
 {
-	struct session_options so = { .threads = lab_threads(l), .level = l->o.level };
+	struct session_options so = lab_trial_options(l);
 	double start = clock_now();
 	enum fettle_status st = FETTLE_OK;
 

@@ -72,6 +72,40 @@ for strategy in random exhaustive mse_v2; do # ranks run ahead what these ask fo
 done
 is "$ahead > 0" "plans that others ran ahead"
 
+# no --threads: floats are the same to the last bit, however many threads of a session run; on a model where they depend on how many it has
+if /usr/bin/python3 -c 'import numpy, onnx' 2>/dev/null; then
+	/usr/bin/python3 -B test/cli/bits.py "$dir"
+	# floats WORKSPACE [FROM]: of its trials, exactly
+	floats() { /usr/bin/python3 -c "
+import sqlite3, sys
+for t in sqlite3.connect(sys.argv[1] + '/history.db').execute('SELECT number, accuracy, accuracy_low, samples FROM trials WHERE number > ?', sys.argv[2:]): print(*map(repr, t))" "$1" "${2:-0}"; }
+	real="tune $dir/bits.onnx --calib $dir/bits.npz --eval $dir/bits.npz --metric mse --tolerance -0.5 --criterion absolute --strategy random --max-trials 4"
+	for n in 1 "1 --jobs 2" 2 "3 --jobs 2" 7; do
+		ranks ${n%% *} $real ${n#[0-9]} --workspace "$dir/f$k" --json --quiet
+		is "$code == 1" "floats: exit code of rank 0 of $n"
+		floats "$dir/f$((k - 1))" >"$dir/many.floats"
+		[ "$n" != 1 ] || cp "$dir/many.floats" "$dir/one.floats"
+		same "$dir/one.floats" "$dir/many.floats" "floats with $n ranks"
+	done
+	is "$(wc -l <"$dir/one.floats") == 4" "floats of trials"
+	# a run that is resumed where the runtime would choose another number
+	"$fettle" $real --threads 3 --workspace "$dir/three" >"$dir/out" 2>&1
+	"$fettle" $real --max-trials 1 --workspace "$dir/other" >"$dir/out" 2>&1
+	/usr/bin/python3 -c "
+import sqlite3
+c = sqlite3.connect('$dir/other/history.db')
+assert c.execute('UPDATE meta SET value = 3 WHERE key = \"threads\"').rowcount == 1
+c.execute('DELETE FROM ranges') # these were measured with as many as there are here
+c.commit()" && ok || bad "the history does not have the number of threads"
+	"$fettle" resume "$dir/other" --max-trials 4 >"$dir/out" 2>&1
+	floats "$dir/three" 1 >"$dir/one.floats"
+	floats "$dir/other" 1 >"$dir/many.floats"
+	is "$(wc -l <"$dir/one.floats") == 3" "floats of three threads"
+	same "$dir/one.floats" "$dir/many.floats" "floats of a run resumed with its own number of threads"
+else
+	echo "SKIPPED: no numpy and onnx for /usr/bin/python3 (tools/setup --tests installs them): floats at several numbers of ranks are not compared" >&2
+fi
+
 # scores of ops: to the last bit
 scored="tune $m $data --strategy scores --plugin ${BUILD:-build}/test/scores_plugin.so --max-trials 2"
 FETTLE_TEST_SCORES=$dir/one.scores expect 1 'NOT MET|MET' $scored --tolerance -0.5 --criterion absolute --workspace "$dir/scores"
