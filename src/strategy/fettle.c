@@ -27,6 +27,10 @@
 #define IMPROVE_MORE 3
 /* Where nothing is known: the error of the output that is hoped to pass. */
 #define ERROR_FIRST 0.02
+/* Of a plan that loses up to so many times what may be lost, the error is measured: that much less of it should pass. */
+#define LOSS_NEAR 2
+/* Plans that have ops with more than this share of all gains in other modes are not alike. */
+#define ALIKE_OTHER 0.1
 /* What a plan that failed teaches: this share of its error may pass. */
 #define ERROR_STEP 0.4
 
@@ -262,17 +266,36 @@ static enum fettle_status fall_back_to(struct search *s, const struct op_order *
 	return st;
 }
 
-static enum fettle_status fall_back(struct search *s, const struct plan *base, size_t leave)
+/* The error of the output that should pass: of what missed by little, so much less as it lost too much. */
+static enum fettle_status error_to_pass(struct search *s, const struct plan *base, const struct score *score,
+					double *limit)
+{
+	const double too_much = score->loss / search_tolerance(s);
+	double error;
+	enum fettle_status st;
+
+	*limit = ERROR_FIRST;
+	if (!(too_much > 1 && too_much < LOSS_NEAR) || search_one_sample(s, score))
+		return FETTLE_OK; /* of a single sample, errors say nothing */
+	st = search_estimate(s, base, &error);
+	*limit = fmin(ERROR_FIRST, error / too_much);
+	return st;
+}
+
+static enum fettle_status fall_back(struct search *s, const struct plan *base, const struct score *score,
+				    size_t leave)
 {
 	struct op_order order = OP_ORDER_INIT;
 	struct plan p = PLAN_INIT;
-	double limit = ERROR_FIRST, error = INFINITY;
+	double limit, error = INFINITY;
 	enum fettle_status st;
 	bool met = false;
 	size_t n = 0, before = SIZE_MAX;
 
 	search_stage(s, "predicted");
-	st = fallback_order(s, base, RANK_IMPACT, &order);
+	st = error_to_pass(s, base, score, &limit);
+	if (!st)
+		st = fallback_order(s, base, RANK_IMPACT, &order);
 	plan_copy(&p, base);
 	while (!st && !met && n != before) {
 		before = n;
@@ -310,14 +333,22 @@ static enum fettle_status improve(struct search *s, struct plan *base, double en
 	return st ? st : search_try(s, base, score);
 }
 
-/* With all its corrections; and the default's ops with the same recipes. */
-static void make_alike(const struct space *space, const struct plan *base, bool as_default, struct plan *out)
+/* The default's ops with all corrections; where they run otherwise by more than a little, the plan's own. */
+static void make_alike(const struct space *space, const struct plan *base, struct plan *out)
 {
+	double all = 0, other = 0;
 	size_t i;
 
-	plan_copy(out, base);
-	if (as_default)
-		plan_init(out, space);
+	plan_init(out, space);
+	for (i = 0; i < space->n_ops; i++) {
+		const struct param *op = &space->v[i];
+
+		all += op->gain;
+		if (op->options[base->choice[i]].mode != op->options[out->choice[i]].mode)
+			other += op->gain;
+	}
+	if (other > ALIKE_OTHER * all)
+		plan_copy(out, base);
 	for (i = space->n_ops; i < space->n; i++) {
 		const bool corrects = space->v[i].corrects && space->v[i].apply != NO_OPTION;
 
@@ -325,22 +356,19 @@ static void make_alike(const struct space *space, const struct plan *base, bool 
 	}
 }
 
-/* Plans that are about as fast and as accurate as one that loses a single sample too many need not lose it, too. */
+/* A plan that is about as fast and as accurate as one that loses a single sample too many need not lose it, too. */
 static enum fettle_status try_alike(struct search *s, struct plan *base, struct score *score)
 {
 	struct plan p = PLAN_INIT;
-	enum fettle_status st = FETTLE_OK;
+	enum fettle_status st;
 	struct score last;
-	int as_default;
 
 	search_stage(s, "alike");
-	for (as_default = 0; as_default < 2 && !st && search_one_sample(s, score); as_default++) {
-		make_alike(search_space(s), base, as_default, &p);
-		st = search_try(s, &p, &last);
-		if (!st && (last.met || last.loss <= score->loss)) { /* more of it can fall back */
-			*score = last;
-			plan_copy(base, &p);
-		}
+	make_alike(search_space(s), base, &p);
+	st = search_try(s, &p, &last);
+	if (!st && (last.met || last.loss <= score->loss)) { /* more of it can fall back */
+		*score = last;
+		plan_copy(base, &p);
 	}
 	plan_release(&p);
 	return st;
@@ -402,14 +430,14 @@ enum fettle_status fettle_search(struct search *s, size_t leave)
 	if (!st && !score.met && !(score.loss < NEAR_MISS * search_tolerance(s)) &&
 	    search_worth(s, &base, IMPROVE_MORE))
 		st = improve(s, &base, ERROR_NONE, &score);
-	if (!st && !score.met && search_frugal(s))
+	if (!st && search_frugal(s) && search_one_sample(s, &score) && search_worth(s, &base, 1))
 		st = try_alike(s, &base, &score);
 	if (!st && !score.met)
 		st = apply_costly(s, &base, &score);
 	if (!st && !score.met)
 		st = try_16_bits(s, &base, &score);
 	if (!st && !score.met)
-		st = fall_back(s, &base, leave);
+		st = fall_back(s, &base, &score, leave);
 	plan_release(&base);
 	return st ? st : search_release(s);
 }

@@ -345,6 +345,7 @@ enum fettle_status job_search(struct job *j, struct err *err)
 	c.width = l->o.jobs + ranks_slots(l->ranks);
 	c.frugal = !(c.timeout > 0);
 	c.samples = l->examiner ? examiner_samples(l->examiner) : 0;
+	c.counts = l->metric && metric_type(l->metric)->is_mean && metric_type(l->metric)->margins;
 	c.backend = &lab_backend;
 	c.self = l;
 	st = history_count(j->history, &c.recorded, err);

@@ -20,7 +20,7 @@ enum { RACE_CANDIDATES = 4 };
 #define RACE_SHARE 0.5
 #define RACE_MOST 1
 /* Of an assignment within a plan that was tried: the share of the fp32 model's time that it must be predicted to save. */
-#define WITHIN_GAIN 0.02
+#define WITHIN_GAIN 0.04
 /* The last comparison: its share of an evaluation, if that is so many seconds, of plans that differ by no more than this. */
 #define FINAL_SHARE 0.15
 #define FINAL_SECONDS 0.1

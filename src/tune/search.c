@@ -322,7 +322,7 @@ bool search_costly_worth(const struct search *s, const struct plan *p)
 
 bool search_one_sample(const struct search *s, const struct score *score)
 {
-	return !score->met && s->c.samples && score->loss * (double)s->c.samples < 1.5;
+	return !score->met && s->c.counts && s->c.samples && score->loss * (double)s->c.samples < 1.5;
 }
 
 double search_tolerance(const struct search *s)

@@ -131,6 +131,7 @@ struct search_config {
 	size_t width;   /* trials side by side; 0: 1 */
 	bool frugal;    /* see search_frugal() */
 	size_t samples; /* of an evaluation; 0: not known */
+	bool counts;    /* a sample is right or wrong, and the accuracy is how many are right */
 	const struct search_backend *backend;
 	void *self; /* the backend's */
 };

@@ -55,6 +55,7 @@ struct logged {
 struct world {
 	bool no_early, frugal;
 	size_t samples;     /* of an evaluation; 0: not known */
+	bool counts;        /* each of them right or wrong */
 	bool gains_nothing; /* the fastest plan is found to save next to nothing */
 	size_t width;
 	const struct recipe_for_world *r;
@@ -522,6 +523,7 @@ static inline struct search_config world_config(struct world *w, size_t max_tria
 				       .width = w->width,
 				       .frugal = w->frugal,
 				       .samples = w->samples,
+				       .counts = w->counts,
 				       .backend = &world_backend,
 				       .self = w };
 }
