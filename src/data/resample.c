@@ -207,8 +207,7 @@ static void load_row(const struct tensor *src, int64_t y, int64_t n, float *row)
 
 static void store_row(struct tensor *dst, int64_t y, int64_t n, const float *row)
 {
-	bool whole =
-		dst->dtype != DT_F32 && dst->dtype != DT_F64 && dst->dtype != DT_F16 && dst->dtype != DT_BF16;
+	bool whole = !dtype_is_float(dst->dtype);
 	int64_t i;
 
 	for (i = 0; i < n; i++)

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "data/ahead.h"
@@ -25,6 +26,15 @@ struct answers {
 	size_t n;
 };
 
+/* What one sample gives is its row, whatever the shape: a model for one sample at a time may have no dimension for samples. */
+static void make_rows(const struct feed_batch *b, struct tensor *t, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n && b->n == 1; i++)
+		tensor_as_row(&t[i]);
+}
+
 static enum fettle_status answer(const struct evaluation *e, const struct feed_batch *b, struct answers *a,
 				 double *seconds, struct err *err)
 {
@@ -38,9 +48,12 @@ static enum fettle_status answer(const struct evaluation *e, const struct feed_b
 	a->reference = NULL;
 	if (st)
 		return st;
+	make_rows(b, a->out, a->n);
 	if (!a->labels && b->n_outputs) { /* a test set's published outputs */
 		a->n = a->n < b->n_outputs ? a->n : b->n_outputs;
-		a->reference = b->outputs;
+		memcpy(a->want, b->outputs, a->n * sizeof(*a->want));
+		make_rows(b, a->want, a->n);
+		a->reference = a->want;
 		return FETTLE_OK;
 	}
 	if (!metric_uses_reference(e->metric, a->out, a->labels))
@@ -56,7 +69,10 @@ static enum fettle_status answer(const struct evaluation *e, const struct feed_b
 		return FETTLE_OK;
 	}
 	a->reference = a->want;
-	return e->reference.run(e->reference.self, b, a->want, err);
+	st = e->reference.run(e->reference.self, b, a->want, err);
+	if (!st)
+		make_rows(b, a->want, e->reference.n_outputs);
+	return st;
 }
 
 static size_t place_of(const struct evaluation *e, const struct feed_batch *b, size_t at, size_t i)
@@ -123,7 +139,7 @@ static enum fettle_status finish(const struct evaluation *e, struct accuracy *ou
 enum fettle_status evaluate_accuracy(const struct evaluation *e, struct accuracy *out, struct err *err)
 {
 	struct tensor *results = xcalloc(e->net.n_outputs, sizeof(*results)),
-		      *want = xcalloc(e->reference.n_outputs + 1, sizeof(*want));
+		      *want = xcalloc(e->net.n_outputs + 1, sizeof(*want));
 	struct answers a = { .out = results, .want = want };
 	struct ahead *ahead = NULL;
 	struct feed_batch *b = NULL;

@@ -21,6 +21,11 @@ static const struct {
 	{ DT_U64, 8, "uint64", "u64", NULL },       { DT_BF16, 2, "bfloat16", "bf16", NULL },
 };
 
+bool dtype_is_float(enum dtype t)
+{
+	return t == DT_F16 || t == DT_BF16 || t == DT_F32 || t == DT_F64;
+}
+
 size_t dtype_size(enum dtype t)
 {
 	size_t i;
@@ -79,6 +84,17 @@ size_t tensor_bytes(const struct tensor *t)
 	int64_t n = tensor_count(t);
 
 	return n < 0 ? 0 : (size_t)n * dtype_size(t->dtype);
+}
+
+void tensor_as_row(struct tensor *t)
+{
+	int i;
+
+	if (t->rank < 0 || t->rank == TENSOR_RANK_MAX || (t->rank && t->dims[0] == 1))
+		return;
+	for (i = t->rank++; i > 0; i--)
+		t->dims[i] = t->dims[i - 1];
+	t->dims[0] = 1;
 }
 
 bool tensor_same_shape(const struct tensor *a, const struct tensor *b)

@@ -29,6 +29,7 @@ enum dtype {
 	DT_S4 = 22,
 };
 
+bool dtype_is_float(enum dtype t);
 size_t dtype_size(enum dtype t);       /* bytes per element; 0 for strings and types we do not know */
 const char *dtype_name(enum dtype t);  /* "float32", "uint8", … */
 enum dtype dtype_parse(const char *s); /* the reverse, also "u8", "fp32", "int8"; DT_NONE if unknown */
@@ -50,6 +51,8 @@ struct tensor {
 /* Number of elements, or -1 when a dimension is negative or the product (or its bytes) overflows. */
 int64_t tensor_count(const struct tensor *t);
 size_t tensor_bytes(const struct tensor *t); /* of a tensor whose count is valid */
+/* Gives it a first dimension of 1 unless it has one, or the most dimensions there are. */
+void tensor_as_row(struct tensor *t);
 bool tensor_same_shape(const struct tensor *a, const struct tensor *b);
 
 /* Allocates data for the shape and type that t has; tensor_free() releases it. */

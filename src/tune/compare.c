@@ -63,11 +63,6 @@ enum fettle_status run_batches(struct lab *l, struct session *s, size_t batches,
 	return run_feed(l, s, scoring_feed(l), batches, take, self, err);
 }
 
-static bool is_float(const struct tensor *t)
-{
-	return t->dtype == DT_F32 || t->dtype == DT_F16 || t->dtype == DT_F64;
-}
-
 void keep_outputs(void *self, size_t batch, const struct feed_batch *b, const struct tensor *out, size_t n)
 {
 	struct reference *r = self;
@@ -80,7 +75,7 @@ void keep_outputs(void *self, size_t batch, const struct feed_batch *b, const st
 		struct tensor t = out[i];
 
 		t.data = NULL;
-		if (is_float(&out[i])) {
+		if (dtype_is_float(out[i].dtype)) {
 			t.dtype = DT_F32;
 			t.data = xmalloc(tensor_bytes(&t));
 			tensor_convert(&t, &out[i]);
@@ -109,7 +104,7 @@ void compare_outputs(void *self, size_t batch, const struct feed_batch *b, const
 		const float *x = ref->data;
 		size_t count = (size_t)tensor_count(&out[i]);
 
-		if (!x || !is_float(&out[i]) || tensor_count(ref) != tensor_count(&out[i]))
+		if (!x || !dtype_is_float(out[i].dtype) || tensor_count(ref) != tensor_count(&out[i]))
 			continue;
 		for (k = 0; k < count; k++) {
 			double d = tensor_get(&out[i], k) - x[k];

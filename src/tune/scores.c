@@ -13,6 +13,7 @@ struct taste {
 	struct tensor *out; /* [n], of the first */
 	size_t n;
 	bool *moves;          /* does the output change from sample to sample? */
+	bool *has_rows;       /* has it a row for each sample, of one shape? */
 	size_t samples;       /* that differ */
 	struct tensor labels; /* of the first; no data: there are none */
 	struct tensor tokens; /* that the first feeds; no data: there are none */
@@ -47,8 +48,20 @@ static void taste_release(struct taste *t)
 		free(t->out[i].data);
 	free(t->out);
 	free(t->moves);
+	free(t->has_rows);
 	free(t->labels.data);
 	free(t->tokens.data);
+}
+
+/* Does the model take any number of samples at once? */
+static bool takes_any_number(const struct session *s)
+{
+	size_t i;
+
+	for (i = 0; i < session_n_inputs(s); i++)
+		if (session_input(s, i)->type.rank > 0 && session_input(s, i)->type.dims[0] < 0)
+			return true;
+	return false;
 }
 
 /* The first sample's answer, and whether another sample gets another one. */
@@ -56,6 +69,7 @@ static enum fettle_status taste_feed(struct taste *t, struct session *s, const s
 				     struct err *err)
 {
 	const size_t n = feed_batches(feed);
+	const bool any_number = takes_any_number(s);
 	struct tensor *out = xcalloc(t->n, sizeof(*out)), first = TENSOR_INIT;
 	struct feed_batch b = FEED_BATCH_INIT;
 	enum fettle_status st = FETTLE_OK;
@@ -67,8 +81,15 @@ static enum fettle_status taste_feed(struct taste *t, struct session *s, const s
 			st = session_run(s, b.inputs, out, err);
 		if (st)
 			break;
-		for (i = 0; i < t->n && !k; i++)
-			copy(&t->out[i], &out[i]);
+		for (i = 0; i < t->n; i++) {
+			if (b.n == 1 && !any_number)
+				tensor_as_row(&out[i]);
+			if (!k)
+				copy(&t->out[i], &out[i]);
+			t->has_rows[i] = (!k || t->has_rows[i]) && out[i].rank > 0 &&
+					 (uint64_t)out[i].dims[0] == b.n &&
+					 (any_number || tensor_same_shape(&out[i], &t->out[i]));
+		}
 		if (!k) {
 			copy(&first, &b.inputs[0]);
 			copy(&t->labels, &b.labels);
@@ -100,6 +121,7 @@ static enum fettle_status taste(struct taste *t, struct session *s, const struct
 	t->n = session_n_outputs(s);
 	t->out = xcalloc(t->n, sizeof(*t->out));
 	t->moves = xcalloc(t->n, sizeof(*t->moves));
+	t->has_rows = xcalloc(t->n, sizeof(*t->has_rows));
 	session_specs(s, specs);
 	st = feed_open(&feed, data->data, specs, session_n_inputs(s), &o, err);
 	if (!st && of_tokens)
@@ -117,6 +139,7 @@ struct choice {
 	struct context *cx;
 	const struct scores_asked *asked;
 	const struct looked *l;
+	const struct session *s;
 	struct taste t;
 	const char **names; /* of all outputs */
 	VEC(size_t) named;  /* those that the user has named */
@@ -199,6 +222,47 @@ static bool find_no_caches(struct choice *c)
 	for (i = 0; i < c->t.n; i++)
 		if (strncmp(c->names[i], "present", strlen("present")) != 0)
 			VEC_PUSH(&c->fit, i);
+	return c->fit.n && c->fit.n < c->t.n;
+}
+
+/* Why an output cannot be compared sample by sample with the fp32 model's; NULL: it can. */
+static const char *not_by_sample(const struct choice *c, size_t i)
+{
+	const struct tensor *declared = &session_output(c->s, i)->type;
+
+	if (!dtype_size(c->t.out[i].dtype))
+		return "no numbers";
+	if (!c->t.has_rows[i] || (declared->rank > 0 && (declared->dims[0] < 0) != takes_any_number(c->s)))
+		return "no row for each sample";
+	return NULL;
+}
+
+/*
+ * What is compared with the fp32 model's outputs: not what is found (its size is another for each sample) nor what an RNN
+ * remembers; and no class numbers or places where there are floats. False: all of them, or none would be left.
+ */
+static bool find_comparable(struct choice *c, const char **why)
+{
+	struct str without = STR_INIT;
+	bool floats = false;
+	size_t i;
+
+	for (i = 0; i < c->t.n; i++)
+		floats = floats || (dtype_is_float(c->t.out[i].dtype) && !not_by_sample(c, i));
+	c->fit.n = 0;
+	for (i = 0; i < c->t.n; i++) {
+		const char *not = not_by_sample(c, i);
+
+		if (!not &&floats && !dtype_is_float(c->t.out[i].dtype))
+			not = "whole numbers";
+		if (not )
+			str_addf(&without, "%s%s (%s)", without.s ? ", " : "without ", c->names[i], not );
+		else
+			VEC_PUSH(&c->fit, i);
+	}
+	if (c->fit.n && without.s)
+		*why = arena_strdup(&c->cx->told, without.s);
+	str_release(&without);
 	return c->fit.n && c->fit.n < c->t.n;
 }
 
@@ -306,7 +370,7 @@ static char *join(const struct choice *c, const size_t *which, size_t n)
 /* Tells the metric which outputs it looks at; why, unless there is no choice. */
 static void choose_outputs(struct choice *c, struct metric *m, const char **why)
 {
-	struct arena *told = &c->cx->told;
+	const bool by_labels = c->t.labels.data && metric_needs(m) & METRIC_LABELS;
 	char *text;
 	size_t i;
 
@@ -318,11 +382,15 @@ static void choose_outputs(struct choice *c, struct metric *m, const char **why)
 		return;
 	for (i = 0; i < metric_n_parts(m); i++)
 		choose_outputs(c, metric_part(m, i), why);
+	if (c->t.n < 2 || metric_n_parts(m))
+		return;
 	if (metric_type(m)->of_logits && find_no_caches(c)) {
 		metric_select(m, c->fit.v, c->fit.n);
 		*why = "the others are what a language model remembers";
+	} else if (!by_labels && metric_needs(m) & METRIC_REFERENCE && find_comparable(c, why)) {
+		metric_select(m, c->fit.v, c->fit.n);
 	}
-	if (c->t.n < 2 || !c->t.labels.data || !(metric_needs(m) & METRIC_LABELS) || metric_n_parts(m))
+	if (!by_labels)
 		return;
 	find_fitting(c, m);
 	if (!c->fit.n)
@@ -331,7 +399,7 @@ static void choose_outputs(struct choice *c, struct metric *m, const char **why)
 	text = join(c, c->fit.v, c->fit.n);
 	*why = c->fit.n == 1
 		       ? "the only one that fits the labels"
-		       : arena_strfmt(told,
+		       : arena_strfmt(&c->cx->told,
 				      "the first of those that fit the labels (%s), --scores names another",
 				      text);
 	free(text);
@@ -380,7 +448,7 @@ enum fettle_status scores_label(const struct scores *s, struct feed *feed, struc
 enum fettle_status scores_open(struct scores *out, struct context *cx, const struct scores_asked *asked,
 			       struct session *s, const struct source *data, const struct looked *l)
 {
-	struct choice c = { .cx = cx, .asked = asked, .l = l };
+	struct choice c = { .cx = cx, .asked = asked, .l = l, .s = s };
 	const char *metric = asked->metric, *why_outputs = NULL;
 	char *why_metric = NULL;
 	enum fettle_status st;

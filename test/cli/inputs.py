@@ -11,8 +11,10 @@ N = 120
 
 
 def write(name, nodes, inputs, outputs, weights):
-    graph = helper.make_graph(nodes, name, [helper.make_tensor_value_info(n, FLOAT, s) for n, s in inputs],
-                              [helper.make_tensor_value_info(n, FLOAT, s) for n, s in outputs],
+    """An input or output is (name, shape), of floats, or (name, shape, type)."""
+    def info(name, shape, kind=FLOAT):
+        return helper.make_tensor_value_info(name, kind, shape)
+    graph = helper.make_graph(nodes, name, [info(*i) for i in inputs], [info(*o) for o in outputs],
                               [numpy_helper.from_array(w, n) for n, w in weights.items()])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)])
     model.ir_version = 7
@@ -66,3 +68,30 @@ y = (x @ w["w"]).argmax(1)
 np.savez(d + "right.npz", x=x, y=y)
 always = int((np.ones(8, np.float32) @ w["w"]).argmax())
 np.savez(d + "bytes.npz", x=(1 + 254 * x).astype(np.uint8), y=np.where(np.arange(N) % 6 == 0, always, (always + 1 + np.arange(N) % 5) % 6))
+
+# what is found in a sample, which may be nothing: another number of rows each time
+w = {"wb": matrix(8, 8), "ws": matrix(8, 2), "cut": np.array([1, 2, 4]), "flat": np.array([1, 1, 2]),
+     "most": np.array([9]), "overlap": np.array([0.5], np.float32), "least": np.array([0], np.float32)}
+write("found", [helper.make_node("MatMul", ["x", "wb"], ["b"], "b"), helper.make_node("Reshape", ["b", "cut"], ["boxes"], "boxes"),
+                helper.make_node("MatMul", ["x", "ws"], ["s"], "s"), helper.make_node("Reshape", ["s", "flat"], ["scores"], "scores"),
+                helper.make_node("NonMaxSuppression", ["boxes", "scores", "most", "overlap", "least"], ["found"], "nms")],
+      [("x", [1, 8])], [("boxes", [1, 2, 4]), ("scores", [1, 1, 2]), ("found", ["k", 3], TensorProto.INT64)], w)
+
+# what an RNN remembers has its rows elsewhere; class numbers are no scores
+w = {"wi": matrix(1, 12, 8), "wr": matrix(1, 12, 3), "one": np.array([1])}
+write("memory", [helper.make_node("Unsqueeze", ["x", "zero"], ["steps"], "steps"),
+                 helper.make_node("LSTM", ["steps", "wi", "wr"], ["y", "h"], "lstm", hidden_size=3),
+                 helper.make_node("Squeeze", ["y", "axes"], ["scores"], "scores"),
+                 helper.make_node("ArgMax", ["scores"], ["tag"], "tag", axis=1, keepdims=0)],
+      [("x", ["n", 8])], [("scores", ["n", 3]), ("h", [1, "n", 3]), ("tag", ["n"], TensorProto.INT64)],
+      {**w, "zero": np.array([0]), "axes": np.array([0, 1])})
+
+# an output without a dimension for samples: all of it belongs to the one sample
+expected = []
+for name in "squeezed", "squeezed_other":
+    w = {"w": matrix(8, 12) if name == "squeezed" else np.hstack([w["w"][:, :4], matrix(8, 8)]), "cut": np.array([3, 4])}
+    write(name, [helper.make_node("MatMul", ["x", "w"], ["m"], "m"), helper.make_node("Reshape", ["m", "cut"], ["points"], "points")],
+          [("x", [1, 8])], [("points", [3, 4])], w)
+    expected.append(np.load(d + "unlabelled.npz")["x"] @ w["w"])
+a, b = expected
+print(f"{np.mean((a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)):.6f}"[:5])

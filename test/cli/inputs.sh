@@ -1,6 +1,6 @@
 # What is fed and what is scored: which output, by which metric, and what is said of it.
 . test/lib.sh
-/usr/bin/python3 -B test/cli/inputs.py "$dir" || { echo "skipped: needs python3-onnx"; exit 77; }
+expected=$(/usr/bin/python3 -B test/cli/inputs.py "$dir") || { echo "skipped: needs python3-onnx"; exit 77; }
 heads=$dir/heads.onnx
 score() { expect 0 "$1" eval "$heads" --data "$dir/$2.npz" "${@:3}"; }
 has() { grep -Eq -- "$1" "$dir/out" && ok || bad "no '$1' in: $(head -c 600 "$dir/out")"; }
@@ -41,6 +41,16 @@ printf 'model:\n  outputs: logts\n' >"$dir/c.yaml"
 refuses "c.yaml:2:.*unknown output 'logts', did you mean 'logits'" eval "$heads" --data "$dir/classes.npz" -c "$dir/c.yaml"
 printf 'model:\n  outputs: others\n' >"$dir/c.yaml"
 score 'top1 of output others' classes -c "$dir/c.yaml"
+
+# what has no row for each sample is not compared; what belongs to one sample is, whatever its shape
+found() { expect 0 "$1" "$2" "$dir/found.onnx" "${@:3}"; }
+found '^cosine 1 on 120' eval --reference "$dir/found.onnx" --data "$dir/unlabelled.npz"
+has '^scoring: cosine of outputs boxes, scores: without found \(no row for each sample\); the data has no labels'
+found 'Target met: cosine' tune --calib "$dir/calib.npz" --eval "$dir/unlabelled.npz" --workspace "$dir/wf" --threads 1
+expect 0 '^cosine 1 on 120' eval "$dir/memory.onnx" --reference "$dir/memory.onnx" --data "$dir/unlabelled.npz"
+has '^scoring: cosine of output scores: without h \(no row for each sample\), tag \(whole numbers\); '
+expect 0 '"value": 1.0' eval "$dir/memory.onnx" --reference "$dir/memory.onnx" --data "$dir/unlabelled.npz" --scores tag,scores --json
+expect 0 "^cosine $expected[0-9]* on 120" eval "$dir/squeezed_other.onnx" --reference "$dir/squeezed.onnx" --data "$dir/unlabelled.npz"
 
 # everywhere that evaluates
 data="--calib $dir/calib.npz --eval $dir/classes.npz --threads 1"
