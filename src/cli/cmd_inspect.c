@@ -122,19 +122,30 @@ static void list_types(const struct fettle_inspection *x)
 	table_print(&t);
 }
 
+/* in more than the number of samples */
+static bool is_open(const struct fettle_inspection *x)
+{
+	size_t i;
+
+	for (i = 0; i < x->n_inputs; i++)
+		if (strstr(x->inputs[i]->shape, ",-1"))
+			return true;
+	return false;
+}
+
 static void show(const struct fettle_inspection *x, const char *model, bool all, bool space)
 {
-	char bytes[32], macs[32], raised[32] = "";
+	char bytes[32], macs[32], work[96], raised[32] = "";
 	size_t i;
 
 	if (x->opset != x->opset_of_file)
 		snprintf(raised, sizeof(raised), " (raised from %d)", x->opset_of_file);
-	print_wrapped(stdout,
-		      "%s: opset %d%s, %zu ops after folding and fusing, %s of weights, %s multiply-adds per "
-		      "sample",
-		      model, x->opset, raised, x->n_ops,
-		      human_bytes((double)x->weight_bytes, bytes, sizeof(bytes)),
-		      human_count(x->total_macs, macs, sizeof(macs)));
+	snprintf(work, sizeof(work), ", %s multiply-adds per sample%s",
+		 human_count(x->total_macs, macs, sizeof(macs)),
+		 is_open(x) ? " (with 1 for each -1 of an input)" : "");
+	print_wrapped(stdout, "%s: opset %d%s, %zu ops after folding and fusing, %s of weights%s", model,
+		      x->opset, raised, x->n_ops, human_bytes((double)x->weight_bytes, bytes, sizeof(bytes)),
+		      x->total_macs > 0 ? work : "");
 	for (i = 0; i < x->n_inputs; i++)
 		printf("input   %s: %s %s\n", x->inputs[i]->name, x->inputs[i]->dtype, x->inputs[i]->shape);
 	for (i = 0; i < x->n_outputs; i++)
@@ -150,8 +161,14 @@ static void show(const struct fettle_inspection *x, const char *model, bool all,
 	else
 		list_types(x);
 	putchar('\n');
-	print_wrapped(stdout, "The default plan puts %.0f %% of the multiply-adds into int8.%s",
-		      100 * x->int8_share, all ? "" : " --ops lists every op.");
+	if (x->total_macs > 0)
+		snprintf(work, sizeof(work), "The default plan puts %.0f %% of the multiply-adds into int8.",
+			 100 * x->int8_share);
+	else
+		snprintf(work, sizeof(work), "%s",
+			 is_open(x) ? "How many multiply-adds there are, only data can tell."
+				    : "It has no multiply-adds.");
+	print_wrapped(stdout, "%s%s", work, all ? "" : " --ops lists every op.");
 	printf("The tuning space has %s%.*f plans; --space shows each op's options.\n",
 	       x->log10_plans > 6 ? "10^" : "", x->log10_plans > 6 ? 1 : 0,
 	       x->log10_plans > 6 ? x->log10_plans : pow(10, x->log10_plans));

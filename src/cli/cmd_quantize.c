@@ -86,7 +86,7 @@ static void show_tuned(const struct fettle *f, const struct fettle_quantized *q)
 static int report(const struct fettle *f, const struct fettle_quantize_options *o,
 		  const struct fettle_quantized *q, bool json)
 {
-	char before[32], after[32];
+	char before[32], after[32], data[512];
 	struct fettle_finetuned op = FETTLE_FINETUNED_INIT;
 	const bool tuned = fettle_finetuned(f, 0, &op);
 
@@ -109,7 +109,8 @@ static int report(const struct fettle *f, const struct fettle_quantize_options *
 	if (tuned)
 		show_tuned(f, q);
 	show_fp32(f);
-	printf("\nnext: fettle eval %s --data DATA; fettle bench %s %s\n", o->output, o->model, o->output);
+	printf("\nnext: fettle eval %s --data DATA; fettle bench %s %s%s\n", o->output, o->model, o->output,
+	       bench_data(f, data, sizeof(data)));
 	return 0;
 }
 

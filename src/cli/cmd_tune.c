@@ -101,6 +101,7 @@ static void show_no_faster(const struct fettle_tuned *t)
 void show_tune_result(const struct fettle *f, const struct fettle_tuned *t, const char *model)
 {
 	double pass = t->fp32_pass_s > 0 ? t->fp32_pass_s : 1;
+	char data[512];
 
 	show_no_faster(t);
 	show_models(t);
@@ -132,7 +133,8 @@ void show_tune_result(const struct fettle *f, const struct fettle_tuned *t, cons
 	else if (!t->trials)
 		printf("next: fettle resume %s --timeout S, with more time\n", t->workspace);
 	else
-		printf("next: fettle bench %s %s; fettle history %s\n", model, t->output, t->workspace);
+		printf("next: fettle bench %s %s%s; fettle history %s\n", model, t->output,
+		       bench_data(f, data, sizeof(data)), t->workspace);
 }
 
 static struct fettle_tune_options options_of(const struct tuner *u)

@@ -52,7 +52,7 @@ static char *human(double x, double step, const char *const *units, char *buf, s
 		x /= step;
 		i++;
 	}
-	snprintf(buf, n, i && x < 100 ? "%.1f %s" : "%.0f %s", x, units[i]);
+	snprintf(buf, n, i && x < 100 ? "%.1f%s%s" : "%.0f%s%s", x, *units[i] ? " " : "", units[i]);
 	return buf;
 }
 
@@ -68,6 +68,18 @@ char *human_count(double count, char *buf, size_t n)
 	static const char *const units[] = { "", "K", "M", "G", "T" };
 
 	return human(count, 1000, units, buf, n);
+}
+
+const char *bench_data(const struct fettle *f, char *buf, size_t n)
+{
+	struct fettle_fed d = FETTLE_FED_INIT;
+	size_t i;
+
+	*buf = '\0';
+	for (i = 0; fettle_fed(f, i, &d); i++)
+		if (d.data && strstr(d.data, ".npz") && !d.transforms && strcmp(d.purpose, "holdout") != 0)
+			snprintf(buf, n, " --data %s", d.data);
+	return buf;
 }
 
 char *human_speedup(double value, double low, double high, char *buf, size_t n)

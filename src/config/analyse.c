@@ -114,9 +114,10 @@ static enum fettle_status take_apart(struct analysed *x, const struct history_tr
 	struct knowledge known;
 	struct anatomy a = { .cx = x->cx, .s = x->s, .plan = &plan, .known = &known };
 	const struct deployed *d = &x->u.run.lab.o.deployed;
-	const struct anatomy_timing timing = { .model = history_run(x->h)->model_path,
-					       .threads = x->has_data ? d->threads : 0,
-					       .batch = x->has_data ? d->batches[0] : 1 };
+	struct feed_batch b = FEED_BATCH_INIT;
+	struct anatomy_timing timing = { .model = history_run(x->h)->model_path,
+					 .threads = x->has_data ? d->threads : 0,
+					 .batch = x->has_data ? d->batches[0] : 1 };
 	enum fettle_status st = qplan_from_json(&plan, &a.samples, t->plan, "of the history", &x->s->ops,
 						&x->s->g, &x->cx->err);
 
@@ -138,9 +139,13 @@ static enum fettle_status take_apart(struct analysed *x, const struct history_tr
 		st = missing(x, "histograms", anatomy_histograms(&a, x->run));
 	if (!st)
 		st = context_phase(x->cx, "profile");
+	if (!st && x->has_data && x->u.run.lab.one)
+		st = feed_read(x->u.run.lab.one, 0, &b, &x->cx->err);
+	timing.inputs = b.inputs;
 	if (!st)
 		st = missing(x, "profile", anatomy_profile(&a, &timing, x->run));
 out:
+	feed_batch_release(&b);
 	model_free(a.quantized);
 	qplan_release(&plan);
 	return st;

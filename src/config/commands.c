@@ -4,7 +4,6 @@
 
 #include "base/file.h"
 #include "config/effort.h"
-#include "evaluate/profile.h"
 #include "tune/measure.h"
 #include "tune/one_plan.h"
 #include "tune/runs.h"
@@ -150,6 +149,8 @@ enum fettle_status request_profile(struct context *cx, const struct call_options
 				   struct fettle_profile_row **rows, size_t *n)
 {
 	struct request r;
+	struct data_ref data;
+	struct measure_options m;
 	enum fettle_status st = request_begin(&r, cx, o, CONFIG_BENCH);
 
 	if (!st)
@@ -157,8 +158,9 @@ enum fettle_status request_profile(struct context *cx, const struct call_options
 	if (!st && !r.o.model)
 		st = fail(&cx->err, FETTLE_INVALID, "cannot profile: need a model");
 	if (!st)
-		st = profile_by_op(cx->rt, r.o.model, r.threads, r.o.batch ? r.o.batch : 1, rows, n,
-				   &cx->err);
+		st = measuring(&r, &data, &m);
+	if (!st)
+		st = measure_profile(cx, &m, rows, n);
 	request_release(&r);
 	return st;
 }

@@ -225,6 +225,10 @@ enum fettle_status run_open(struct run *u, bool need_eval)
 	if (!st)
 		context_note_kind(u->cx, u->lab.s);
 	st = st ? st : open_data(u, need_eval);
+	if (!st && (u->lab.calib || u->lab.eval)) {
+		subject_see(u->lab.s, u->cx->rt, u->lab.calib ? u->lab.calib : u->lab.eval);
+		tuning_weigh(u->lab.t);
+	}
 	if (!st && u->lab.calib && tuning_limit_samples(u->lab.t, feed_samples(u->lab.calib))) {
 		snprintf(note, sizeof(note), "sampling sizes above the %zu samples there are count as one",
 			 feed_samples(u->lab.calib));

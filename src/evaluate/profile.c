@@ -67,7 +67,8 @@ static int slowest_first(const void *a, const void *b)
 }
 
 enum fettle_status profile_by_op(struct runtime *rt, const char *path, int threads, size_t batch,
-				 struct fettle_profile_row **out, size_t *n, struct err *err)
+				 struct tensor *inputs, struct fettle_profile_row **out, size_t *n,
+				 struct err *err)
 {
 	struct rows found = { .model = NULL };
 	struct model *m = NULL;
@@ -76,8 +77,10 @@ enum fettle_status profile_by_op(struct runtime *rt, const char *path, int threa
 	found.model = m;
 	if (!st)
 		st = profile_model(rt, NULL, path,
-				   &(struct profile_options){
-					   .session = { .threads = threads }, .batch = batch, .runs = RUNS },
+				   &(struct profile_options){ .session = { .threads = threads },
+							      .batch = batch,
+							      .inputs = inputs,
+							      .runs = RUNS },
 				   add_node, &found, err);
 	if (!st && found.v.n)
 		qsort(found.v.v, found.v.n, sizeof(*found.v.v), slowest_first);

@@ -290,8 +290,6 @@ void op_list_init(struct op_list *l, struct arena *arena, const struct model *m,
 
 		op->node = (int)i;
 		op->name = op_name(arena, n, &seen, i);
-		op->macs = count_macs(m, shapes, n);
-		l->total_macs += op->macs;
 		op->block = -1;
 		examine(op, m, n);
 		op->offered = is_offered(l, g, op);
@@ -300,7 +298,19 @@ void op_list_init(struct op_list *l, struct arena *arena, const struct model *m,
 				op->block = (int)b;
 	}
 	explain_fused(l, g);
+	op_list_count(l, m, shapes);
 	map_release(&seen);
+}
+
+void op_list_count(struct op_list *l, const struct model *m, const struct shapes *shapes)
+{
+	size_t i;
+
+	l->total_macs = 0;
+	for (i = 0; i < l->n; i++) {
+		l->v[i].macs = count_macs(m, shapes, m->nodes.v[i]);
+		l->total_macs += l->v[i].macs;
+	}
 }
 
 void op_list_release(struct op_list *l)

@@ -137,6 +137,8 @@ struct op_list {
 /* Looks at every node of a prepared model. With `shapes` (may be NULL) multiply-adds are counted exactly. */
 void op_list_init(struct op_list *l, struct arena *arena, const struct model *m, const struct graph_index *g,
 		  const struct shapes *shapes);
+/* The multiply-adds of each op, where values have such shapes. */
+void op_list_count(struct op_list *l, const struct model *m, const struct shapes *shapes);
 void op_list_release(struct op_list *l);
 
 /* QLinearConv and QLinearMatMul are of opset 10, DynamicQuantizeLinear is of 11. */

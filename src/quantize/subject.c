@@ -81,9 +81,46 @@ void subject_free(struct subject *s)
 	quantizer_free(s->z);
 	op_list_release(&s->ops);
 	shapes_release(&s->shapes);
+	shapes_release(&s->seen);
 	graph_index_release(&s->g);
 	model_free(s->m);
 	free(s);
+}
+
+static bool is_open(const struct subject *s)
+{
+	size_t i;
+	int d;
+
+	for (i = 0; i < s->m->n_inputs; i++)
+		for (d = 1; d < s->m->inputs[i].type.rank; d++)
+			if (s->m->inputs[i].type.dims[d] < 0)
+				return true;
+	return !s->shapes.n;
+}
+
+void subject_see(struct subject *s, struct runtime *rt, const struct feed *data)
+{
+	struct feed_batch b = FEED_BATCH_INIT;
+	struct feed *one;
+
+	if (s->outside || s->seen.n || !is_open(s))
+		return;
+	one = feed_twin(data);
+	feed_limit_batch(one, 1);
+	if (!feed_read(one, 0, &b, NULL))
+		probe_shapes_on(&s->seen, rt, s->m, b.inputs);
+	if (s->seen.n)
+		op_list_count(&s->ops, s->m, &s->seen);
+	feed_batch_release(&b);
+	feed_free(one);
+}
+
+const struct tensor *subject_shape(const struct subject *s, const char *value)
+{
+	const struct tensor *t = shapes_find(&s->seen, value);
+
+	return t ? t : shapes_find(&s->shapes, value);
 }
 
 enum fettle_status subject_calibrate(struct subject *s, struct runtime *rt, const struct qplan *plan,

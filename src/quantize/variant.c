@@ -217,7 +217,8 @@ static void finish(struct variant *v, struct rewrite *w)
 	v->s->cpu = base->cpu;
 	model_sweep(v->s->m);
 	graph_index_init(&v->s->g, v->s->m);
-	op_list_init(&v->s->ops, &v->s->m->arena, v->s->m, &v->s->g, &base->shapes);
+	op_list_init(&v->s->ops, &v->s->m->arena, v->s->m, &v->s->g,
+		     base->seen.n ? &base->seen : &base->shapes);
 	v->s->z = quantizer_new(v->s->m, &v->s->g, &v->s->ops);
 	v->text = w->text.s;
 	w->text = (struct str)STR_INIT;

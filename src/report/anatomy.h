@@ -30,6 +30,7 @@ struct anatomy_timing {
 	const char *model;
 	int threads;
 	size_t batch;
+	struct tensor *inputs; /* NULL: made up */
 };
 enum fettle_status anatomy_profile(const struct anatomy *a, const struct anatomy_timing *t, json_t *run);
 /* "sensitivity" */

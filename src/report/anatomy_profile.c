@@ -12,7 +12,8 @@ static enum fettle_status rows_json(const struct anatomy *a, const struct anatom
 {
 	struct fettle_profile_row *rows = NULL;
 	size_t n = 0, i;
-	enum fettle_status st = profile_by_op(a->cx->rt, path, t->threads, t->batch, &rows, &n, &a->cx->err);
+	enum fettle_status st =
+		profile_by_op(a->cx->rt, path, t->threads, t->batch, t->inputs, &rows, &n, &a->cx->err);
 
 	*out = json_array();
 	for (i = 0; i < n && !st; i++)

@@ -97,25 +97,25 @@ enum fettle_status fake_token(const struct session *s, size_t batch, size_t past
 	return fake_all(s, &(struct made_size){ (int64_t)batch, (int64_t)past, 1 }, NULL, out, err);
 }
 
-static void collect(struct shapes *out, struct session *s, const char *const *names, size_t n)
+static void add_shape(struct shapes *out, const char *name, const struct tensor *t)
 {
-	struct tensor *in = xcalloc(session_n_inputs(s), sizeof(*in));
-	struct tensor *results = xcalloc(n, sizeof(*results));
+	out->v[out->n] = *t;
+	out->v[out->n].data = NULL;
+	if (t->dtype != DT_NONE)
+		map_set(&out->index, name, out->n);
+	out->n++;
+}
+
+static void collect(struct shapes *out, const struct all_values *all, struct tensor *inputs)
+{
+	struct tensor *results = xcalloc(all->n, sizeof(*results));
 	size_t i;
 
-	if (!fake_inputs(s, 1, 1, false, in, NULL) && !session_run(s, in, results, NULL)) {
-		out->v = xcalloc(n, sizeof(*out->v));
-		out->n = n;
-		for (i = 0; i < n; i++) {
-			out->v[i] = results[i];
-			out->v[i].data = NULL;
-			if (results[i].dtype != DT_NONE)
-				map_set(&out->index, names[i], i);
-		}
+	if (!session_run(all->s, inputs, results, NULL)) {
+		out->v = xcalloc(all->n + all->m->n_inputs, sizeof(*out->v));
+		for (i = 0; i < all->n; i++)
+			add_shape(out, all->names[i], &results[i]);
 	}
-	for (i = 0; i < session_n_inputs(s); i++)
-		tensor_free(&in[i]);
-	free(in);
 	free(results);
 }
 
@@ -186,11 +186,31 @@ static bool all_declared(const struct model *m)
 void probe_shapes(struct shapes *out, struct runtime *rt, struct model *m)
 {
 	struct all_values all;
+	size_t i;
 
 	if (all_declared(m) && take_declared(out, m))
 		return;
+	if (!all_values_open(&all, rt, m, NULL) && all.s) {
+		struct tensor *in = xcalloc(session_n_inputs(all.s), sizeof(*in));
+
+		if (!fake_inputs(all.s, 1, 1, false, in, NULL))
+			collect(out, &all, in);
+		for (i = 0; i < session_n_inputs(all.s); i++)
+			tensor_free(&in[i]);
+		free(in);
+	}
+	all_values_close(&all);
+}
+
+void probe_shapes_on(struct shapes *out, struct runtime *rt, const struct model *m, struct tensor *inputs)
+{
+	struct all_values all;
+	size_t i;
+
 	if (!all_values_open(&all, rt, m, NULL) && all.s)
-		collect(out, all.s, all.names, all.n);
+		collect(out, &all, inputs);
+	for (i = 0; i < m->n_inputs && out->v; i++)
+		add_shape(out, m->inputs[i].name, &inputs[i]);
 	all_values_close(&all);
 }
 

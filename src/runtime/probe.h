@@ -19,6 +19,8 @@ void all_values_close(struct all_values *a);
 
 /* Best effort: a model that cannot run on zeros leaves `out` empty. Open dimensions count as 1. */
 void probe_shapes(struct shapes *out, struct runtime *rt, struct model *m);
+/* Likewise, on these inputs; those have shapes, too. */
+void probe_shapes_on(struct shapes *out, struct runtime *rt, const struct model *m, struct tensor *inputs);
 void shapes_release(struct shapes *s);
 
 /* Inputs a session accepts: zeros, or values from a fixed seed, open dimensions as given (dimension 0 is

@@ -185,7 +185,6 @@ static void add_op(struct tuning *t, size_t node, const struct op_mask *m)
 		.type = op->rule->type,
 		.block = op->block,
 		.compute = op->rule->kind == OP_COMPUTE,
-		.gain = t->ops->total_macs > 0 ? op->macs / t->ops->total_macs : 0,
 	};
 	t->node[t->space.n] = node;
 	t->space.n_ops = ++t->space.n;
@@ -227,5 +226,6 @@ struct tuning *settings_tuning_new(const struct op_list *ops, const struct graph
 	space_fix_recipes(&t->space, &o->recipes, decided);
 	space_fix_defaults(&t->space, &o->defaults);
 	space_fix_masks(&t->space, o->masks, ops);
+	tuning_weigh(t);
 	return t;
 }

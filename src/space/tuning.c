@@ -289,7 +289,6 @@ static void add_op(struct tuning *t, size_t node, const struct tuning_options *o
 		.type_id = type_number(t, op->rule->type),
 		.block = op->block,
 		.compute = op->rule->kind == OP_COMPUTE,
-		.gain = expected_gain(op, t->ops->total_macs),
 	};
 	if (o->mixed && n && options[0].mode == OPTION_STATIC) {
 		options[n] = (struct param_option){ .mode = OPTION_WIDE, .setting = ~0u };
@@ -395,7 +394,6 @@ static void add_recipes(struct tuning *t, const struct tuning_options *o)
 			.costly = r->costly,
 			.corrects = r->changes_numbers && !r->rewrites && !r->costly,
 			.rewrites = r->rewrites,
-			.spares = r->matrix_only ? 1 - matrix_share(t->ops) : 0,
 			.rounds = i == RECIPE_finetune,
 			.block = -1,
 		};
@@ -482,7 +480,23 @@ struct tuning *tuning_new(const struct op_list *ops, const struct graph_index *g
 	space_fix_format(&t->space, t->base.format);
 	space_fix_recipes(&t->space, &t->base.recipes, NULL);
 	space_fix_ops(&t->space, &t->base, ops);
+	tuning_weigh(t);
 	return t;
+}
+
+void tuning_weigh(struct tuning *t)
+{
+	const double total = t->ops->total_macs;
+	size_t i;
+
+	for (i = 0; i < t->space.n_ops; i++) {
+		const struct op *op = &t->ops->v[t->node[i]];
+
+		t->space.v[i].gain = !t->own ? expected_gain(op, total) : total > 0 ? op->macs / total : 0;
+	}
+	for (i = 0; i < t->n_recipes; i++)
+		t->space.v[t->space.n_ops + i].spares =
+			recipe_list[t->recipe[i]]->matrix_only ? 1 - matrix_share(t->ops) : 0;
 }
 
 bool tuning_limit_samples(struct tuning *t, size_t there_are)

@@ -54,6 +54,8 @@ struct tuning *tuning_new(const struct op_list *ops, const struct graph_index *g
 			  const struct tuning_options *o);
 /* There are only so many samples: sizes beyond that are one. false: nothing changed. For before the space is used. */
 bool tuning_limit_samples(struct tuning *t, size_t there_are);
+/* What ops gain, once more is known of what they cost. */
+void tuning_weigh(struct tuning *t);
 void tuning_free(struct tuning *t);
 /* The parameter of a node; MAP_NONE: it has none. */
 size_t tuning_param(const struct tuning *t, size_t node);

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "evaluate/evaluate.h"
+#include "evaluate/profile.h"
 #include "runtime/probe.h"
 #include "tune/deployed.h"
 
@@ -108,6 +109,28 @@ struct feeding {
 	size_t n, samples; /* samples: that there are; 0: they are made up */
 };
 
+/* Made-up inputs are as small as they can be. */
+static void note_open(struct context *cx, const struct session *s)
+{
+	char shape[128], *text;
+	size_t i;
+	int d;
+
+	for (i = 0; i < session_n_inputs(s); i++) {
+		const struct value *v = session_input(s, i);
+
+		for (d = 1; d < v->type.rank && v->type.dims[d] >= 0; d++)
+			;
+		if (d >= v->type.rank)
+			continue;
+		text = xstrfmt("input '%s' is %s, and made-up data has 1 for each -1: --data gives it the "
+			       "sizes it will have",
+			       v->name, tensor_shape_text(&v->type, shape, sizeof(shape)));
+		context_note(cx, text);
+		free(text);
+	}
+}
+
 static enum fettle_status feeding_open(struct feeding *in, struct context *cx,
 				       const struct measure_options *o, struct session *s)
 {
@@ -119,8 +142,10 @@ static enum fettle_status feeding_open(struct feeding *in, struct context *cx,
 		in->inputs = in->made_up = xcalloc(in->n, sizeof(*in->made_up));
 	if (o->decode)
 		return fake_token(s, batch, o->past, in->made_up, &cx->err);
-	if (!o->data)
+	if (!o->data) {
+		note_open(cx, s);
 		return fake_inputs(s, batch, 1, true, in->made_up, &cx->err);
+	}
 	st = source_open(&in->data, cx, o->data, s, &(struct feed_options){ .batch = batch });
 	if (!st)
 		st = feed_next(in->data.feed, &in->batch, &cx->err);
@@ -234,6 +259,25 @@ static enum fettle_status run_once(struct context *cx, const struct measure_opti
 		st = session_run(s, in.inputs, out, &cx->err);
 	feeding_release(&in);
 	free(out);
+	return st;
+}
+
+enum fettle_status measure_profile(struct context *cx, const struct measure_options *o,
+				   struct fettle_profile_row **rows, size_t *n)
+{
+	const struct session_options so = { .threads = 1, .unused = true };
+	struct feeding in = { .n = 0 };
+	struct session *s = NULL; /* only to ask what the inputs are */
+	enum fettle_status st;
+
+	st = open_model(&s, cx, o->model, &so);
+	if (!st)
+		st = feeding_open(&in, cx, o, s);
+	if (!st)
+		st = profile_by_op(cx->rt, o->model, o->threads, o->batch ? o->batch : 1, in.inputs, rows, n,
+				   &cx->err);
+	feeding_release(&in);
+	session_free(s);
 	return st;
 }
 

@@ -29,6 +29,9 @@ enum fettle_status measure_by_program(struct context *cx, const struct measure_o
 /* In turns, so that noise hits all of them. */
 enum fettle_status measure_latency(struct context *cx, const struct measure_options *o,
 				   const char *const *models, size_t n, struct fettle_timing *out);
+/* Where the time goes, by op type; free() the rows. */
+enum fettle_status measure_profile(struct context *cx, const struct measure_options *o,
+				   struct fettle_profile_row **rows, size_t *n);
 /* The most memory that this process has had, after one run. */
 enum fettle_status measure_footprint(struct context *cx, const struct measure_options *o, size_t *bytes);
 

@@ -12,7 +12,7 @@
 
 static double elements(const struct lab *l, const char *value)
 {
-	const struct tensor *t = shapes_find(&l->s->shapes, value);
+	const struct tensor *t = subject_shape(l->s, value);
 
 	return t ? (double)tensor_count(t) : 0;
 }

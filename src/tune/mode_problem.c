@@ -35,7 +35,7 @@ static bool reads_activation(const struct lab *l, size_t reader, const char *val
 
 static double elements_of(const struct lab *l, const char *value, bool *image)
 {
-	const struct tensor *t = shapes_find(&l->s->shapes, value);
+	const struct tensor *t = subject_shape(l->s, value);
 
 	*image = t && t->rank >= 4;
 	return t ? (double)tensor_count(t) : 0;

@@ -61,6 +61,8 @@ static enum fettle_status open_calibration(struct context *cx, const struct one_
 		st = source_open(data, cx, o->calib, shape, &o->feed);
 	if (!st)
 		st = fed_tell(cx, "calibration", data, NULL);
+	if (!st)
+		subject_see(o->s, cx->rt, data->feed);
 	session_free(shape);
 	free(specs);
 	return st;

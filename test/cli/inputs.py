@@ -95,3 +95,10 @@ for name in "squeezed", "squeezed_other":
     expected.append(np.load(d + "unlabelled.npz")["x"] @ w["w"])
 a, b = expected
 print(f"{np.mean((a * b).sum(1) / np.linalg.norm(a, axis=1) / np.linalg.norm(b, axis=1)):.6f}"[:5])
+
+# inputs of open size: a Conv whose work grows with it, beside a Gemm whose does not; on a single step it does not run
+w = {"wc": matrix(8, 1, 9), "wg": matrix(8, 64)}
+write("open", [helper.make_node("Conv", ["x", "wc"], ["c"], "conv"), helper.make_node("GlobalAveragePool", ["c"], ["p"], "pool"),
+               helper.make_node("Flatten", ["p"], ["f"], "flat"), helper.make_node("Gemm", ["f", "wg"], ["y"], "gemm")],
+      [("x", ["n", 1, "t"])], [("y", ["n", 64])], w)
+np.savez(d + "open.npz", x=matrix(40, 1, 72))

@@ -52,6 +52,18 @@ has '^scoring: cosine of output scores: without h \(no row for each sample\), ta
 expect 0 '"value": 1.0' eval "$dir/memory.onnx" --reference "$dir/memory.onnx" --data "$dir/unlabelled.npz" --scores tag,scores --json
 expect 0 "^cosine $expected[0-9]* on 120" eval "$dir/squeezed_other.onnx" --reference "$dir/squeezed.onnx" --data "$dir/unlabelled.npz"
 
+# what is open in the model is seen in the data: 64 places x 8 x 9 of the Conv, 8 x 64 of the Gemm
+open="$dir/open.onnx --calib $dir/open.npz"
+expect 0 'multiply-adds per sample .with 1 for each -1 of an input.' inspect "$dir/open.onnx"
+expect 0 '90 % of the multiply-adds in int8' quantize $open -o "$dir/o.onnx" --keep-fp32 gemm
+has "^next: .* bench $dir/open.onnx $dir/o.onnx --data $dir/open.npz\$"
+expect 0 'Target met' tune $open --eval "$dir/open.npz" --workspace "$dir/wo" --keep-fp32 gemm --approach static --threads 1
+has '^best .* 90 %$'
+expect 0 'wrote' report "$dir/wo" -o "$dir/o.html" --no-sensitivity
+grep -q '"profile":{"before"' "$dir/o.html" && ok || bad "the report has no profile"
+refuses "note: input 'x' is \[-1,1,-1\], and made-up data has 1 for each -1: --data" bench "$dir/open.onnx"
+expect 0 '^QLinearConv' bench "$dir/o.onnx" --data "$dir/open.npz" --seconds 0.05 --profile
+
 # everywhere that evaluates
 data="--calib $dir/calib.npz --eval $dir/classes.npz --threads 1"
 expect 0 'Target met: top1' tune "$heads" $data --workspace "$dir/w1" --tolerance 0.1
