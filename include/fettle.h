@@ -618,7 +618,7 @@ struct fettle_tuned {
 	size_t n_pareto;
 	/* why less than a tenth of the multiply-adds is in low precision, even if that meets the target; NULL: more is */
 	const char *almost_nothing;
-	/* which plans were not tried, and why, when stop is FETTLE_STOP_EXHAUSTED; NULL: none, or the strategy does not say */
+	/* which plans were not tried, and why: of a strategy that ran out of plans, or had spent enough; NULL: nothing to say */
 	const char *untried;
 	const struct fettle_speed *const *speeds; /* by batch, in the order of latency_batch */
 	size_t n_speeds;

@@ -342,7 +342,8 @@ static int run(int argc, char **argv)
 		{ "criterion", "relative|absolute", "(relative)", .text = &flags[3].value },
 		{ "objective", "performance|modelsize|footprint|accuracy",
 		  "what the best is best in (performance)", .text = &flags[4].value },
-		{ "max-trials", "N", "at most N trials, 0: no limit (100)", .text = &flags[5].value },
+		{ "max-trials", "N", "at most N trials, 0: no limit (100, or fewer if they gain too little)",
+		  .text = &flags[5].value },
 		{ "timeout", "TIME",
 		  "keep looking for the fastest for so long: 600, 10m, 1h30m; 0: stop at the first that "
 		  "meets the target (0)",

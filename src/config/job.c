@@ -386,6 +386,7 @@ static void describe_job(struct job_request *u)
 			? u->run.lab.o.weights[LAB_ACCURACY]
 			: 0;
 	o->search.max_trials = (size_t)c->tuning.max_trials;
+	o->search.bounded = !config_is_set(c, &c->tuning.max_trials);
 	o->search.timeout = u->run.r.is_search ? 0 : c->tuning.timeout;
 }
 

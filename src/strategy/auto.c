@@ -31,12 +31,14 @@ static enum fettle_status auto_traverse(struct search *s)
 		st = search_release(s);
 	if (st || is_enough(s))
 		return st;
-	return basic_traverse(s);
+	st = search_bound(s);
+	return st ? st : basic_traverse(s);
 }
 
 const struct strategy strategy_auto = {
 	.name = "auto",
 	.summary = "the default plan, what is faster or more accurate by fettle, then basic",
 	.replays = true,
+	.bounded = true,
 	.traverse = auto_traverse,
 };

@@ -25,6 +25,8 @@
 /* fp32 passes that settings and recipes take to consider: at first, and all of them. */
 #define IMPROVE_PASSES 1.5
 #define IMPROVE_MORE 3
+/* What falling back takes. */
+#define FALL_BACK_PASSES 3
 /* Where nothing is known: the error of the output that is hoped to pass. */
 #define ERROR_FIRST 0.02
 /* Of a plan that loses up to so many times what may be lost, the error is measured: that much less of it should pass. */
@@ -33,6 +35,8 @@
 #define ALIKE_OTHER 0.1
 /* What a plan that failed teaches: this share of its error may pass. */
 #define ERROR_STEP 0.4
+/* At least this share of it is hoped to pass, however much it lost. */
+#define ERROR_LEAST 0.1
 
 /* Takes the option if the output's error falls to such a share of what it was. */
 static enum fettle_status consider(struct search *s, struct plan *best, const struct plan *p, double worth,
@@ -168,12 +172,15 @@ static enum fettle_status consider_steps(struct search *s, struct plan *best, do
 	struct steps steps = { NULL, 0, 0 };
 	struct plan p = PLAN_INIT;
 	enum fettle_status st = FETTLE_OK;
+	const double most = search_spent(s) + IMPROVE_PASSES;
 	size_t i, expected = 0;
 	double before;
 
 	if (*error > enough)
 		list_steps(search_space(s), &steps);
-	for (i = 0; i < steps.n && !st && *error > (steps.v[i].corrects ? 0 : enough); i++) {
+	for (i = 0; i < steps.n && !st && *error > (steps.v[i].corrects ? 0 : enough) &&
+		    (search_spent(s) < most || search_may_spend(s, IMPROVE_MORE));
+	     i++) {
 		if (i >= expected)
 			st = expect_steps(s, &steps.v[i], steps.n - i, best);
 		expected = i < expected ? expected : i + search_workers(s);
@@ -220,16 +227,37 @@ static enum fettle_status drop_slow_ops(struct search *s, const struct plan *met
 	return st;
 }
 
-/* Half as many again, and at least one; one op stays quantized. */
-static void fall_back_more(const struct space *space, const struct op_order *order, size_t *n, struct plan *p)
+/* One op stays quantized. */
+static void fall_back_up_to(const struct space *space, const struct op_order *order, size_t to, size_t *n,
+			    struct plan *p)
 {
-	const size_t to = *n + (*n + 1) / 2 + !*n;
-
 	for (; *n < to && *n < order->n && plan_n_quantized(p, space) > 1; ++*n)
 		p->choice[order->op[*n]] = space->v[order->op[*n]].fallback;
 }
 
-/* The plans that will be looked at, as many as there are workers. */
+/* Half as many again, and at least one. */
+static size_t more_than(size_t n)
+{
+	return n + (n + 1) / 2 + !n;
+}
+
+/* So many that what the others add to the error is at most this share of it. */
+static size_t many_for(const struct op_order *order, double share)
+{
+	double all = 0, rest = 0;
+	size_t i;
+
+	for (i = 0; i < order->n; i++)
+		all += order->score[i] > 0 ? order->score[i] : 0;
+	for (i = order->n; i > 0; i--) {
+		rest += order->score[i - 1] > 0 ? order->score[i - 1] : 0;
+		if (rest > share * all)
+			break;
+	}
+	return i;
+}
+
+/* The plans that will be looked at, this one first, as many as there are workers. */
 static enum fettle_status expect_more(struct search *s, const struct op_order *order, size_t n,
 				      const struct plan *p)
 {
@@ -239,9 +267,10 @@ static enum fettle_status expect_more(struct search *s, const struct op_order *o
 	size_t i, before = SIZE_MAX, k = 0;
 
 	for (; k < most && n != before; k++) {
-		before = n;
+		before = k ? n : SIZE_MAX;
 		plan_copy(&plans[k], k ? &plans[k - 1] : p);
-		fall_back_more(search_space(s), order, &n, &plans[k]);
+		if (k)
+			fall_back_up_to(search_space(s), order, more_than(n), &n, &plans[k]);
 	}
 	st = search_expect_estimates(s, plans, k);
 	for (i = 0; i < k; i++)
@@ -259,10 +288,11 @@ static enum fettle_status fall_back_to(struct search *s, const struct op_order *
 
 	if (st)
 		return st;
-	do {
-		fall_back_more(space, order, n, p);
+	st = search_estimate(s, p, error);
+	while (!st && *error > limit && *n < order->n && plan_n_quantized(p, space) > 1) {
+		fall_back_up_to(space, order, more_than(*n), n, p);
 		st = search_estimate(s, p, error);
-	} while (!st && *error > limit && *n < order->n && plan_n_quantized(p, space) > 1);
+	}
 	return st;
 }
 
@@ -282,32 +312,63 @@ static enum fettle_status error_to_pass(struct search *s, const struct plan *bas
 	return st;
 }
 
-static enum fettle_status fall_back(struct search *s, const struct plan *base, const struct score *score,
+/* The share of its error with which a plan that failed should pass, were its loss the square root of its error. */
+static double share_that_passes(const struct search *s, double loss)
+{
+	const double too_much = loss / search_tolerance(s);
+
+	return ERROR_AIM / (too_much * too_much);
+}
+
+/* Is what may be spent needed for falling back: a rank of the ops and two trials? */
+static bool is_short(struct search *s)
+{
+	return !search_may_spend(s, FALL_BACK_PASSES);
+}
+
+/* The error at which the next trial is hoped to pass, after one that failed. */
+static double next_limit(struct search *s, double limit, double error, double loss)
+{
+	if (is_short(s) && isfinite(loss))
+		return error * fmin(fmax(share_that_passes(s, loss), ERROR_LEAST), ERROR_STEP);
+	return fmin(limit, error) * ERROR_STEP;
+}
+
+static enum fettle_status fall_back(struct search *s, const struct plan *base, const struct score *failed,
 				    size_t leave)
 {
 	struct op_order order = OP_ORDER_INIT;
 	struct plan p = PLAN_INIT;
+	struct score score = *failed;
 	double limit, error = INFINITY;
 	enum fettle_status st;
-	bool met = false;
-	size_t n = 0, before = SIZE_MAX;
+	size_t n = 0, tried = SIZE_MAX, to;
 
 	search_stage(s, "predicted");
-	st = error_to_pass(s, base, score, &limit);
+	st = error_to_pass(s, base, failed, &limit);
 	if (!st)
 		st = fallback_order(s, base, RANK_IMPACT, &order);
 	plan_copy(&p, base);
-	while (!st && !met && n != before) {
-		before = n;
+	if (!st && is_short(s))
+		st = search_estimate(s, base, &error);
+	if (!st && is_short(s) && !(score.loss < LOSS_NEAR * search_tolerance(s)))
+		limit = next_limit(s, limit, error, score.loss);
+	while (!st && !score.met && n != tried) {
+		tried = n;
+		/* a trial halves what is left to try, at least, if little may be spent */
+		to = !is_short(s) ? more_than(n)
+		     : n          ? (n + order.n + 1) / 2
+				  : many_for(&order, limit / error) + 1;
+		fall_back_up_to(search_space(s), &order, to, &n, &p);
 		st = fall_back_to(s, &order, limit, &n, &p, &error);
-		if (!st && n != before)
-			st = stage_try(s, &p, &met);
-		limit = fmin(limit, error) * ERROR_STEP;
+		if (!st && n != tried)
+			st = search_try(s, &p, &score);
+		limit = next_limit(s, limit, error, score.loss);
 	}
-	if (!st && !met)
+	if (!st && !score.met)
 		fall_back_all(&p, search_space(s));
 	if (!st && n != 1) /* with the only one back it is what failed */
-		st = push(s, &p, base, leave);
+		st = push_along(s, &p, base, leave, is_short(s) ? &order : NULL);
 	if (!st)
 		st = drop_slow_ops(s, &p);
 	plan_release(&p);
@@ -317,19 +378,24 @@ static enum fettle_status fall_back(struct search *s, const struct plan *base, c
 
 /*
  * The settings and recipes with the least error, or an error that is low enough: at most `enough`, or so much less than that of
- * the plan which failed that it should pass, were its loss the square root of its error.
+ * the plan which failed that it should pass. What will fail all the same is not tried if little may be spent: its loss is then
+ * what is expected.
  */
 static enum fettle_status improve(struct search *s, struct plan *base, double enough, struct score *score)
 {
-	const double too_much = score->loss / search_tolerance(s);
-	double error;
+	double error, before;
 	enum fettle_status st;
 
-	st = search_estimate(s, base, &error);
-	enough = fmax(enough, ERROR_AIM * error / (too_much * too_much));
+	st = search_estimate(s, base, &before);
+	error = before;
+	enough = fmax(enough, error * share_that_passes(s, score->loss));
 	if (!st)
 		st = consider_steps(s, base, &error, enough);
 	search_stage(s, "least error");
+	if (!st && is_short(s) && score->loss * sqrt(error / before) > NEAR_MISS * search_tolerance(s)) {
+		score->loss *= sqrt(error / before);
+		return FETTLE_OK;
+	}
 	return st ? st : search_try(s, base, score);
 }
 
@@ -453,5 +519,6 @@ const struct strategy strategy_fettle = {
 	.name = "fettle",
 	.summary = "measures what it can locally and in profiles, predicts, and verifies",
 	.replays = true,
+	.bounded = true,
 	.traverse = fettle_traverse,
 };

@@ -13,18 +13,23 @@
 #define GAIN_TRIAL 0.03
 enum { TRIALS_MAX = 8 }; /* whatever there is to gain */
 /* Trials that having more than next to nothing in integers is worth, whatever it gains. */
-enum { TRIALS_SLIGHT = 4 };
+enum { TRIALS_SLIGHT = 6 };
+
+/* While nothing meets the criterion, ops are tried alone until so many fp32 passes are spent. */
+#define NONE_PASSES 11
 
 struct push {
 	struct search *s;
 	struct plan *plan;
 	const struct plan *base;
-	size_t leave; /* as long as nothing is met */
-	bool revert;  /* not by loss per gain, and little of it is expected to go through */
-	size_t *op;   /* in fp32 or 16 bits, cheapest first */
+	size_t leave;                 /* as long as nothing is met */
+	const struct op_order *known; /* the impact of ops, as they fell back; NULL: they are ranked */
+	bool revert;                  /* not by loss per gain, and little of it is expected to go through */
+	size_t *op;                   /* in fp32 or 16 bits, cheapest first */
 	size_t n;
 	size_t first; /* trials that there were before */
 	size_t most;  /* that it may take */
+	bool none;    /* nothing meets the criterion yet */
 	bool slight;  /* the plan quantizes next to nothing */
 };
 
@@ -77,11 +82,16 @@ static void add_candidates(struct push *p, const struct op_order *order)
 static enum fettle_status find_candidates(struct push *p)
 {
 	struct op_order order = OP_ORDER_INIT;
-	enum fettle_status st;
+	enum fettle_status st = FETTLE_OK;
 
-	st = search_rank_ops(p->s, p->plan, RANK_IMPACT_BACK, &order);
+	if (p->known && !p->none)
+		order = op_order_copy(p->known);
+	else
+		st = search_rank_ops(p->s, p->plan, RANK_IMPACT_BACK, &order);
 	if (!st) {
-		sort_by_cost(&order, p->revert ? NULL : search_space(p->s));
+		const bool by_loss = p->revert || (p->none && search_frugal(p->s));
+
+		sort_by_cost(&order, by_loss ? NULL : search_space(p->s));
 		add_candidates(p, &order);
 	}
 	op_order_release(&order);
@@ -98,12 +108,14 @@ static bool is_worth(const struct push *p, const size_t *op, size_t n)
 
 	if (!search_frugal(p->s) || (p->slight && trials < TRIALS_SLIGHT))
 		return true;
+	if (p->none)
+		return trials < TRIALS_MAX || search_spent(p->s) < NONE_PASSES;
 	for (i = 0; i < n; i++)
 		gain += space->v[op[i]].gain;
 	for (i = 0; i < space->n_ops; i++)
 		all += space->v[i].gain;
-	return (gain * search_gain_scale(p->s) >= GAIN_WORTH || all <= 0) &&
-	       search_n_trials(p->s) < p->first + p->most;
+	return (gain * search_gain_scale(p->s) >= GAIN_WORTH || all <= 0) && trials < p->most &&
+	       search_may_spend(p->s, 0);
 }
 
 /* What all of them may gain bounds the trials. */
@@ -148,6 +160,7 @@ static enum fettle_status try_with(struct push *p, const size_t *op, size_t n, b
 	st = search_try(p->s, &with, &score);
 	*met = score.met;
 	if (*met) {
+		p->none = false;
 		p->slight = score.slight;
 		plan_copy(p->plan, &with);
 	}
@@ -232,6 +245,7 @@ static enum fettle_status run_push(struct push *p)
 	if (plan_n_quantized(p->plan, search_space(p->s)))
 		st = search_try(p->s, p->plan, &score);
 	met = score.met;
+	p->none = !met;
 	p->slight = score.slight;
 	p->most = most_trials(p);
 	if (st || (met && !any_is_worth(p)))
@@ -249,7 +263,13 @@ static enum fettle_status run_push(struct push *p)
 
 enum fettle_status push(struct search *s, struct plan *plan, const struct plan *base, size_t leave)
 {
-	struct push p = { .s = s, .plan = plan, .base = base, .leave = leave };
+	return push_along(s, plan, base, leave, NULL);
+}
+
+enum fettle_status push_along(struct search *s, struct plan *plan, const struct plan *base, size_t leave,
+			      const struct op_order *known)
+{
+	struct push p = { .s = s, .plan = plan, .base = base, .leave = leave, .known = known };
 
 	search_stage(s, "push");
 	return run_push(&p);

@@ -1,6 +1,7 @@
 #include "strategy/strategy.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 #include "base/mem.h"
@@ -75,6 +76,17 @@ enum fettle_status strategy_run(const struct strategy *strategy, struct search *
 	if (strategy->state_free)
 		strategy->state_free(state);
 	return st;
+}
+
+struct op_order op_order_copy(const struct op_order *o)
+{
+	struct op_order c = { xcalloc(o->n + 1, sizeof(*c.op)), xcalloc(o->n + 1, sizeof(*c.score)), o->n };
+
+	if (o->n) {
+		memcpy(c.op, o->op, o->n * sizeof(*c.op));
+		memcpy(c.score, o->score, o->n * sizeof(*c.score));
+	}
+	return c;
 }
 
 void op_order_release(struct op_order *o)

@@ -76,6 +76,7 @@ struct strategy {
 	 * outside: so it can run again, on guesses, to see which plans are likely to come next. Idle workers run these ahead.
 	 */
 	bool replays;
+	bool bounded; /* it asks search_may_spend(): the user may set neither trials nor time */
 	/* Either full control, or one plan after the other (FETTLE_STOP: no more), driven by the common loop. */
 	enum fettle_status (*traverse)(struct search *s);
 	enum fettle_status (*next)(struct search *s, void *state, struct plan *plan);
@@ -125,11 +126,19 @@ double search_size_room(const struct search *s);
 /* What the gains of the space are to be multiplied by: at most 1, less where profiles have shown that they are smaller. */
 double search_gain_scale(const struct search *s);
 /* Is what a plan may gain worth so many fp32 passes? With time to spend, it always is. */
-bool search_worth(const struct search *s, const struct plan *p, double passes);
+bool search_worth(struct search *s, const struct plan *p, double passes);
+/*
+ * May the search spend so many fp32 passes more? A user who sets neither trials nor time wants a good result soon: then all that
+ * it spends is bounded by what the fastest plan saves, and by a few passes. A strategy that has met nothing yet looks further.
+ */
+bool search_may_spend(struct search *s, double passes);
+double search_spent(const struct search *s); /* so far, in fp32 passes */
+/* From here on the search ends when that is used up, whether something meets the criterion or not. FETTLE_STOP: it is. */
+enum fettle_status search_bound(struct search *s);
 /* Does a plan miss the criterion by what a single sample weighs? Which sample that is, is a matter of chance. */
 bool search_one_sample(const struct search *s, const struct score *score);
 /* Is a costly recipe, applied to this plan, expected to be worth the time it takes? */
-bool search_costly_worth(const struct search *s, const struct plan *p);
+bool search_costly_worth(struct search *s, const struct plan *p);
 
 /* From here on no stage need leave trials to those that follow. */
 void search_spend_all(struct search *s);
@@ -178,6 +187,7 @@ struct op_order {
  * evaluation of the fp32 model. */
 enum fettle_status search_rank_ops(struct search *s, const struct plan *p, enum rank by,
 				   struct op_order *out);
+struct op_order op_order_copy(const struct op_order *o);
 void op_order_release(struct op_order *o);
 /* The error of the model's output under a plan, as a share of the output, on a few batches. Costs no trial. */
 enum fettle_status search_estimate(struct search *s, const struct plan *p, double *error);

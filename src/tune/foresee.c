@@ -8,17 +8,6 @@ enum { REPLAYS_MAX = 64 }; /* a replay takes about as long as hashing the plans 
 
 /* ---- what is known ---- */
 
-static struct op_order order_copy(const struct op_order *o)
-{
-	struct op_order c = { xcalloc(o->n + 1, sizeof(*c.op)), xcalloc(o->n + 1, sizeof(*c.score)), o->n };
-
-	if (o->n) {
-		memcpy(c.op, o->op, o->n * sizeof(*c.op));
-		memcpy(c.score, o->score, o->n * sizeof(*c.score));
-	}
-	return c;
-}
-
 void memo_keep(struct search *s, int kind, const struct plan *p, const struct memo_entry *e)
 {
 	struct memo_entry copy = { .kind = kind, .value = e->value };
@@ -27,7 +16,7 @@ void memo_keep(struct search *s, int kind, const struct plan *p, const struct me
 	search_key(s, p, kind, key);
 	if (!s->strategy || map_get(&s->memo.places, key) != MAP_NONE)
 		return;
-	copy.order = order_copy(&e->order);
+	copy.order = op_order_copy(&e->order);
 	if (e->plan.choice)
 		plan_copy(&copy.plan, &e->plan);
 	map_set(&s->memo.places, arena_strdup(&s->keys, key), s->memo.n);
@@ -263,7 +252,7 @@ static enum fettle_status rank(void *self, const struct plan *p, enum rank by, i
 		e = memo_last(f->s, MEMO_RANK + (int)by);
 	if (!e) /* nobody can guess it: this is as far as one sees */
 		return FETTLE_STOP;
-	*out = order_copy(&e->order);
+	*out = op_order_copy(&e->order);
 	return FETTLE_OK;
 }
 

@@ -18,6 +18,7 @@ bool replay_trial(struct search *s, struct trial *t)
 	t->score = known.score;
 	t->seconds = known.seconds;
 	t->identity = known.identity;
+	t->samples = known.samples;
 	memcpy(t->why, known.why, sizeof(t->why));
 	judge(s, t);
 	if (!t->score.met)
@@ -58,6 +59,7 @@ static enum fettle_status finish(struct search *s, struct trial t, bool known, s
 
 	t.verdict = NULL;
 	s->n_same_in_a_row = 0;
+	spend_trial(s, &t);
 	kept = search_remember(s, t);
 	keep_best(s, kept);
 	if (!known && s->c.backend->record)

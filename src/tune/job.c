@@ -322,6 +322,24 @@ static double size_room(const struct lab *l)
 	return fmax((double)l->o.size_budget - fmax(others, 0), 1);
 }
 
+/* Seconds that things take on a CPU of today. Only their ratios count, and they are the same on every machine. */
+#define MAC_SECONDS 3e-11
+#define NODE_SECONDS 3e-6
+#define SESSION_NODE_SECONDS 1e-4
+#define SESSION_BYTE_SECONDS 2e-9
+#define FINETUNE_OP_SECONDS 0.15
+#define FINETUNE_OP_RUNS 20
+
+static void set_costs(const struct lab *l, struct search_config *c)
+{
+	const double nodes = (double)l->s->m->nodes.n,
+		     run = MAC_SECONDS * l->s->ops.total_macs + NODE_SECONDS * nodes,
+		     session = SESSION_NODE_SECONDS * nodes + SESSION_BYTE_SECONDS * (double)l->baseline_size;
+
+	c->trial_runs = nodes > 0 ? session / run : 0;
+	c->costly_runs = FINETUNE_OP_RUNS + (nodes > 0 ? FINETUNE_OP_SECONDS / run : 0);
+}
+
 enum fettle_status job_search(struct job *j, struct err *err)
 {
 	struct lab *l = j->o.lab;
@@ -344,8 +362,10 @@ enum fettle_status job_search(struct job *j, struct err *err)
 	c.no_early = l->o.no_early;
 	c.width = l->o.jobs + ranks_slots(l->ranks);
 	c.frugal = !(c.timeout > 0);
+	c.bounded = c.frugal && c.bounded && j->o.strategy->bounded;
 	c.samples = l->examiner ? examiner_samples(l->examiner) : 0;
 	c.counts = l->metric && metric_type(l->metric)->is_mean && metric_type(l->metric)->margins;
+	set_costs(l, &c);
 	c.backend = &lab_backend;
 	c.self = l;
 	st = history_count(j->history, &c.recorded, err);

@@ -61,6 +61,16 @@ static const char *why_almost_nothing(struct job *j, const struct plan *best)
 			    other->number, other->score.early ? "at best " : "", other->score.accuracy);
 }
 
+/* Of a search that tried less because it had spent enough. */
+static const char *why_no_more(struct job *j)
+{
+	return arena_strfmt(
+		&j->arena,
+		"what costs more than the %.1f fp32 passes of the search, for which at most %.0f %% of the "
+		"latency could be saved; --max-trials N or --timeout S try more",
+		search_spent(j->search), 100 * search_gain(j->search));
+}
+
 /* A search that ended for lack of plans says which it never proposes. */
 static const char *what_is_untried(struct job *j)
 {
@@ -69,6 +79,8 @@ static const char *what_is_untried(struct job *j)
 	const char *left = search_left_untried(j->search);
 	char all[32], alike[96] = "";
 
+	if (search_limited(j->search) && j->o.kind->says_untried)
+		return why_no_more(j);
 	if (search_why(j->search) != SEARCH_EXHAUSTED || !j->o.kind->says_untried || !*left ||
 	    log10((double)(n + same) + 1e-9) >= size - 1e-9)
 		return NULL;

@@ -25,6 +25,7 @@ bool ledger_find(struct history *h, const char *hash, struct trial *out)
 	out->score.low = isnan(t.accuracy) ? -INFINITY : t.accuracy_low; /* not evaluated: anything */
 	out->score.high = isnan(t.accuracy) ? INFINITY : t.accuracy_high;
 	out->seconds = t.seconds;
+	out->samples = t.samples;
 	snprintf(name, sizeof(name), IDENTITY_NAME, t.number);
 	if (!history_meta(h, name, &identity, NULL) && identity)
 		out->identity = strtoull(identity, NULL, 16);

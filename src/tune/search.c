@@ -167,6 +167,8 @@ enum fettle_status search_after_trial(struct search *s)
 		return search_stop(s, SEARCH_ACCURACY_MET);
 	if (!search_trials_left(s))
 		return search_stop(s, SEARCH_MAX_TRIALS);
+	if (s->ends_at_limit && !search_may_spend(s, 0))
+		return search_stop(s, goal_reached(s) ? SEARCH_ACCURACY_MET : SEARCH_EXHAUSTED);
 	return FETTLE_OK;
 }
 
@@ -284,42 +286,6 @@ bool search_frugal(const struct search *s)
 	return s->c.frugal;
 }
 
-/* Fine-tuning takes about as long as so many runs of the model for each op, whatever the number of samples to evaluate. */
-#define COSTLY_RUNS 20
-/* What a pass must be expected to gain, as a share of the latency. */
-#define PASS_WORTH 0.05
-
-/* The space estimates gains; what the fastest plan saves was measured. */
-double search_gain_scale(const struct search *s)
-{
-	double saves = s->c.backend->saves ? s->c.backend->saves(s->c.self) : INFINITY, all = 0;
-	size_t i;
-
-	for (i = 0; i < s->c.space->n_ops; i++)
-		all += s->c.space->v[i].gain;
-	return all > saves ? saves / all : 1;
-}
-
-bool search_worth(const struct search *s, const struct plan *p, double passes)
-{
-	double gain = 0, all = 0;
-	size_t i;
-
-	for (i = 0; i < s->c.space->n_ops; i++) {
-		all += s->c.space->v[i].gain;
-		if (plan_is_quantized(p, s->c.space, i))
-			gain += s->c.space->v[i].gain;
-	}
-	return !s->c.frugal || all <= 0 || passes * PASS_WORTH <= gain * search_gain_scale(s);
-}
-
-bool search_costly_worth(const struct search *s, const struct plan *p)
-{
-	return !s->c.samples ||
-	       search_worth(s, p,
-			    COSTLY_RUNS * (double)plan_n_quantized(p, s->c.space) / (double)s->c.samples);
-}
-
 bool search_one_sample(const struct search *s, const struct score *score)
 {
 	return !score->met && s->c.counts && s->c.samples && score->loss * (double)s->c.samples < 1.5;
@@ -412,6 +378,7 @@ enum fettle_status search_rank_ops(struct search *s, const struct plan *p, enum 
 	op_order_release(out);
 	if (st)
 		return st;
+	spend_rank(s);
 	st = s->c.backend->rank(s->c.self, p, by, local_batches(s), out, &s->err);
 	if (st) {
 		op_order_release(out);
@@ -448,6 +415,8 @@ enum fettle_status search_estimate(struct search *s, const struct plan *p, doubl
 	enum fettle_status st = search_may_continue(s);
 
 	*error = known ? known->value : INFINITY;
+	if (!st)
+		spend_estimate(s, p);
 	if (st || known)
 		return st;
 	st = s->c.backend->estimate(s->c.self, p, local_batches(s), error, &s->err);
@@ -467,6 +436,8 @@ enum fettle_status search_fastest(struct search *s, const struct plan *from, boo
 	plan_copy(out, from);
 	if (st || !s->c.backend->fastest)
 		return st;
+	if (!within)
+		spend_profiles(s);
 	st = s->c.backend->fastest(s->c.self, from, within, out, &s->err);
 	if (st == FETTLE_UNSUPPORTED ||
 	    st == FETTLE_BACKEND) { /* some plan cannot be had: nothing is known, then */

@@ -130,8 +130,11 @@ struct search_config {
 	bool no_early;  /* every trial is evaluated to its end */
 	size_t width;   /* trials side by side; 0: 1 */
 	bool frugal;    /* see search_frugal() */
+	bool bounded;   /* frugal, and what it spends is bounded: see search_may_spend() */
 	size_t samples; /* of an evaluation; 0: not known */
 	bool counts;    /* a sample is right or wrong, and the accuracy is how many are right */
+	/* what takes as long as so many runs of the model on one sample: a trial, besides its samples; fine-tuning one op */
+	double trial_runs, costly_runs;
 	const struct search_backend *backend;
 	void *self; /* the backend's */
 };
@@ -157,6 +160,9 @@ const char *search_stop_name(enum search_stop why); /* "accuracy met" */
 const char *search_stop_word(enum search_stop why); /* "accuracy_met": what results and histories call it */
 /* what strategies said of it, "" if nothing; valid as long as the search */
 const char *search_left_untried(const struct search *s);
+/* Was anything left out because too much was spent? What was, in fp32 passes; what there was to gain, as a share of the latency. */
+bool search_limited(const struct search *s);
+double search_gain(const struct search *s);
 /* plans that were no trial, because they gave a model that was tried */
 size_t search_n_same(const struct search *s);
 double search_time_left(const struct search *s);                        /* INFINITY: no limit */

@@ -1,7 +1,7 @@
 /*
- * The search's insides, in four files: search.c (what has been tried, when to stop, what strategies ask), verdict.c (which
+ * The search's insides, in five files: search.c (what has been tried, when to stop, what strategies ask), verdict.c (which
  * trials meet the criterion, which is the best, what is enough to know of the next), group.c (trials that run side by
- * side) and foresee.c (which plans may be asked for next).
+ * side), foresee.c (which plans may be asked for next) and spend.c (what it has spent, and what more is worth).
  */
 #ifndef TUNE_SEARCH_IMPL_H
 #define TUNE_SEARCH_IMPL_H
@@ -45,6 +45,9 @@ struct search {
 	const char *stage;
 	enum want want;
 	bool spends_all;
+	double spent;           /* fp32 passes, see spend.c */
+	bool ends_at_limit;     /* see search_bound() */
+	bool limited;           /* something was not tried because too much was spent */
 	struct verdict verdict; /* of the trials in progress */
 	double least_before;    /* the least objective, and these when they began */
 	size_t best_before, most_accurate_before, whole_before;
@@ -82,6 +85,13 @@ void prepare_trial(struct search *s, struct trial *t, struct verdict *own);
 enum fettle_status too_slow(struct search *s, struct trial *t, struct verdict *v, bool *too_slow);
 /* Judges a trial that has run, and measures its objective if that matters. */
 enum fettle_status measure_trial(struct search *s, struct trial *t);
+
+/* ---- spend.c ---- */
+
+void spend_trial(struct search *s, const struct trial *t); /* that is not among those remembered yet */
+void spend_estimate(struct search *s, const struct plan *p);
+void spend_rank(struct search *s);
+void spend_profiles(struct search *s);
 
 /* ---- group.c ---- */
 

@@ -12,7 +12,8 @@ struct outcome {
 	size_t n_trials, best; /* trial number, 0: none */
 	struct plan best_plan;
 	struct score best_score;
-	bool says_untried;
+	bool says_untried, limited;
+	double spent; /* fp32 passes */
 	struct err err;
 };
 
@@ -33,6 +34,8 @@ static inline struct outcome run(struct world *w, const struct strategy *strateg
 	o.st = search_run(s, strategy, &o.err);
 	o.why = search_why(s);
 	o.n_trials = search_n_trials(s);
+	o.limited = search_limited(s);
+	o.spent = search_spent(s);
 	o.says_untried = *search_left_untried(s);
 	if (search_best(s, &o.best_plan, &o.best_score))
 		o.best = search_best_trial(s)->number;

@@ -370,6 +370,61 @@ static void little_is_spent_on_little(void **state)
 		fail_msg("%zu trials where there is nothing to gain, %zu where there is", spent[1], spent[0]);
 }
 
+/* Each op but one loses more than may be lost. */
+static void spoil_all_but_one(struct world *w)
+{
+	size_t i;
+
+	for (i = 0; i < w->space.n_ops; i++)
+		w->weight[i] = i == w->seed % w->space.n_ops ? 0 : 0.02 + 0.03 * w->weight[i];
+}
+
+/*
+ * Where the user sets neither trials nor time, a search spends few passes, and says so; but what other searches meet it meets, too,
+ * be it with a single op in integers. With a limit of trials, it spends them.
+ */
+static void a_bounded_search_ends_soon(void **state)
+{
+	static const struct recipe_for_world rows[] = {
+		{ "next to nothing passes", .n_ops = 24, .settings = 4, .n_types = 3, .n_recipes = 6,
+		  .op_loss = 0.4 },
+		{ "little passes", .n_ops = 60, .settings = 4, .n_types = 3, .n_recipes = 6, .op_loss = 0.2 },
+		{ "hard", .n_ops = 40, .settings = 2, .n_recipes = 3, .op_loss = 0.06, .wobble = 0.005 },
+		{ "pairs", .n_ops = 40, .settings = 2, .n_recipes = 3, .op_loss = 0.02, .n_pairs = 3 },
+		{ "only one op passes", .n_ops = 100, .settings = 2, .n_types = 3, .op_loss = 1 },
+		{ "nothing passes", .n_ops = 250, .settings = 2, .n_recipes = 3, .always = 0.5 },
+	};
+	size_t i, seed, limited[ARRAY_LEN(rows)] = { 0 };
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(rows); i++)
+		for (seed = 0; seed < 20; seed++) {
+			struct world w[2];
+			struct outcome o[2];
+			size_t k;
+
+			for (k = 0; k < 2; k++) {
+				world_init(&w[k], &rows[i], seed);
+				if (strcmp(rows[i].name, "only one op passes") == 0)
+					spoil_all_but_one(&w[k]);
+				w[k].frugal = true;
+				w[k].bounded = k;
+				w[k].samples = 1000;
+				o[k] = run(&w[k], strategy_find("auto"), k ? 0 : 100);
+			}
+			check(o[1].best_score.met == o[0].best_score.met);
+			check(o[1].spent <= 15 && !o[0].limited);
+			limited[i] += o[1].limited;
+			for (k = 0; k < 2; k++) {
+				plan_release(&o[k].best_plan);
+				world_release(&w[k]);
+			}
+		}
+	for (i = 0; i < ARRAY_LEN(rows); i++)
+		if (!limited[i])
+			fail_msg("%s: no search says that it was limited", rows[i].name);
+}
+
 static void auto_keeps_trials_for_basic(void **state)
 {
 	const struct recipe_for_world r = { "large haystack", .n_ops = 150, .settings = 2, .n_types = 3,
@@ -982,6 +1037,7 @@ int main(void)
 		cmocka_unit_test(costly_recipes_are_for_those_who_need_them),
 		cmocka_unit_test(few_ops_go_to_16_bits),
 		cmocka_unit_test(frugal_pushes_are_short),
+		cmocka_unit_test(a_bounded_search_ends_soon),
 		cmocka_unit_test(one_sample_is_chance),
 		cmocka_unit_test(near_misses_take_few_trials),
 		cmocka_unit_test(little_is_spent_on_little),

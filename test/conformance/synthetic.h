@@ -47,13 +47,13 @@ enum { PAIRS_MAX = 8, LOG_MAX = 4096 };
 struct logged {
 	struct plan plan;
 	struct score score;
-	size_t number;
+	size_t number, samples;
 	double seconds;
 	char stage[64];
 };
 
 struct world {
-	bool no_early, frugal;
+	bool no_early, frugal, bounded;
 	size_t samples;     /* of an evaluation; 0: not known */
 	bool counts;        /* each of them right or wrong */
 	bool gains_nothing; /* the fastest plan is found to save next to nothing */
@@ -278,18 +278,20 @@ static inline double world_objective(const struct world *w, const struct plan *p
 
 /* ---- the backend ---- */
 
-/* What lies within 0.1, then 0.05, … of the accuracy, until that will do; a world that ends early pays less. */
-static inline void world_end_early(struct score *score, const struct verdict *v)
+/* What lies within 0.1, then 0.05, … of the accuracy, until that will do; a world that ends early pays less: a tenth for each. */
+static inline void world_end_early(const struct world *w, struct trial *t)
 {
-	double a = score->accuracy, half;
+	double a = t->score.accuracy, half;
+	size_t tenths = 1;
 
-	for (half = 0.1; v && half > 1e-6; half /= 2)
-		if (verdict_certain(v, a - half / 3, a + half)) {
-			score->early = true;
-			score->low = a - half / 3;
-			score->high = a + half;
-			return;
+	for (half = 0.1; t->verdict && half > 1e-6 && tenths < 10; half /= 2, tenths++)
+		if (verdict_certain(t->verdict, a - half / 3, a + half)) {
+			t->score.early = true;
+			t->score.low = a - half / 3;
+			t->score.high = a + half;
+			break;
 		}
+	t->samples = t->score.early ? tenths * w->samples / 10 : w->samples;
 }
 
 static inline enum fettle_status world_run(void *self, struct trial *out, struct err *err)
@@ -307,7 +309,7 @@ static inline enum fettle_status world_run(void *self, struct trial *out, struct
 		strcpy(out->why, "as ordered");
 	} else {
 		out->score.accuracy = world_accuracy(w, p);
-		world_end_early(&out->score, out->verdict);
+		world_end_early(w, out);
 	}
 	return FETTLE_OK;
 }
@@ -464,6 +466,7 @@ static inline bool world_known(void *self, const struct plan *p, struct trial *o
 		out->identity = world_hash(w, p, 77) | 1;
 		out->score = l->score;
 		out->seconds = l->seconds;
+		out->samples = l->samples;
 		return true;
 	}
 	return false;
@@ -472,7 +475,9 @@ static inline bool world_known(void *self, const struct plan *p, struct trial *o
 static inline void world_record(void *self, const struct trial *t)
 {
 	struct world *w = self;
-	struct logged l = { .score = t->score, .number = t->number, .seconds = t->seconds };
+	struct logged l = {
+		.score = t->score, .number = t->number, .seconds = t->seconds, .samples = t->samples
+	};
 
 	plan_copy(&l.plan, &t->plan);
 	snprintf(l.stage, sizeof(l.stage), "%s", t->stage);
@@ -522,6 +527,7 @@ static inline struct search_config world_config(struct world *w, size_t max_tria
 				       .no_early = w->no_early,
 				       .width = w->width,
 				       .frugal = w->frugal,
+				       .bounded = w->bounded,
 				       .samples = w->samples,
 				       .counts = w->counts,
 				       .backend = &world_backend,

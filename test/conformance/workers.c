@@ -91,6 +91,8 @@ static void answers_are_the_same(const struct recipe_for_world *r, const struct 
 		world_init(&w[i], r, seed);
 		w[i].width = widths[i];
 		w[i].frugal = seed % 2;
+		w[i].samples = seed % 7 ? 0 : 100;
+		w[i].bounded = seed % 3 == 0 && w[i].frugal && strategy->bounded;
 		w[i].timeout =
 			seed % 4 < 2 ? 0 : 1e9; /* which goes on after the first that meets the target */
 		w[i].on_ahead = ahead_is_new;
