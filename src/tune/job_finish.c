@@ -54,6 +54,8 @@ static const char *why_almost_nothing(struct job *j, const struct plan *best)
 		return arena_strfmt(&j->arena,
 				    "the ops that can be quantized have only %.2g %% of the multiply-adds",
 				    100 * most);
+	if (modes_gain_nothing(l, best))
+		return "with more in integers it would be slower than fp32";
 	if (!other)
 		return "no trial that quantizes more finished";
 	return arena_strfmt(&j->arena,

@@ -14,6 +14,8 @@ enum { ROUNDS = 3 }; /* assignments that are profiled, at most: each corrects th
 #define NEARLY 1.15
 /* What is faster than fp32 for certain takes less than this share of its time. */
 #define CLEARLY 0.98
+/* What it is worth, as a share of the time, to have all multiply-adds in integers: a model that is a quarter of the size. */
+#define SMALLER_WORTH 0.02
 /* Evaluations that timing all candidates may take, and until one is faster than fp32; two are timed in any case. If one is, no more
  * than so many: they differ by little. */
 enum { RACE_CANDIDATES = 4 };
@@ -219,8 +221,27 @@ static double predicted(struct lab *l, const struct plan *p)
 	return !seen ? mode_predicted(l, p) : isnan(seen->predicted) ? seen->p.total : seen->predicted;
 }
 
+/* Where no plan is faster than fp32, one with next to nothing in integers is as fast as that: it need not be timed to know. */
+static void prefer_slight(struct lab *l, const struct plan *from, const struct plan *best, double seconds,
+			  struct plan *out, struct mode_answer *answer)
+{
+	const struct modes *m = l->modes;
+	struct plan p = PLAN_INIT;
+	double slight;
+
+	if (seconds < CLEARLY * m->fp32.total)
+		return;
+	slight = slight_plan(l, from, &p);
+	if (slight * (1 + SMALLER_WORTH * mode_share(l, best)) < seconds) {
+		plan_copy(out, &p);
+		*answer = (struct mode_answer){ m->original / slight, 0 };
+	}
+	plan_release(&p);
+}
+
 /* Profiles are not taken in turns: the candidate that is fastest when they are timed against each other. */
-static enum fettle_status race_candidates(struct lab *l, const struct candidates *c, struct plan *out,
+static enum fettle_status race_candidates(struct lab *l, const struct plan *from, bool within,
+					  const struct candidates *c, struct plan *out,
 					  struct mode_answer *answer, struct err *err)
 {
 	const struct modes *m = l->modes;
@@ -255,6 +276,9 @@ static enum fettle_status race_candidates(struct lab *l, const struct candidates
 		plan_copy(out, &best.t.plan);
 		answer->predicted = m->original / predicted(l, out);
 		answer->saves = fmax(fmin(m->fp32.total / m->original, 1) - best.t.score.objective, 0);
+		if (!within)
+			prefer_slight(l, from, &best.t.plan, best.t.score.objective * m->original, out,
+				      answer);
 	}
 	plan_release(&best.t.plan);
 	plan_release(&second.t.plan);
@@ -288,8 +312,10 @@ enum fettle_status race_modes(struct lab *l, const struct plan *from, bool withi
 		st = find_candidates(l, from, within, &c, err);
 	l->times = before;
 	l->times.rank += clock_now() - start;
-	if (!st && c.v.n)
-		st = race_candidates(l, &c, out, answer, err);
+	if (!st && !within && c.v.n && c.v.v[0].seconds >= l->modes->fp32.total)
+		prefer_slight(l, from, &c.v.v[0].plan, c.v.v[0].seconds, out, answer);
+	if (!st && c.v.n && isnan(answer->predicted))
+		st = race_candidates(l, from, within, &c, out, answer, err);
 	candidates_release(&c);
 	return st;
 }

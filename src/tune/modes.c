@@ -94,19 +94,39 @@ static enum fettle_status profile_new(struct lab *l, const struct plan *p, doubl
 	return FETTLE_OK;
 }
 
+static const struct profiled *fastest_seen(const struct modes *m)
+{
+	size_t i, best = 0;
+
+	for (i = 1; i < m->seen.n; i++)
+		if (m->seen.v[i].p.total < m->seen.v[best].p.total)
+			best = i;
+	return &m->seen.v[best];
+}
+
 enum fettle_status modes_profiles(struct lab *l, const struct plan *p, struct mode_profile *fp32,
-				  struct mode_profile *of_plan, struct err *err)
+				  struct mode_profile *of_plan, double *share, struct err *err)
 {
 	struct modes *m = modes_of(l);
+	const struct profiled *is;
 	enum fettle_status st = profile_fp32(l, err);
 
-	if (!st && !profile_of(l, p))
+	if (!st && !m->seen.n)
 		st = profile_new(l, p, NAN, err);
-	if (!st) {
-		*fp32 = m->fp32;
-		*of_plan = *profile_of(l, p);
-	}
-	return st;
+	if (st)
+		return st;
+	is = seen_of(l, p) ? seen_of(l, p) : fastest_seen(m);
+	*fp32 = m->fp32;
+	*of_plan = is->p;
+	*share = seen_of(l, p) ? NAN : mode_share(l, &is->plan);
+	return FETTLE_OK;
+}
+
+bool modes_gain_nothing(const struct lab *l, const struct plan *p)
+{
+	const struct modes *m = l->modes;
+
+	return m && m->fastest.n && m->answer.saves <= 0 && plan_equal(&m->fastest, p, &l->t->space);
 }
 
 /* The lines know of the profile already. Where conversions take next to nothing, a factor would say nothing about others. */

@@ -25,9 +25,14 @@ double modes_predicted(struct lab *l, const struct plan *p);
 /* The share of the fp32 model's time that integers save in the fastest plan, were it accurate enough; INFINITY: not known. */
 double lab_saves(void *lab);
 
-/* Profiles of the fp32 model as prepared and of a plan, taken now unless they were before. They are the lab's. */
+/*
+ * Profiles of the fp32 model as prepared and of a plan, which are the lab's. Where others were profiled but this one was not, that of
+ * the fastest of them, with the share of its multiply-adds in integers; NAN: it is the plan's own.
+ */
 enum fettle_status modes_profiles(struct lab *l, const struct plan *p, struct mode_profile *fp32,
-				  struct mode_profile *of_plan, struct err *err);
+				  struct mode_profile *of_plan, double *share, struct err *err);
+/* Does a plan have next to nothing in integers because they gain nothing? */
+bool modes_gain_nothing(const struct lab *l, const struct plan *p);
 
 /* RANK_SECONDS, see strategy/strategy.h. */
 enum fettle_status rank_seconds(struct lab *l, const struct plan *p, struct op_order *out, struct err *err);

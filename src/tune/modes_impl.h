@@ -81,6 +81,11 @@ enum fettle_status measure_modes(struct lab *l, const struct plan *from, struct 
 enum fettle_status race_modes(struct lab *l, const struct plan *from, bool within, struct plan *out,
 			      struct mode_answer *answer, struct err *err);
 
+/* ---- mode_slight.c ---- */
+
+/* A plan with a single small op as `from` has it and the rest in fp32: the seconds it is predicted to take. INFINITY: there is none. */
+double slight_plan(struct lab *l, const struct plan *from, struct plan *out);
+
 /* ---- mode_problem.c ---- */
 
 void find_mode_ops(struct lab *l); /* fills place, node, values and what belongs to them */

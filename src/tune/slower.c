@@ -74,7 +74,8 @@ enum fettle_status slower_why(struct lab *l, const struct plan *p, struct arena 
 	struct mode_profile fp32, plan;
 	struct costs c = { .total = 0 };
 	struct str text = STR_INIT;
-	enum fettle_status st = modes_profiles(l, p, &fp32, &plan, err);
+	double share;
+	enum fettle_status st = modes_profiles(l, p, &fp32, &plan, &share, err);
 	size_t i;
 
 	if (st)
@@ -85,7 +86,9 @@ enum fettle_status slower_why(struct lab *l, const struct plan *p, struct arena 
 	c.total = fp32.total;
 	c.conversions = plan.converting[TO_INT] + plan.converting[TO_FLOAT] + plan.converting[AT_RUN_TIME];
 	describe(&c, &text);
-	*out = arena_strdup(a, text.s);
+	*out = isnan(share) ? arena_strdup(a, text.s)
+			    : arena_strfmt(a, "with %.0f %% of the multiply-adds in integers, %s",
+					   100 * share, text.s);
 	VEC_RELEASE(&c.v);
 	str_release(&text);
 	return FETTLE_OK;

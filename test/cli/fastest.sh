@@ -26,6 +26,30 @@ done
 expect 0 '"models"' bench $m "$dir/a.onnx" "$dir/static.onnx" "$dir/dynamic.onnx" --threads 1 --json --quiet
 py "a = d['models']; assert a[1]['speedup_high'] > 0.9 * max(x['speedup_low'] for x in a[2:]), a" "against models made by hand"
 
+# small Convs with ops between them that have no integer kernel: no plan gains anything, and the result is no slower than fp32
+/usr/bin/python3 -B - "$dir" <<-'EOF' || { echo "skipped: needs python3-onnx"; exit 77; }
+	import sys
+	import numpy as np
+	from onnx import TensorProto, helper, numpy_helper, save
+	rng = np.random.RandomState(1)
+	nodes, weights, x = [], [], "x"
+	for i in range(60):
+	    w = (np.eye(8) + rng.randn(8, 8) / 20).astype(np.float32).reshape(8, 8, 1, 1)
+	    weights.append(numpy_helper.from_array(w, f"w{i}"))
+	    nodes += [helper.make_node("Conv", [x, f"w{i}"], [f"c{i}"], f"conv{i}"),
+	              helper.make_node("Elu", [f"c{i}"], [f"e{i}"], f"elu{i}")]
+	    x = f"e{i}"
+	shape = ["n", 8, 24, 24]
+	value = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+	graph = helper.make_graph(nodes, "small", [value("x")], [value(x)], weights)
+	save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), sys.argv[1] + "/small.onnx")
+	for name in "calib", "eval":
+	    np.savez(f"{sys.argv[1]}/small_{name}.npz", x=rng.randn(24, 8, 24, 24).astype(np.float32))
+EOF
+expect 0 '"met": true' tune "$dir/small.onnx" --calib "$dir/small_calib.npz" --eval "$dir/small_eval.npz" --metric cosine --threads 1 --quiet --json \
+	--tolerance 0.2 --workspace "$dir/small" -o "$dir/small.int8.onnx"
+py "b = d['best']; assert b['speedup_high'] > 0.95 and b['ops']['int8'] > 0, b" "small Convs"
+
 # an approach restricts: no other mode is in the plan
 for a in static dynamic; do
 	# shellcheck disable=SC2086
