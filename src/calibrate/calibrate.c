@@ -187,6 +187,20 @@ static enum fettle_status observe_all(void *self, const struct tensor *out, cons
 	return st;
 }
 
+struct watched {
+	struct calibration *c;
+	const struct calibrate_watch *watch;
+};
+
+static enum fettle_status observe_watched(void *self, const struct tensor *out, const struct feed_batch *b,
+					  struct err *err)
+{
+	const struct watched *w = self;
+	enum fettle_status st = observe_all(w->c, out, b, err);
+
+	return st ? st : w->watch->take(w->watch->self, out, b, err);
+}
+
 struct calibration *calibration_new(const char *const *values, size_t n, const struct calibrate_options *o,
 				    bool keep_samples)
 {
@@ -212,13 +226,17 @@ enum fettle_status calibrate(struct calibration **out, const struct calibrate_on
 			     struct err *err)
 {
 	struct calibration *c = calibration_new(values, n, o, false);
+	struct watched w = { c, o->watch };
 	struct observed s = OBSERVED_INIT;
 	enum fettle_status st = FETTLE_OK;
 
 	if (n) {
 		c->scratch = observer_scratch_new();
-		st = observed_open(&s, on->rt, on->m, values, n, o->threads, err);
-		if (!st)
+		st = observed_open(&s, on->rt, on->m, w.watch ? w.watch->values : values,
+				   w.watch ? w.watch->n : n, o->threads, err);
+		if (!st && w.watch)
+			st = observed_run(&s, on->feed, o, observe_watched, &w, err);
+		else if (!st)
 			st = observed_run(&s, on->feed, o, observe_all, c, err);
 		observer_scratch_free(c->scratch);
 	}

@@ -11,11 +11,24 @@ struct calibration;
 /* Called after each batch; returning false stops with FETTLE_STOP. */
 typedef bool (*progress_fn)(void *self, size_t done, size_t total);
 
+/* Gets the outputs of each batch. */
+typedef enum fettle_status (*observe_fn)(void *self, const struct tensor *out, const struct feed_batch *b,
+					 struct err *err);
+
+/* Another that looks at the same runs. Its values begin with those of the calibration, in their order. */
+struct calibrate_watch {
+	const char *const *values;
+	size_t n;
+	observe_fn take;
+	void *self;
+};
+
 struct calibrate_options {
 	int threads;
 	progress_fn progress;
 	void *self;
 	double averaging[OBSERVER_AVERAGES]; /* constants of moving averages, as for an observer */
+	const struct calibrate_watch *watch; /* of calibrate() alone; may be NULL */
 };
 
 /* A model, and the samples that it is run on. */
@@ -66,8 +79,6 @@ enum fettle_status observed_open(struct observed *o, struct runtime *rt, const s
 				 const char *const *values, size_t n, int threads, struct err *err);
 void observed_close(struct observed *o);
 /* Runs it on all samples, from the first, and hands on the outputs of each batch. */
-typedef enum fettle_status (*observe_fn)(void *self, const struct tensor *out, const struct feed_batch *b,
-					 struct err *err);
 enum fettle_status observed_run(struct observed *o, struct feed *feed, const struct calibrate_options *opt,
 				observe_fn take, void *self, struct err *err);
 

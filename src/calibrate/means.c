@@ -23,6 +23,8 @@ struct channels {
 struct channel_means {
 	struct channels *v;
 	size_t n, samples;
+	const char **values; /* that a session is to have as outputs */
+	size_t n_values;
 };
 
 /* the samples of a batch come first; what pads it does not count */
@@ -33,18 +35,29 @@ static size_t valid_part(const struct tensor *t, const struct feed_batch *b)
 	return b->n && rows % b->n == 0 ? rows / b->n * b->valid : rows;
 }
 
+static double sum_of(const float *x, size_t n)
+{
+	enum { LANES = 16 };
+	double lane[LANES] = { 0 }, sum = 0;
+	size_t i, k;
+
+	for (i = 0; i + LANES <= n; i += LANES)
+		for (k = 0; k < LANES; k++)
+			lane[k] += x[i + k];
+	for (; i < n; i++)
+		sum += x[i];
+	for (k = 0; k < LANES; k++)
+		sum += lane[k];
+	return sum;
+}
+
 static void add_sums(struct channels *c, const float *x, size_t outer, size_t inner)
 {
-	size_t o, k, i;
+	size_t o, k;
 
 	for (o = 0; o < outer; o++)
-		for (k = 0; k < c->n; k++, x += inner) {
-			double sum = 0;
-
-			for (i = 0; i < inner; i++)
-				sum += x[i];
-			c->sum[k] += sum;
-		}
+		for (k = 0; k < c->n; k++, x += inner)
+			c->sum[k] += inner == 1 ? *x : sum_of(x, inner);
 }
 
 /* each of n values, in a lane of its own: what the compiler vectorises */
@@ -202,19 +215,21 @@ static void channels_init(struct channels *c, const struct channel_axis *want, b
 	}
 }
 
-static enum fettle_status sweep(struct channel_means **out, bool extremes, const struct calibrate_on *on,
-				const struct channel_axis *want, size_t n, const struct calibrate_options *o,
-				struct err *err)
+static struct channel_means *means_new(const struct channel_axis *want, size_t n, bool extremes,
+				       const char *const *values, size_t n_values)
 {
 	struct channel_means *c = xcalloc(1, sizeof(*c));
-	const char **values = xcalloc(n, sizeof(*values));
 	struct map seen = MAP_INIT;
-	struct observed s = OBSERVED_INIT;
-	enum fettle_status st = FETTLE_OK;
-	size_t i, n_values = 0;
+	size_t i;
 
-	c->v = xcalloc(n, sizeof(*c->v));
+	c->v = xcalloc(n + 1, sizeof(*c->v));
 	c->n = n;
+	c->values = xcalloc(n_values + n + 1, sizeof(*c->values));
+	c->n_values = n_values;
+	for (i = 0; i < n_values; i++) {
+		c->values[i] = values[i];
+		map_set(&seen, values[i], i);
+	}
 	for (i = 0; i < n; i++) {
 		struct channels *v = &c->v[i];
 
@@ -222,19 +237,55 @@ static enum fettle_status sweep(struct channel_means **out, bool extremes, const
 		v->output = map_get(&seen, v->value);
 		if (v->output != MAP_NONE)
 			continue;
-		v->output = n_values;
-		map_set(&seen, v->value, n_values);
-		values[n_values++] = v->value;
+		v->output = c->n_values;
+		map_set(&seen, v->value, c->n_values);
+		c->values[c->n_values++] = v->value;
 	}
-	if (n)
-		st = observed_open(&s, on->rt, on->m, values, n_values, o->threads, err);
-	if (n && !st)
-		st = observed_run(&s, on->feed, o, add_all, c, err);
-	for (i = 0; i < n && !st; i++)
-		st = finish(&c->v[i], err);
-	observed_close(&s);
 	map_release(&seen);
-	free(values);
+	return c;
+}
+
+enum fettle_status channel_means_finish(struct channel_means *c, struct err *err)
+{
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	for (i = 0; i < c->n && !st; i++)
+		st = finish(&c->v[i], err);
+	return st;
+}
+
+enum fettle_status channel_means_sweep(struct channel_means *c, const struct calibrate_on *on,
+				       const struct calibrate_options *o, struct err *err)
+{
+	struct observed s = OBSERVED_INIT;
+	enum fettle_status st = FETTLE_OK;
+
+	if (c->n)
+		st = observed_open(&s, on->rt, on->m, c->values, c->n_values, o->threads, err);
+	if (c->n && !st)
+		st = observed_run(&s, on->feed, o, add_all, c, err);
+	observed_close(&s);
+	return st ? st : channel_means_finish(c, err);
+}
+
+struct channel_means *channel_means_new(const struct channel_axis *want, size_t n, const char *const *values,
+					size_t n_values)
+{
+	return means_new(want, n, false, values, n_values);
+}
+
+struct calibrate_watch channel_means_watch(struct channel_means *c)
+{
+	return (struct calibrate_watch){ c->values, c->n_values, add_all, c };
+}
+
+static enum fettle_status sweep(struct channel_means **out, struct channel_means *c,
+				const struct calibrate_on *on, const struct calibrate_options *o,
+				struct err *err)
+{
+	enum fettle_status st = channel_means_sweep(c, on, o, err);
+
 	if (st)
 		channel_means_free(c);
 	else
@@ -246,14 +297,14 @@ enum fettle_status calibrate_means(struct channel_means **out, const struct cali
 				   const struct channel_axis *want, size_t n,
 				   const struct calibrate_options *o, struct err *err)
 {
-	return sweep(out, false, on, want, n, o, err);
+	return sweep(out, means_new(want, n, false, NULL, 0), on, o, err);
 }
 
 enum fettle_status calibrate_extremes(struct channel_means **out, const struct calibrate_on *on,
 				      const struct channel_axis *want, size_t n,
 				      const struct calibrate_options *o, struct err *err)
 {
-	return sweep(out, true, on, want, n, o, err);
+	return sweep(out, means_new(want, n, true, NULL, 0), on, o, err);
 }
 
 void channel_means_free(struct channel_means *c)
@@ -270,6 +321,7 @@ void channel_means_free(struct channel_means *c)
 		free(c->v[i].power);
 		free(c->v[i].rows);
 	}
+	free(c->values);
 	free(c->v);
 	free(c);
 }

@@ -1,7 +1,7 @@
 /*
  * The mean, or minimum and maximum, of each channel of a value over all calibration samples, for the recipes that
- * correct biases or scale channels. Ordinary calibration does not pay for this: it is a separate pass over
- * the same feed, when a plan asks.
+ * correct biases or scale channels. It is a separate pass over the same feed, when a plan asks; means, where a search will
+ * probably ask for them, come with the calibration.
  */
 #ifndef CALIBRATE_MEANS_H
 #define CALIBRATE_MEANS_H
@@ -22,7 +22,19 @@ struct channel_means;
 enum fettle_status calibrate_means(struct channel_means **out, const struct calibrate_on *on,
 				   const struct channel_axis *want, size_t n,
 				   const struct calibrate_options *o, struct err *err);
-void channel_means_free(struct channel_means *c);
+void channel_means_free(struct channel_means *c); /* NULL does nothing */
+
+/*
+ * The same beside a calibration of these values, which live as long: it watches channel_means_watch(), and after it comes
+ * channel_means_finish(). Or by channel_means_sweep(), which comes to the same bits: a runtime may round otherwise when other values
+ * are outputs.
+ */
+struct channel_means *channel_means_new(const struct channel_axis *want, size_t n, const char *const *values,
+					size_t n_values);
+struct calibrate_watch channel_means_watch(struct channel_means *c);
+enum fettle_status channel_means_finish(struct channel_means *c, struct err *err);
+enum fettle_status channel_means_sweep(struct channel_means *c, const struct calibrate_on *on,
+				       const struct calibrate_options *o, struct err *err);
 
 /* FETTLE_INVALID when the value was not asked for along that axis. */
 enum fettle_status channel_means_get(const struct channel_means *c, const char *value, int axis,

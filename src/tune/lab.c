@@ -46,6 +46,17 @@ enum fettle_status lab_open_fp32(struct lab *l, struct err *err)
 	return st;
 }
 
+/* a search may turn to recipes that need the means of channels */
+static bool may_correct(const struct space *space)
+{
+	size_t i;
+
+	for (i = space->n_ops; i < space->n; i++)
+		if (space->v[i].corrects && space->v[i].apply != NO_OPTION)
+			return true;
+	return false;
+}
+
 struct learner *lab_learner(struct lab *l)
 {
 	struct learn_source s = { .rt = l->rt,
@@ -57,6 +68,7 @@ struct learner *lab_learner(struct lab *l)
 				  .cache = l->o.cache,
 				  .progress = lab_go_on,
 				  .self = l,
+				  .means = may_correct(&l->t->space),
 				  .calibrate = l->ranks && !ranks_rank(l->ranks) ? lab_sweep : NULL,
 				  .seconds = &l->times.calibrate };
 

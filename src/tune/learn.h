@@ -33,6 +33,7 @@ struct learn_source {
 	/* Of the model as it is, in place of calibrate(); may be NULL. */
 	enum fettle_status (*calibrate)(void *self, int64_t samples, const char *const *values, size_t n,
 					struct calibration **out, struct err *err);
+	bool means;                     /* plans will probably need the means of channels */
 	double *seconds;                /* what calibrating takes is added to this; may be NULL */
 	struct finetune_report *report; /* of the recipe finetune; may be NULL */
 };

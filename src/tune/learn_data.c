@@ -79,6 +79,24 @@ enum fettle_status make_variant(struct learner *l, struct facts *f, const struct
 	return st;
 }
 
+/* Do means come with the calibration? Of the model as it is, if plans will need them. */
+static bool with_means(const struct learner *l, const struct facts *f)
+{
+	return l->s.means && !*f->key;
+}
+
+/* of all values that recipes may need means of */
+static struct channel_means *means_beside(const struct subject *s, const struct qplan *mapped,
+					  const char *const *values, size_t n_values)
+{
+	struct channel_axis *axes = NULL;
+	const size_t n = quantizer_means(&s->g, &s->ops, mapped, &axes);
+	struct channel_means *means = channel_means_new(axes, n, values, n_values);
+
+	free(axes);
+	return means;
+}
+
 /* with others, where there are some */
 static enum fettle_status calibrate_together(struct learner *l, struct facts *f, const struct qplan *mapped,
 					     struct err *err)
@@ -102,6 +120,28 @@ void learner_take(struct learner *l, int64_t samples, struct calibration *c)
 		calibration_free(c);
 }
 
+/* as subject_calibrate() */
+static enum fettle_status calibrate_with_means(struct learner *l, struct facts *f, const struct qplan *mapped,
+					       struct calibrate_options o, struct err *err)
+{
+	const struct subject *s = f->v->s;
+	const char **values = NULL;
+	const size_t n = quantizer_values(&s->g, &s->ops, mapped, &values);
+	struct channel_means *means = means_beside(s, mapped, values, n);
+	const struct calibrate_watch watch = channel_means_watch(means);
+	enum fettle_status st;
+
+	o.watch = &watch;
+	st = calibrate(&f->own, &(struct calibrate_on){ l->s.rt, s->m, l->s.calib }, values, n, &o, err);
+	if (!st && !channel_means_finish(means, NULL)) {
+		f->means = means; /* what is not finite fails only where a plan asks for it */
+		means = NULL;
+	}
+	channel_means_free(means);
+	free(values);
+	return st;
+}
+
 /* one pass observes all values that any plan may need, and what this one needs beyond */
 static enum fettle_status calibrate_facts(struct learner *l, struct facts *f, const struct qplan *mapped,
 					  struct err *err)
@@ -115,6 +155,8 @@ static enum fettle_status calibrate_facts(struct learner *l, struct facts *f, co
 	st = use_samples(l, f, err);
 	if (!st && l->s.calibrate && !*f->key)
 		st = calibrate_together(l, f, mapped, err);
+	else if (!st && with_means(l, f))
+		st = calibrate_with_means(l, f, mapped, o, err);
 	else if (!st)
 		st = subject_calibrate(f->v->s, l->s.rt, mapped, l->s.calib, &o, &f->own, err);
 	spent(l, start);
@@ -168,24 +210,30 @@ enum fettle_status observe_range(struct learner *l, struct facts *f, const struc
 	return st;
 }
 
-/* of all values that recipes may need means of */
+/* Where the calibration was shared with others, it has none. */
 static enum fettle_status sweep_means(struct learner *l, struct facts *f, const struct qplan *mapped,
 				      struct err *err)
 {
 	const struct calibrate_options o = calibrate_options(l);
-	struct channel_axis *axes = NULL;
+	const struct subject *s = f->v->s;
+	struct channel_means *means;
+	const char **values = NULL;
 	double start = clock_now();
 	enum fettle_status st;
 	size_t n;
 
 	if (f->means)
 		return FETTLE_OK;
-	n = quantizer_means(&f->v->s->g, &f->v->s->ops, mapped, &axes);
 	st = use_samples(l, f, err);
+	n = st || !with_means(l, f) ? 0 : quantizer_values(&s->g, &s->ops, mapped, &values);
+	means = means_beside(s, mapped, values, n);
 	if (!st)
-		st = calibrate_means(&f->means, &(struct calibrate_on){ l->s.rt, f->v->s->m, l->s.calib },
-				     axes, n, &o, err);
-	free(axes);
+		st = channel_means_sweep(means, &(struct calibrate_on){ l->s.rt, s->m, l->s.calib }, &o, err);
+	if (st)
+		channel_means_free(means);
+	else
+		f->means = means;
+	free(values);
 	spent(l, start);
 	return st;
 }

@@ -65,6 +65,68 @@ static void check_extremes(struct model *m, struct feed *feed)
 }
 
 /* x[i] counts up from 0 in [n, 2, 3]; z = x + 10 */
+static void check_means(const struct channel_means *c)
+{
+	struct err err = ERR_INIT;
+	double got[6];
+	size_t k;
+
+	/* sample i begins at 6 i, on average at 18 */
+	assert_ok(channel_means_get(c, "x", 1, 2, got, &err), err);
+	for (k = 0; k < 2; k++)
+		assert_true(fabs(got[k] - (18 + 3.0 * (double)k + 1)) < 1e-9);
+	assert_ok(channel_means_get(c, "z", 1, 2, got, &err), err);
+	for (k = 0; k < 2; k++)
+		assert_true(fabs(got[k] - (28 + 3.0 * (double)k + 1)) < 1e-9);
+	assert_ok(channel_means_get(c, "z", -1, 3, got, &err), err);
+	for (k = 0; k < 3; k++)
+		assert_true(fabs(got[k] - (28 + (double)k + 1.5)) < 1e-9);
+	assert_ok(channel_means_get(c, "f", -1, 6, got, &err), err);
+	for (k = 0; k < 6; k++)
+		assert_true(fabs(got[k] - (28 + (double)k)) < 1e-9);
+}
+
+/* With a calibration, and by a sweep that has the same outputs: to the same bits. What is calibrated is so as without. */
+static void check_beside(struct model *m, struct feed *feed, const struct channel_axis *want, size_t n)
+{
+	static const char *const values[] = { "y", "z" };
+	const struct calibrate_on on = { rt, m, feed };
+	struct calibrate_options o = { .threads = 1 };
+	struct channel_means *beside = channel_means_new(want, n, values, 2),
+			     *alone = channel_means_new(want, n, values, 2);
+	const struct calibrate_watch watch = channel_means_watch(beside);
+	struct calibration *with = NULL, *without = NULL;
+	struct err err = ERR_INIT;
+	double a[6], b[6];
+	size_t i;
+
+	assert_ok(calibrate(&without, &on, values, 2, &o, &err), err);
+	assert_ok(channel_means_sweep(alone, &on, &o, &err), err);
+	o.watch = &watch;
+	assert_ok(calibrate(&with, &on, values, 2, &o, &err), err);
+	assert_ok(channel_means_finish(beside, &err), err);
+	check_means(beside);
+	for (i = 0; i < n; i++) {
+		assert_ok(channel_means_get(beside, want[i].value, want[i].axis, want[i].channels, a, &err),
+			  err);
+		assert_ok(channel_means_get(alone, want[i].value, want[i].axis, want[i].channels, b, &err),
+			  err);
+		assert_memory_equal(a, b, want[i].channels * sizeof(*a));
+	}
+	assert_null(calibration_find(with, "f"));
+	for (i = 0; i < 2; i++) {
+		const struct observer *x = calibration_find(with, values[i]),
+				      *y = calibration_find(without, values[i]);
+
+		assert_true(x->min == y->min && x->max == y->max && x->sum == y->sum && x->count == y->count);
+		assert_memory_equal(x->bins, y->bins, sizeof(x->bins));
+	}
+	calibration_free(with);
+	calibration_free(without);
+	channel_means_free(alone);
+	channel_means_free(beside);
+}
+
 static void check(const char *shape, size_t batch)
 {
 	enum { N = 7 };
@@ -81,31 +143,19 @@ static void check(const char *shape, size_t batch)
 	char *data = put_file(dir, "x.npz", &npz), *path = xstrfmt("%s/m.onnx", dir);
 	struct channel_extremes x;
 	double got[6];
-	size_t k;
 
 	build_model(path, 13, shape, "t = 10.0; z = Add(x, t); f = Flatten(z); y = Relu(f)", "y");
 	assert_ok(model_load(&m, path, &err), err);
 	feed = open_feed(m, data, batch, &set);
 	assert_ok(calibrate_means(&c, &(struct calibrate_on){ rt, m, feed }, want, ARRAY_LEN(want), &o, &err),
 		  err);
-	/* sample i begins at 6 i, on average at 18 */
-	assert_ok(channel_means_get(c, "x", 1, 2, got, &err), err);
-	for (k = 0; k < 2; k++)
-		assert_true(fabs(got[k] - (18 + 3.0 * (double)k + 1)) < 1e-9);
-	assert_ok(channel_means_get(c, "z", 1, 2, got, &err), err);
-	for (k = 0; k < 2; k++)
-		assert_true(fabs(got[k] - (28 + 3.0 * (double)k + 1)) < 1e-9);
-	assert_ok(channel_means_get(c, "z", -1, 3, got, &err), err);
-	for (k = 0; k < 3; k++)
-		assert_true(fabs(got[k] - (28 + (double)k + 1.5)) < 1e-9);
-	assert_ok(channel_means_get(c, "f", -1, 6, got, &err), err);
-	for (k = 0; k < 6; k++)
-		assert_true(fabs(got[k] - (28 + (double)k)) < 1e-9);
+	check_means(c);
 	assert_int_equal(channel_means_get(c, "y", -1, 6, got, &err), FETTLE_INVALID);
 	assert_int_equal(channel_means_get(c, "z", 1, 3, got, &err), FETTLE_INVALID);
 	assert_int_equal(channel_extremes_get(c, "z", 1, 2, &x, &err),
 			 FETTLE_INVALID); /* not in this sweep */
 	channel_means_free(c);
+	check_beside(m, feed, want, ARRAY_LEN(want));
 	check_extremes(m, feed);
 	c = NULL;
 	assert_int_equal(calibrate_means(&c, &(struct calibrate_on){ rt, m, feed },
