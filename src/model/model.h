@@ -177,6 +177,11 @@ void model_cut(struct model *m, const struct value *at, size_t n);
 struct value typed_input(struct model *m, const struct value *like);
 /* Says what an intermediate value's type is. Its names must outlive m. */
 void model_declare(struct model *m, const struct value *v);
+/*
+ * What is float16 in float32, but that inputs, outputs and constants keep their types, which Casts change. It is derived from m, whose
+ * values have types. NULL: it cannot be done, because of subgraphs.
+ */
+struct model *model_widen(const struct model *m);
 /* Makes these the graph's outputs. Their types are left for the runtime to infer where the file has none. */
 void model_set_outputs(struct model *m, const char *const *names, size_t n);
 

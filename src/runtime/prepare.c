@@ -256,12 +256,29 @@ static size_t count_halves(const struct model *m)
 }
 
 /*
+ * What only moves data would stay in float16, between Casts that integers do not pass, and what has no kernel there would be taken
+ * apart (Softmax). So all of it is in float32 before the runtime sees it. A model that cannot be stays.
+ */
+static void widen_all(struct model **m, struct model *raw, struct runtime *rt,
+		      const struct session_options *so)
+{
+	struct model *wide = infer_types(raw, rt, NULL) ? NULL : model_widen(raw), *again = NULL;
+
+	if (wide && !optimised_graph(&again, rt, wide, so, NULL)) {
+		model_free(*m);
+		*m = again;
+	}
+	model_free(wide);
+}
+
+/*
  * Where the runtime has no kernel for float16 it computes in float32, between Casts. They come after its folding of
  * constants: a second round leaves float32 weights, which can be quantized.
  */
-static enum fettle_status widen_halves(struct model **m, size_t before, struct runtime *rt,
+static enum fettle_status widen_halves(struct model **m, struct model *raw, struct runtime *rt,
 				       const struct session_options *so, struct err *err)
 {
+	const size_t before = count_halves(raw);
 	struct model *again = NULL;
 	enum fettle_status st;
 
@@ -272,10 +289,12 @@ static enum fettle_status widen_halves(struct model **m, size_t before, struct r
 		return st;
 	model_free(*m);
 	*m = again;
-	if (count_halves(again) < before)
-		again->notes[2] = arena_strfmt(&again->arena,
-					       "a float16 model: the runtime computes it in float32 on this "
-					       "CPU, and so does what is made of it");
+	if (count_halves(again) >= before)
+		return FETTLE_OK;
+	widen_all(m, raw, rt, so);
+	(*m)->notes[2] =
+		arena_strfmt(&(*m)->arena, "a float16 model: the runtime computes it in float32 on this "
+					   "CPU, and so does what is made of it");
 	return FETTLE_OK;
 }
 
@@ -365,7 +384,7 @@ static enum fettle_status prepare_model(struct model **out, struct runtime *rt, 
 	struct words before = { .arena = ARENA_INIT };
 	struct held held = { NULL, 0, 0 };
 	enum fettle_status st;
-	size_t fixed = 0, halves = 0;
+	size_t fixed = 0;
 
 	st = model_load(&raw, path, err); /* for our own, better errors first */
 	if (!st) {
@@ -373,16 +392,15 @@ static enum fettle_status prepare_model(struct model **out, struct runtime *rt, 
 		if (outside)
 			hold_weights(raw, &held);
 		model_sweep(raw); /* the runtime drops what nothing reads, and then refuses to be handed it */
-		halves = count_halves(raw);
 		st = optimised_graph(&m, rt, raw, &so, err);
 	}
+	if (!st)
+		st = widen_halves(&m, raw, rt, &so, err);
 	if (!held.n) {
 		model_free(raw);
 		raw = NULL;
 	}
 	mem_trim();
-	if (!st)
-		st = widen_halves(&m, halves, rt, &so, err);
 	if (!st)
 		st = infer_types(m, rt, err);
 	if (!st && fixed)

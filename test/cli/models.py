@@ -106,6 +106,31 @@ def halves(folder):
           [helper.make_tensor_value_info("y", HALF, ["n", 5])], inits, cnn_data(np.float16))
 
 
+def halves_inside(folder):
+    """float16 between float32 inputs and outputs, as converters write it: the first Cast comes last in the file."""
+    half = numpy_helper.from_array(np.array(0.5, np.float16))
+    nodes = [
+        helper.make_node("Conv", ["h", "w0"], ["a"], "conv"),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Conv", ["h", "w1"], ["c"], "other"),
+        helper.make_node("Constant", [], ["k"], value=half),
+        helper.make_node("Mul", ["c", "k"], ["d"]),
+        helper.make_node("Concat", ["b", "d"], ["e"], "join", axis=1),
+        helper.make_node("Cast", ["e"], ["features"], to=FLOAT),
+        helper.make_node("Transpose", ["e"], ["f"], perm=[0, 2, 3, 1]),
+        helper.make_node("Reshape", ["f", "shape"], ["g"]),
+        helper.make_node("MatMul", ["g", "w2"], ["i"], "fc"),
+        helper.make_node("Softmax", ["i"], ["j"], axis=-1),
+        helper.make_node("Cast", ["j"], ["y"], to=FLOAT),
+        helper.make_node("Cast", ["x"], ["h"], to=HALF),
+    ]
+    inits = [weight("w0", 8, 3, 3, 3), weight("w1", 4, 3, 3, 3), weight("w2", 432, 5)]
+    inits = [numpy_helper.from_array(numpy_helper.to_array(i).astype(np.float16), i.name) for i in inits]
+    write(folder, "halves_inside", nodes, [helper.make_tensor_value_info("x", FLOAT, ["n", 3, 8, 8])],
+          [helper.make_tensor_value_info("y", FLOAT, ["n", 5]), helper.make_tensor_value_info("features", FLOAT, ["n", 12, 6, 6])],
+          inits + [numpy_helper.from_array(np.array([-1, 432]), "shape")], {"x": cnn_data()["x"]})
+
+
 def branch(name, hidden):
     """Part of an If: an LSTM between two matrices, with weights of its own."""
     p = name + "_"
@@ -180,5 +205,5 @@ def nbits(folder):
 
 
 if __name__ == "__main__":
-    for make in (embedding, residual, mlp, init_inputs, halves, voice, voice_stem, loop, nbits):
+    for make in (embedding, residual, mlp, init_inputs, halves, halves_inside, voice, voice_stem, loop, nbits):
         make(sys.argv[1])
