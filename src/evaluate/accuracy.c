@@ -11,7 +11,7 @@
 static enum fettle_status run_session(void *self, const struct feed_batch *b, struct tensor *out,
 				      struct err *err)
 {
-	return session_run(self, b->inputs, out, err);
+	return session_run_large(self, b->inputs, out, err);
 }
 
 struct network network_of(struct session *s)

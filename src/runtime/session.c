@@ -22,11 +22,13 @@ struct session {
 	struct tensor *last; /* shapes of the last run's inputs, when outputs are reused */
 	OrtValue **weights;  /* the model's, which the runtime reads where they lie */
 	size_t n_weights;
+	bool large; /* its weights are: see session_run_large() */
 };
 
 enum {
 	SHARE_MIN = 256, /* smaller constants travel inside the model: shape inference wants to see them */
 	SETTLE_MIN = 16 << 20, /* bytes of weights that are worth the time it takes to give memory back */
+	LARGE_MIN = 64 << 20,  /* the same, after every batch */
 };
 
 /* how many threads, and how many of these exist */
@@ -290,6 +292,7 @@ enum fettle_status session_new(struct session **out, struct runtime *rt, struct 
 	made = api->CreateSessionFromArray(rt->env, p.bytes, p.n, so, &s->ort);
 	runtime_add_busy(rt, start);
 	rest_end(&rest);
+	s->large = weight_bytes(&p) >= LARGE_MIN;
 	TRY(made);
 	st = finish(s, what, err);
 	if (st)
@@ -327,6 +330,7 @@ enum fettle_status session_open(struct session **out, struct runtime *rt, const 
 	st = finish(s, what, err);
 	if (st)
 		goto out;
+	s->large = model_file_size(path) >= LARGE_MIN;
 	*out = s;
 	s = NULL;
 out:
@@ -469,8 +473,8 @@ static bool prepare_results(struct session *s, const struct tensor *in)
 	return false;
 }
 
-enum fettle_status session_run(struct session *s, const struct tensor *in, struct tensor *out,
-			       struct err *err)
+static enum fettle_status run_with(struct session *s, const OrtRunOptions *options, const struct tensor *in,
+				   struct tensor *out, struct err *err)
 {
 	const OrtApi *api = s->rt->api;
 	const char *what = "run the model";
@@ -492,13 +496,13 @@ enum fettle_status session_run(struct session *s, const struct tensor *in, struc
 	if (st)
 		goto out;
 	start = clock_now();
-	run = api->Run(s->ort, NULL, s->in_names, (const OrtValue *const *)values, s->n_in, s->out_names,
+	run = api->Run(s->ort, options, s->in_names, (const OrtValue *const *)values, s->n_in, s->out_names,
 		       s->n_out, s->results);
 	runtime_add_busy(s->rt, start);
 	if (run && reuse) { /* the outputs' shapes were others this time */
 		api->ReleaseStatus(run);
 		release_results(s);
-		run = api->Run(s->ort, NULL, s->in_names, (const OrtValue *const *)values, s->n_in,
+		run = api->Run(s->ort, options, s->in_names, (const OrtValue *const *)values, s->n_in,
 			       s->out_names, s->n_out, s->results);
 	}
 	TRY(run);
@@ -509,6 +513,31 @@ out:
 		if (values[i])
 			api->ReleaseValue(values[i]);
 	free(values);
+	return st;
+}
+
+enum fettle_status session_run(struct session *s, const struct tensor *in, struct tensor *out,
+			       struct err *err)
+{
+	return run_with(s, NULL, in, out, err);
+}
+
+enum fettle_status session_run_large(struct session *s, const struct tensor *in, struct tensor *out,
+				     struct err *err)
+{
+	const OrtApi *api = s->rt->api;
+	const char *what = "run the model";
+	OrtRunOptions *options = NULL;
+	enum fettle_status st;
+
+	if (!s->large)
+		return session_run(s, in, out, err);
+	TRY(api->CreateRunOptions(&options));
+	TRY(api->AddRunConfigEntry(options, "memory.enable_memory_arena_shrinkage", "cpu:0"));
+	st = run_with(s, options, in, out, err);
+out:
+	if (options)
+		api->ReleaseRunOptions(options);
 	return st;
 }
 

@@ -63,7 +63,14 @@ const struct value *session_output(const struct session *s, size_t i);
 enum fettle_status session_run(struct session *s, const struct tensor *in, struct tensor *out,
 			       struct err *err);
 
-/* The same; *seconds is what it took, without what other processes took unless it waited for threads of its own. */
+/*
+ * The same for batches of an evaluation: where the weights are large, what the run worked with goes back to the system
+ * afterwards, which takes little beside the run. (Otherwise the session keeps it for the next run, as deployed ones do.)
+ */
+enum fettle_status session_run_large(struct session *s, const struct tensor *in, struct tensor *out,
+				     struct err *err);
+
+/* The same as session_run(); *seconds is what it took, without what other processes took unless it waited for threads of its own. */
 enum fettle_status session_run_timed(struct session *s, const struct tensor *in, struct tensor *out,
 				     double *seconds, struct err *err);
 

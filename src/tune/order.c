@@ -80,10 +80,10 @@ static enum fettle_status ask_fp32(struct recall *r, const struct feed_batch *b,
 	enum fettle_status st = FETTLE_OK;
 
 	if (l->o.jobs < 2)
-		return session_run(l->fp32, b->inputs, out, err);
+		return session_run_large(l->fp32, b->inputs, out, err);
 	if (!r->fp32)
 		st = session_open(&r->fp32, l->rt, l->o.model, &so, err);
-	return st ? st : session_run(r->fp32, b->inputs, out, err);
+	return st ? st : session_run_large(r->fp32, b->inputs, out, err);
 }
 
 static enum fettle_status recall_run(void *self, const struct feed_batch *b, struct tensor *out,
@@ -182,7 +182,7 @@ static enum fettle_status record_run(void *self, const struct feed_batch *b, str
 {
 	struct recorder *r = self;
 	struct lab *l = r->l;
-	enum fettle_status st = session_run(l->fp32, b->inputs, out, err);
+	enum fettle_status st = session_run_large(l->fp32, b->inputs, out, err);
 	const size_t *place;
 	size_t i;
 

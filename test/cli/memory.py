@@ -1,4 +1,4 @@
-"""memory.py make FOLDER: two models, and samples for them. wide.onnx is large and makes little of it; deep.onnx is small, but
+"""memory.py make FOLDER: three models, and samples for them. wide.onnx is large and makes little of it, both.onnx makes more; deep.onnx is small, but
 all values of one sample together are not.
 memory.py peak COMMAND ARGS...: runs it and prints its peak memory in bytes, as the kernel counts it.
 """
@@ -33,6 +33,12 @@ def make(folder):
         nodes += [helper.make_node("MatMul", [f"h{i}" if i else "x", f"w{i}"], [f"m{i}"]),
                   helper.make_node("Relu", [f"m{i}"], [f"h{i + 1}"])]
     save(folder, "wide", nodes, weights, [1600])
+
+    # the same, and values of 164 MB that a batch of 16 samples needs for a while
+    weights |= {"axis": np.array([2]), "shape": np.array([1, 1600, 1600])}
+    nodes += [helper.make_node("Unsqueeze", ["h10", "axis"], ["u"]), helper.make_node("Expand", ["u", "shape"], ["e"]),
+              helper.make_node("Sigmoid", ["e"], ["s"]), helper.make_node("ReduceMean", ["s"], ["r"], axes=[2])]
+    save(folder, "both", nodes, weights, [1600])
 
     nodes, weights = [], {}
     for i in range(8):
