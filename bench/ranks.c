@@ -42,8 +42,20 @@ struct spent {
 	size_t trials;
 };
 
+/* The trials of one rank, in order. */
+struct script {
+	VEC(struct line {
+		struct plan plan;
+		size_t unknown; /* rankings, estimates and profiles that were made before it */
+	})
+	v;
+};
+
 struct sim {
-	struct world w; /* first: the world's callbacks get this; its clock does not count */
+	struct world w;             /* first: the world's callbacks get this; its clock does not count */
+	struct script *writes;      /* NULL: nobody asks */
+	const struct script *knows; /* what comes, up to the next ranking; NULL: it is guessed */
+	size_t unknown;
 	double clock;
 	size_t width;
 	VEC(struct ahead {
@@ -171,6 +183,42 @@ static void run_ahead(struct sim *s, const struct trial *t, enum fettle_status *
 	}
 }
 
+/* Before guesses: the trials that come after these, as far as no ranking must be made first. */
+static size_t script_ahead(struct sim *s, const struct trial *asked, size_t n_asked, struct trial **out)
+{
+	size_t i, at = 0, n = 0;
+
+	*out = xcalloc(s->knows->v.n + 1, sizeof(**out));
+	for (i = 0; i < s->knows->v.n; i++)
+		if (plan_equal(&s->knows->v.v[i].plan, &asked[n_asked - 1].plan, &s->w.space))
+			at = i;
+	for (i = at + 1; i < s->knows->v.n && s->knows->v.v[i].unknown == s->unknown; i++) {
+		struct trial t = { .plan = s->knows->v.v[i].plan, .verdict = asked[0].verdict };
+		struct err err = ERR_INIT;
+
+		world_run(&s->w, &t, &err);
+		(*out)[n++] = t;
+	}
+	return n;
+}
+
+static void script_release(struct script *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->v.n; i++)
+		plan_release(&s->v.v[i].plan);
+	VEC_RELEASE(&s->v);
+}
+
+static void script_write(struct sim *s, const struct trial *t)
+{
+	struct line l = { .unknown = s->unknown };
+
+	plan_copy(&l.plan, &t->plan);
+	VEC_PUSH(&s->writes->v, l);
+}
+
 static void sim_run_all(void *self, struct trial *t, size_t n, enum fettle_status *st, struct err *err)
 {
 	struct sim *s = sim_of(self);
@@ -187,6 +235,17 @@ static void sim_run_all(void *self, struct trial *t, size_t n, enum fettle_statu
 		longest = fmax(longest, until_free[i]);
 	}
 	now->trials += n_asked;
+	for (i = 0; i < n_asked && s->writes; i++)
+		script_write(s, &t[i]);
+	if (s->knows) {
+		struct trial *known;
+		const size_t n_known = script_ahead(s, t, n_asked, &known);
+		enum fettle_status *ended = xcalloc(n_known + 1, sizeof(*ended));
+
+		run_ahead(s, known, ended, n_known, until_free, longest);
+		free(ended);
+		free(known);
+	}
 	run_ahead(s, t + n_asked, st + n_asked, n - n_asked, until_free, longest);
 	free(until_free);
 	now->seconds += longest;
@@ -213,6 +272,7 @@ static enum fettle_status sim_measure(void *self, struct trial *t, const struct 
 static enum fettle_status sim_rank(void *self, const struct plan *p, enum rank by, int batches,
 				   struct op_order *out, struct err *err)
 {
+	sim_of(self)->unknown++;
 	if (by == RANK_OUTPUT_MSE)
 		pass_time(self, RANKING_OUTPUTS, 1);
 	else
@@ -223,6 +283,7 @@ static enum fettle_status sim_rank(void *self, const struct plan *p, enum rank b
 static enum fettle_status sim_estimate(void *self, const struct plan *p, int batches, double *error,
 				       struct err *err)
 {
+	sim_of(self)->unknown++;
 	pass_time(self, ESTIMATING, 1);
 	sim_of(self)->stage[sim_of(self)->at].alone -= ESTIMATING; /* several could be, side by side */
 	return world_estimate(self, p, batches, error, err);
@@ -234,6 +295,7 @@ static enum fettle_status sim_estimate_all(void *self, const struct plan *plans,
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
+	sim_of(self)->unknown++;
 	pass_time(self, (double)n * ESTIMATING, n);
 	for (i = 0; i < n && !st; i++)
 		st = world_estimate(self, &plans[i], batches, &errors[i], err);
@@ -243,6 +305,7 @@ static enum fettle_status sim_estimate_all(void *self, const struct plan *plans,
 static enum fettle_status sim_fastest(void *self, const struct plan *from, bool within, struct plan *out,
 				      struct err *err)
 {
+	sim_of(self)->unknown++;
 	pass_time(self, PROFILING, 1);
 	return world_fastest(self, from, within, out, err);
 }
@@ -293,10 +356,10 @@ struct answer {
 };
 
 static struct answer simulate(const struct strategy *strategy, const struct recipe_for_world *r,
-			      uint64_t seed, size_t width, size_t max_trials, struct spent *stages,
-			      size_t *n_stages)
+			      uint64_t seed, size_t width, size_t max_trials, struct script *writes,
+			      const struct script *knows, struct spent *stages, size_t *n_stages)
 {
-	struct sim s = { .width = width };
+	struct sim s = { .width = width, .writes = writes, .knows = knows };
 	struct search_config c;
 	struct answer a = { 0 };
 	struct err err = ERR_INIT;
@@ -331,6 +394,7 @@ static struct answer simulate(const struct strategy *strategy, const struct reci
 
 struct row {
 	double seconds[N_RANKS], longest; /* of all worlds; and each one's longest trial */
+	double knowing[N_RANKS];          /* seconds, were no guess wrong */
 	struct spent stage[N_RANKS][STAGES_MAX];
 	size_t n_stages[N_RANKS], trials;
 };
@@ -367,15 +431,21 @@ static void fill_row(struct row *row, const struct strategy *strategy, size_t n_
 {
 	const struct recipe_for_world r = world_of(n_ops);
 	struct answer first = { 0 }, a;
+	struct script script = { .v = { 0 } };
 	size_t k, seed;
 
 	*row = (struct row){ .trials = 0 };
-	for (seed = 1; seed <= worlds; seed++)
+	for (seed = 1; seed <= worlds; seed++, script_release(&script))
 		for (k = 0; k < N_RANKS; k++) {
 			struct spent stage[STAGES_MAX];
 			size_t n_stages;
 
-			a = simulate(strategy, &r, seed, ranks[k], max_trials, stage, &n_stages);
+			if (k)
+				row->knowing[k] += simulate(strategy, &r, seed, ranks[k], max_trials, NULL,
+							    &script, stage, &n_stages)
+							   .seconds;
+			a = simulate(strategy, &r, seed, ranks[k], max_trials, k ? NULL : &script, NULL,
+				     stage, &n_stages);
 			first = k ? first : a;
 			if (a.trials != first.trials || a.best != first.best || a.why != first.why) {
 				fprintf(stderr, "bench_ranks: %s at %zu ranks has another answer than at 1\n",
@@ -385,6 +455,7 @@ static void fill_row(struct row *row, const struct strategy *strategy, size_t n_
 			row->trials += k ? 0 : a.trials;
 			row->longest += k ? 0 : a.longest;
 			row->seconds[k] += a.seconds;
+			row->knowing[k] += k ? 0 : a.seconds;
 			add_stages(row, k, stage, n_stages);
 		}
 }
@@ -496,6 +567,17 @@ int main(int argc, char **argv)
 				printf(" %6.1f", 100 * efficiency(&rows[i][n], k));
 			printf("\n");
 			fflush(stdout);
+		}
+	printf("\nthe same were no guess wrong: all trials are known up to the next ranking, estimate or "
+	       "profile\n\n");
+	for (i = 0; (listed = strategy_at(i)) && !alone; i++)
+		for (n = 0; n < ARRAY_LEN(sizes) && rows[i][n].seconds[0] > 0; n++) {
+			printf("%-12s %4zu %7.1f", n ? "" : listed->name, sizes[n],
+			       (double)rows[i][n].trials / (double)worlds);
+			for (k = 0; k < N_RANKS; k++)
+				printf(" %6.1f", 100 * rows[i][n].seconds[0] /
+							 ((double)ranks[k] * rows[i][n].knowing[k]));
+			printf("\n");
 		}
 	printf("\nthe same were every plan to come known: trials / N, and what one rank does alone\n\n");
 	for (i = 0; (listed = strategy_at(i)) && !alone; i++)

@@ -57,9 +57,12 @@ static const struct memo_entry *memo_last(const struct search *s, int kind)
 
 /* ---- guesses ---- */
 
-/* Whether each of the trials to come meets the criterion, as far as decided on. */
+/* What becomes of a trial to come. Of several side by side it is which of them is the better one, from 1; 0: none. */
+enum outcome { OUTCOME_FAILS, OUTCOME_BETTER, OUTCOME_MEETS, N_OUTCOMES };
+
+/* The outcomes of the trials to come, as far as decided on. */
 struct path {
-	bool *met;
+	size_t *outcome;
 	size_t n;
 	double weight; /* how likely all of this is */
 };
@@ -70,7 +73,8 @@ struct found {
 };
 
 struct foresight {
-	const struct search *s; /* the real one */
+	const struct search *s;     /* the real one */
+	const struct search *again; /* the one that is run on guesses */
 	const struct trial *in_progress;
 	size_t n_in_progress, wanted;
 	VEC(struct path) open; /* to be followed yet */
@@ -82,45 +86,66 @@ struct foresight {
 	size_t depth, decided, n_found;
 };
 
-static struct path path_with(const struct path *p, bool met, double weight)
+static struct path path_with(const struct path *p, size_t outcome, double chance)
 {
-	struct path q = { xcalloc(p->n + 1, sizeof(bool)), p->n + 1, weight };
+	struct path q = { xcalloc(p->n + 1, sizeof(*q.outcome)), p->n + 1, p->weight * chance };
 
 	if (p->n)
-		memcpy(q.met, p->met, p->n * sizeof(*p->met));
-	q.met[p->n] = met;
+		memcpy(q.outcome, p->outcome, p->n * sizeof(*p->outcome));
+	q.outcome[p->n] = outcome;
 	return q;
 }
 
-/* The share of this stage's trials that met the criterion, so far. */
-static double chance(const struct search *s, const char *stage)
+/*
+ * The share of trials that met the criterion: of this stage, of those that quantize no less and meet it all the same, and of
+ * those that quantize no more and fail.
+ */
+static double chance_to_meet(const struct search *s, const struct trial *of)
 {
+	const size_t quantized = plan_n_quantized(&of->plan, s->c.space);
 	double met = 1, n = 2;
 	size_t i;
 
-	for (i = 0; i < s->trials.n; i++)
-		if (strcmp(s->trials.v[i].stage, stage) == 0) {
-			met += s->trials.v[i].score.met;
-			n++;
-		}
+	for (i = 0; i < s->trials.n; i++) {
+		const struct trial *t = &s->trials.v[i];
+		const size_t other = plan_n_quantized(&t->plan, s->c.space);
+
+		if (strcmp(t->stage, of->stage) != 0 &&
+		    (t->score.met ? other < quantized : other > quantized))
+			continue;
+		met += t->score.met;
+		n++;
+	}
 	return met / n;
 }
 
-static bool guess(struct foresight *f, const char *stage)
+/* That none of n trials is better than the best before them and those that the stage has tried already: all are alike. */
+static double chance_of_none(const struct search *again, const char *stage, size_t n)
+{
+	size_t i, before = 1;
+
+	for (i = 0; i < again->trials.n; i++)
+		before += strcmp(again->trials.v[i].stage, stage) == 0;
+	return (double)before / (double)(before + n);
+}
+
+/* One of n outcomes, by their chances: the likeliest, unless another is to be followed. */
+static size_t guess(struct foresight *f, const double *chance, size_t n)
 {
 	struct path longer;
-	double p;
-	bool likely;
+	size_t i, likeliest = 0;
 
 	if (f->depth++ < f->decided)
-		return f->now.met[f->depth - 1];
-	p = chance(f->s, stage);
-	likely = p > 0.5;
-	VEC_PUSH(&f->open, path_with(&f->now, !likely, f->now.weight * fmin(p, 1 - p)));
-	longer = path_with(&f->now, likely, f->now.weight * fmax(p, 1 - p));
-	free(f->now.met);
+		return f->now.outcome[f->depth - 1];
+	for (i = 1; i < n; i++)
+		likeliest = chance[i] > chance[likeliest] ? i : likeliest;
+	for (i = 0; i < n; i++)
+		if (i != likeliest && chance[i] > 0)
+			VEC_PUSH(&f->open, path_with(&f->now, i, chance[i]));
+	longer = path_with(&f->now, likeliest, chance[likeliest]);
+	free(f->now.outcome);
 	f->now = longer;
-	return likely;
+	return likeliest;
 }
 
 static bool is_in_progress(const struct foresight *f, const struct plan *p)
@@ -177,20 +202,31 @@ static void identify(void *self, struct trial *t)
 	t->identity = same ? (uint64_t)(same - f->s->trials.v) + 1 : 0;
 }
 
-static void answer(const struct foresight *f, struct trial *t, bool met)
+/* Would the next trials start from this one if it were better than those before? */
+static bool may_be_base(const struct foresight *f, const struct plan *p)
+{
+	return !f->again->n_met && f->again->whole && plan_is_whole(p, f->s->c.space) &&
+	       isfinite(search_target(f->s));
+}
+
+static void answer(const struct foresight *f, struct trial *t, enum outcome outcome)
 {
 	double target = search_target(f->s);
 
-	if (met)
+	if (outcome == OUTCOME_MEETS)
 		t->score.accuracy = isfinite(target) ? target : f->s->c.baseline;
+	else if (outcome == OUTCOME_BETTER) /* half way from the best to the target */
+		t->score.accuracy =
+			target - (target - trial_at(f->again, f->again->whole)->score.accuracy) / 2;
 	else
-		t->score.accuracy = f->s->c.higher_is_better ? -INFINITY : INFINITY;
+		t->score.accuracy = (f->s->c.higher_is_better ? -1 : 1) * (f->again->whole ? INFINITY : 1e9);
 }
 
 static enum fettle_status run(void *self, struct trial *t, struct err *err)
 {
 	struct foresight *f = self;
 	const struct trial *before = search_tried(f->s, &t->plan);
+	double chance[N_OUTCOMES];
 
 	(void)err;
 	if (before) { /* it ended early, and now its value is wanted */
@@ -200,15 +236,37 @@ static enum fettle_status run(void *self, struct trial *t, struct err *err)
 	collect(f, &t->plan);
 	if (f->n_found >= f->wanted)
 		return FETTLE_STOP;
-	answer(f, t, guess(f, t->stage));
+	chance[OUTCOME_MEETS] = chance_to_meet(f->s, t);
+	chance[OUTCOME_FAILS] = 1 - chance[OUTCOME_MEETS];
+	if (may_be_base(f, &t->plan))
+		chance[OUTCOME_FAILS] *= chance_of_none(f->again, t->stage, 1);
+	chance[OUTCOME_BETTER] = fmax(1 - chance[OUTCOME_MEETS] - chance[OUTCOME_FAILS], 0);
+	answer(f, t, (enum outcome)guess(f, chance, N_OUTCOMES));
 	return FETTLE_OK;
+}
+
+/* Which of several is better than all before: 0: none, else its number from 1. */
+static size_t guess_better(struct foresight *f, const struct trial *t, size_t n)
+{
+	double none = chance_of_none(f->again, t->stage, n), *chance;
+	size_t i, which;
+
+	for (i = 0; i < n; i++)
+		if (!may_be_base(f, &t[i].plan))
+			return 0;
+	chance = xcalloc(n + 1, sizeof(*chance));
+	for (i = 0; i <= n; i++)
+		chance[i] = i ? (1 - none) / (double)n : none;
+	which = guess(f, chance, n + 1);
+	free(chance);
+	return which;
 }
 
 /* All are asked for, whatever comes of them. */
 static void run_all(void *self, struct trial *t, size_t n, enum fettle_status *st, struct err *err)
 {
 	struct foresight *f = self;
-	size_t i;
+	size_t i, better;
 
 	if (n == 1) {
 		st[0] = run(self, t, err);
@@ -217,8 +275,10 @@ static void run_all(void *self, struct trial *t, size_t n, enum fettle_status *s
 	for (i = 0; i < n; i++) {
 		collect(f, &t[i].plan);
 		st[i] = f->n_found >= f->wanted ? FETTLE_STOP : FETTLE_OK;
-		answer(f, &t[i], false);
 	}
+	better = f->n_found < f->wanted ? guess_better(f, t, n) : 0;
+	for (i = 0; i < n; i++)
+		answer(f, &t[i], i + 1 == better ? OUTCOME_BETTER : OUTCOME_FAILS);
 }
 
 static double share(void *self, const struct plan *p)
@@ -240,19 +300,36 @@ static enum fettle_status objective(void *self, struct trial *t, const struct tr
 	return FETTLE_OK;
 }
 
+/* Blocks fall back one after the other: while none suffices, the order decides only on which comes first. */
+#define ANY_ORDER 0.2
+
+static struct op_order order_any(const struct space *space, const struct plan *p)
+{
+	struct op_order o = { xcalloc(space->n_ops + 1, sizeof(*o.op)),
+			      xcalloc(space->n_ops + 1, sizeof(*o.score)), 0 };
+	size_t i;
+
+	for (i = 0; i < space->n_ops; i++)
+		if (plan_is_quantized(p, space, i))
+			o.op[o.n++] = i;
+	return o;
+}
+
 static enum fettle_status rank(void *self, const struct plan *p, enum rank by, int batches,
 			       struct op_order *out, struct err *err)
 {
-	const struct foresight *f = self;
+	struct foresight *f = self;
 	const struct memo_entry *e = memo_find(f->s, MEMO_RANK + (int)by, p);
 
 	(void)batches;
 	(void)err;
 	if (!e) /* ops fall back one by one: what was said of the plan before still holds for the others */
 		e = memo_last(f->s, MEMO_RANK + (int)by);
-	if (!e) /* nobody can guess it: this is as far as one sees */
+	if (!e && by != RANK_OUTPUT_MSE) /* nobody can guess it: this is as far as one sees */
 		return FETTLE_STOP;
-	*out = op_order_copy(&e->order);
+	if (!e && f->depth >= f->decided)
+		f->now.weight *= ANY_ORDER;
+	*out = e ? op_order_copy(&e->order) : order_any(f->s->c.space, p);
 	return FETTLE_OK;
 }
 
@@ -302,8 +379,10 @@ static void follow(struct foresight *f)
 	c.recorded = f->s->trials.n;
 	f->depth = f->n_found = 0;
 	f->decided = f->now.n;
-	if (search_new(&again, &c, NULL) == FETTLE_OK)
+	if (search_new(&again, &c, NULL) == FETTLE_OK) {
+		f->again = again;
 		strategy_run(f->s->strategy, again);
+	}
 	search_free(again);
 }
 
@@ -373,11 +452,11 @@ size_t foresee(struct search *s, const struct trial *in_progress, size_t n_in_pr
 		enough = n_likelier(&f, f.now.weight) >= n; /* what is left is less likely than those */
 		if (!enough)
 			follow(&f);
-		free(f.now.met);
+		free(f.now.outcome);
 	}
 	n = take_found(&f, out, n);
 	for (i = 0; i < f.open.n; i++)
-		free(f.open.v[i].met);
+		free(f.open.v[i].outcome);
 	VEC_RELEASE(&f.open);
 	VEC_RELEASE(&f.found);
 	map_release(&f.places);
