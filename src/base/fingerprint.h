@@ -11,8 +11,8 @@ enum { FINGERPRINT_LEN = 33 }; /* with the NUL */
 
 void fingerprint_bytes(const void *p, size_t n, char out[FINGERPRINT_LEN]);
 /*
- * Of a file: its content, whatever its name and date. Of a folder: the names, sizes and dates of all files in and
- * below it, because reading a data set of many gigabytes would cost more than the question is worth.
+ * Of a file: its content, whatever its name and date. Of a folder: the names and contents of all files in and below it. If these
+ * are more than a gigabyte, of each file the size and a few pieces: reading all would cost more than the question is worth.
  */
 enum fettle_status fingerprint_file(const char *path, char out[FINGERPRINT_LEN], struct err *err);
 

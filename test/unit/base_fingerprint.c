@@ -112,11 +112,16 @@ static void a_folder_is_what_lies_in_it(void **state)
 	assert_ok(fingerprint_file(dir, out, &err), err);
 	assert_string_equal(out, first);
 
-	times[1].tv_nsec++; /* a date */
+	times[1].tv_nsec++; /* a copy may have another date */
+	utimensat(AT_FDCWD, file, times, 0);
+	assert_ok(fingerprint_file(dir, out, &err), err);
+	assert_string_equal(out, first);
+	times[1].tv_nsec--;
+
+	write_bytes(file, "y", 1); /* a content of the same size and date */
 	utimensat(AT_FDCWD, file, times, 0);
 	assert_ok(fingerprint_file(dir, out, &err), err);
 	assert_string_not_equal(out, first);
-	times[1].tv_nsec--;
 
 	write_bytes(file, "xy", 2); /* a size */
 	utimensat(AT_FDCWD, file, times, 0);
@@ -139,6 +144,40 @@ static void a_folder_is_what_lies_in_it(void **state)
 	free(file);
 	free(other);
 	free(loop);
+	remove_tree(dir);
+}
+
+/* More than a gigabyte, most of it holes: pieces of each file are looked at, whatever their dates. */
+static void a_large_folder_is_pieces_of_its_files(void **state)
+{
+	enum { LARGE = 1100 << 20 };
+	static const long long at[] = { 100, LARGE / 2 + 10, LARGE - 1 };
+	char *dir = temp_tree(), *large = xstrfmt("%s/large", dir), *small = xstrfmt("%s/small", dir);
+	char first[FINGERPRINT_LEN], out[FINGERPRINT_LEN];
+	struct err err = ERR_INIT;
+	size_t i;
+	int fd;
+
+	(void)state;
+	write_bytes(small, "small", 5);
+	fd = open(large, O_RDWR | O_CREAT, 0666);
+	assert_int_equal(ftruncate(fd, LARGE), 0);
+	assert_ok(fingerprint_file(dir, first, &err), err);
+	for (i = 0; i < ARRAY_LEN(at); i++) {
+		assert_int_equal(pwrite(fd, "x", 1, at[i]), 1);
+		assert_ok(fingerprint_file(dir, out, &err), err);
+		assert_string_not_equal(out, first);
+		assert_int_equal(pwrite(fd, "", 1, at[i]), 1);
+	}
+	write_bytes(small, "smaLl", 5);
+	assert_ok(fingerprint_file(dir, out, &err), err);
+	assert_string_not_equal(out, first);
+	write_bytes(small, "small", 5);
+	assert_ok(fingerprint_file(dir, out, &err), err);
+	assert_string_equal(out, first);
+	close(fd);
+	free(large);
+	free(small);
 	remove_tree(dir);
 }
 
@@ -190,6 +229,7 @@ int main(void)
 		cmocka_unit_test(one_changed_byte_changes_it),
 		cmocka_unit_test(a_file_is_its_content),
 		cmocka_unit_test(a_folder_is_what_lies_in_it),
+		cmocka_unit_test(a_large_folder_is_pieces_of_its_files),
 		cmocka_unit_test(what_cannot_be_read_is_an_error),
 		cmocka_unit_test(folders_are_made_with_those_above),
 	};
