@@ -568,8 +568,9 @@ int main(int argc, char **argv)
 			printf("\n");
 			fflush(stdout);
 		}
-	printf("\nthe same were no guess wrong: all trials are known up to the next ranking, estimate or "
-	       "profile\n\n");
+	printf("\nthe same were no guess wrong: trials are known up to the next ranking, estimate or "
+	       "profile, and "
+	       "guessed from there\n\n");
 	for (i = 0; (listed = strategy_at(i)) && !alone; i++)
 		for (n = 0; n < ARRAY_LEN(sizes) && rows[i][n].seconds[0] > 0; n++) {
 			printf("%-12s %4zu %7.1f", n ? "" : listed->name, sizes[n],
