@@ -392,7 +392,8 @@ static enum fettle_status improve(struct search *s, struct plan *base, double en
 	if (!st)
 		st = consider_steps(s, base, &error, enough);
 	search_stage(s, "least error");
-	if (!st && is_short(s) && score->loss * sqrt(error / before) > NEAR_MISS * search_tolerance(s)) {
+	if (!st && is_short(s) && error > ERROR_FIRST &&
+	    score->loss * sqrt(error / before) > NEAR_MISS * search_tolerance(s)) {
 		score->loss *= sqrt(error / before);
 		return FETTLE_OK;
 	}

@@ -9,7 +9,7 @@
 /* What a pass must be expected to gain, as a share of the latency. */
 #define PASS_WORTH 0.05
 /* Passes that a bounded search may spend, whatever it gains. */
-#define SPEND_LEAST 3
+#define SPEND_LEAST 4
 #define SPEND_MOST 7
 /* Of an evaluation, the share of the samples that a plan's error is estimated on. */
 #define ESTIMATE_SHARE (1.0 / 16)
