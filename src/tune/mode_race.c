@@ -46,6 +46,12 @@ static void candidates_release(struct candidates *c)
 	VEC_RELEASE(&c->v);
 }
 
+static void keep_first(struct candidates *c)
+{
+	while (c->v.n > 1)
+		plan_release(&c->v.v[--c->v.n].plan);
+}
+
 static void add_candidate(const struct lab *l, const struct plan *from, const struct plan *p, double seconds,
 			  struct candidates *c)
 {
@@ -222,17 +228,19 @@ static double predicted(struct lab *l, const struct plan *p)
 }
 
 /* Where no plan is faster than fp32, one with next to nothing in integers is as fast as that: it need not be timed to know. */
-static void prefer_slight(struct lab *l, const struct plan *from, const struct plan *best, double seconds,
-			  struct plan *out, struct mode_answer *answer)
+static void prefer_slight(struct lab *l, const struct plan *from, const struct timed *best, struct plan *out,
+			  struct mode_answer *answer)
 {
 	const struct modes *m = l->modes;
+	const double timed = best->t.score.objective * m->original,
+		     seconds = isfinite(best->seconds) ? sqrt(timed * best->seconds) : timed;
 	struct plan p = PLAN_INIT;
 	double slight;
 
 	if (seconds < CLEARLY * m->fp32.total)
 		return;
 	slight = slight_plan(l, from, &p);
-	if (slight * (1 + SMALLER_WORTH * mode_share(l, best)) < seconds) {
+	if (slight * (1 + SMALLER_WORTH * mode_share(l, &best->t.plan)) < seconds) {
 		plan_copy(out, &p);
 		*answer = (struct mode_answer){ m->original / slight, 0 };
 	}
@@ -277,8 +285,7 @@ static enum fettle_status race_candidates(struct lab *l, const struct plan *from
 		answer->predicted = m->original / predicted(l, out);
 		answer->saves = fmax(fmin(m->fp32.total / m->original, 1) - best.t.score.objective, 0);
 		if (!within)
-			prefer_slight(l, from, &best.t.plan, best.t.score.objective * m->original, out,
-				      answer);
+			prefer_slight(l, from, &best, out, answer);
 	}
 	plan_release(&best.t.plan);
 	plan_release(&second.t.plan);
@@ -313,8 +320,8 @@ enum fettle_status race_modes(struct lab *l, const struct plan *from, bool withi
 	l->times = before;
 	l->times.rank += clock_now() - start;
 	if (!st && !within && c.v.n && c.v.v[0].seconds >= l->modes->fp32.total)
-		prefer_slight(l, from, &c.v.v[0].plan, c.v.v[0].seconds, out, answer);
-	if (!st && c.v.n && isnan(answer->predicted))
+		keep_first(&c); /* it will not be faster; but profiles may be wrong on a busy machine */
+	if (!st && c.v.n)
 		st = race_candidates(l, from, within, &c, out, answer, err);
 	candidates_release(&c);
 	return st;
