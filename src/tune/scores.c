@@ -301,7 +301,7 @@ static enum fettle_status nothing_fits(struct choice *c)
 			 tensor_shape_text(&c->t.out[i], shape, sizeof(shape)));
 	fail(&c->cx->err, FETTLE_INVALID,
 	     "cannot choose a metric: labels %s, %.6g to %.6g, fit none of the outputs (%.500s), name one "
-	     "(--metric)",
+	     "(--metric; cosine compares outputs with the fp32 model's)",
 	     tensor_shape_text(&c->t.labels, shape, sizeof(shape)), c->l->min, c->l->max, all.s);
 	str_release(&all);
 	return FETTLE_INVALID;
