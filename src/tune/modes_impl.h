@@ -37,7 +37,9 @@ struct modes {
 	double factor;            /* what conversions took in the last profile, over what the lines say */
 	struct mode_profile fp32; /* of the fp32 model as prepared */
 	double original;          /* seconds of the user's file */
-	size_t rows;              /* samples per run */
+	bool profiles_fp32;       /* the profile in progress is of the fp32 model */
+	double ratio; /* of the model profiled last: its time over that of the user's file; NAN: not known */
+	size_t rows;  /* samples per run */
 	/* the problem: which node is which op of it, and what it reads and makes */
 	int *place;
 	size_t *node, n_ops;

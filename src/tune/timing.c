@@ -247,22 +247,49 @@ static struct latency_limits limits_rewritten(const struct lab *l)
 	return limits;
 }
 
-enum fettle_status time_rewritten_with(void *lab, struct session *s, struct err *err)
+static enum fettle_status time_with(struct lab *l, struct session *s, const struct latency_limits *limits,
+				    struct latency times[2], struct err *err)
 {
-	const struct latency_limits limits = limits_rewritten(lab);
-	struct lab *l = lab;
 	struct entrant own, *first;
+	enum fettle_status st = enter_fp32(l, &first, err);
+
+	if (st)
+		return st;
+	lend(&own, s);
+	st = time_pair(l, first, &own, 0, limits, times, err);
+	entrant_release(&own);
+	return st;
+}
+
+enum fettle_status time_rewritten_with(struct lab *l, struct session *s, struct err *err)
+{
+	const struct latency_limits limits = limits_rewritten(l);
+	struct latency times[2];
 	enum fettle_status st;
 
 	if (n_instances(l) > 1)
 		return FETTLE_OK;
-	st = enter_fp32(l, &first, err);
+	st = time_with(l, s, &limits, times, err);
 	if (st)
 		return st;
-	lend(&own, s);
-	st = time_pair(l, first, &own, 0, &limits, l->timing->rewritten, err);
-	l->timing->has_rewritten = !st;
-	entrant_release(&own);
+	memcpy(l->timing->rewritten, times, sizeof(times));
+	l->timing->has_rewritten = true;
+	return st;
+}
+
+enum fettle_status time_beside_fp32(struct lab *l, struct session *s, double seconds, double *ratio,
+				    struct err *err)
+{
+	const struct latency_limits limits = { .seconds = seconds };
+	struct latency times[2];
+	enum fettle_status st;
+
+	*ratio = NAN;
+	if (n_instances(l) > 1)
+		return FETTLE_OK;
+	st = time_with(l, s, &limits, times, err);
+	if (!st)
+		*ratio = 1 / times[1].speedup.value;
 	return st;
 }
 
