@@ -19,7 +19,7 @@
 #define SURVIVES 0
 #endif
 
-enum { TAG = 1, NAP_NS = 500000, LOOK_EVERY = 100 };
+enum { TAG = 1, LOOK_EVERY = 50 };
 
 /* A process has one MPI. */
 static struct state {
@@ -27,7 +27,8 @@ static struct state {
 	MPI_Comm comm;
 	bool open, own; /* own: MPI was started here, and is ended here */
 	unsigned polls;
-	bool lost; /* some rank has died: MPI_Finalize() would wait for it */
+	double heard; /* when the last message came */
+	bool lost;    /* some rank has died: MPI_Finalize() would wait for it */
 	char why[MPI_MAX_ERROR_STRING];
 #if SURVIVES
 	int acked, known_dead; /* deaths that MPI has told, and those of them that were passed on */
@@ -110,10 +111,17 @@ static double now(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* MPI's own waiting would use up the CPU that trials need. */
-static void nap(void)
+/* MPI's own waiting would use up the CPU that trials need, and so would looking too often: the longer nothing has come, the
+ * longer the next message may wait. */
+static void nap(double until)
 {
-	nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+	const double start = now();
+	double seconds = (start - mpi.heard) / 50;
+
+	seconds = seconds < 1e-4 ? 1e-4 : seconds > 2e-3 ? 2e-3 : seconds;
+	seconds = seconds > until - start ? until - start : seconds;
+	if (seconds > 0)
+		nanosleep(&(struct timespec){ .tv_nsec = (long)(seconds * 1e9) }, NULL);
 }
 
 static enum transport_got take(const MPI_Status *ready, int *from, void **bytes, size_t *n, const char **why)
@@ -129,6 +137,7 @@ static enum transport_got take(const MPI_Status *ready, int *from, void **bytes,
 		return TRANSPORT_BROKEN;
 	}
 	code = MPI_Recv(*bytes, size, MPI_BYTE, *from, TAG, mpi.comm, MPI_STATUS_IGNORE);
+	mpi.heard = now();
 	if (code == MPI_SUCCESS)
 		return TRANSPORT_MESSAGE;
 	free(*bytes);
@@ -157,7 +166,7 @@ static enum transport_got mpi_receive(double seconds, int *from, void **bytes, s
 		}
 		if (now() >= until)
 			return TRANSPORT_NOTHING;
-		nap();
+		nap(until);
 	}
 }
 
