@@ -65,6 +65,7 @@ struct row {
 #define NORM "e0 = 16; a = Add(x, e0); g = 16; b = 16; two = 2.0; e = 0.00001; "
 #define MEAN "mu = ReduceMean(a) axes=-1,; s = Sub(a, mu); "
 #define VAR "va = ReduceMean(p) axes=-1,; ve = Add(va, e); "
+#define SKIP "w = 16x16; g = 16; b = 16; m = MatMul(x, w); "
 #define END "; v = 16x8; y = MatMul(c, v)"
 
 static const struct row rows[] = {
@@ -237,6 +238,21 @@ static const struct row rows[] = {
 	  "v = 16x8; a = Gemm(x, v, z); k = 0.3; b = Mul(a, k); y = Softmax(b) axis=-1", LEFT(fold_scale) },
 	{ "a GELU keeps its half", T, IN ERF "i = Mul(a, half); c = Mul(i, g)" OUT,
 	  USUAL(fold_scale, "BiasGelu") },
+
+	/* Add before LayerNorm */
+	{ "a sum that is normalised", T, SKIP "a = Add(m, x); c = LayerNormalization(a, g, b) axis=-1" END,
+	  FIRES(skip_norm, "LayerNormalization", "SkipLayerNormalization") },
+	{ "and read by another op", T,
+	  SKIP "a = Add(m, x); n = LayerNormalization(a, g, b) axis=-1; c = Mul(n, a)" END,
+	  FIRES(skip_norm, "LayerNormalization", "SkipLayerNormalization") },
+	{ "in single ops", T,
+	  SKIP "two = 2.0; e = 0.00001; a = Add(m, x); " MEAN "p = Pow(s, two); " VAR
+	       "r = Sqrt(ve); d = Div(s, r); f = Mul(d, g); c = Add(f, b)" END,
+	  FIRES(skip_norm, "LayerNormalization", "SkipLayerNormalization") },
+	{ "a constant is added", T, SKIP "a = Add(m, g); c = LayerNormalization(a, g, b) axis=-1" END,
+	  LEFT(skip_norm) },
+	{ "a mean that is not subtracted", X,
+	  CONV "r = Conv(x, w) pads=1,1,1,1; s = Add(a, r); y = ReduceMean(s) axes=2,3", LEFT(skip_norm) },
 
 	/* shapes */
 	{ "a known dimension, beside -1", T,
