@@ -25,6 +25,8 @@
 /* fp32 passes that settings and recipes take to consider: at first, and all of them. */
 #define IMPROVE_PASSES 1.5
 #define IMPROVE_MORE 3
+/* A plan that is expected to lose so many times what may be lost need not be tried. Less is chance, as on few samples. */
+#define HOPELESS 4
 /* What falling back takes. */
 #define FALL_BACK_PASSES 3
 /* Where nothing is known: the error of the output that is hoped to pass. */
@@ -393,7 +395,7 @@ static enum fettle_status improve(struct search *s, struct plan *base, double en
 		st = consider_steps(s, base, &error, enough);
 	search_stage(s, "least error");
 	if (!st && is_short(s) && error > ERROR_FIRST &&
-	    score->loss * sqrt(error / before) > NEAR_MISS * search_tolerance(s)) {
+	    score->loss * sqrt(error / before) > HOPELESS * search_tolerance(s)) {
 		score->loss *= sqrt(error / before);
 		return FETTLE_OK;
 	}
