@@ -67,11 +67,12 @@ size_t block_list(const struct subject *s, const bool *wanted, struct block **ou
 
 /* ---- what is added after an op ---- */
 
-/* the other operand of an Add that alone reads the value; NULL: there is none */
+/* the other operand of an Add, or a Sum of two, that alone reads the value; NULL: there is none */
 static const char *other_operand(const struct graph_index *g, const char *value, const struct node **add)
 {
 	*add = graph_only_user(g, value);
-	if (!*add || !node_is(*add, "Add") || strcmp((*add)->in[0], (*add)->in[1]) == 0)
+	if (!*add || !(node_is(*add, "Add") || node_is(*add, "Sum")) || (*add)->n_in != 2 ||
+	    strcmp((*add)->in[0], (*add)->in[1]) == 0)
 		return NULL;
 	return (*add)->in[strcmp((*add)->in[0], value) == 0];
 }

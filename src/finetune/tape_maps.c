@@ -187,6 +187,13 @@ static enum fettle_status power_prepare(struct tape *t, struct tape_step *s, con
 	return *why ? FETTLE_OK : binary_prepare(t, s, why, err);
 }
 
+static enum fettle_status sum_prepare(struct tape *t, struct tape_step *s, const char **why, struct err *err)
+{
+	if (s->node->n_in != 2)
+		*why = "is not of two values";
+	return *why ? FETTLE_OK : binary_prepare(t, s, why, err);
+}
+
 #define AT(map, i) ((map) ? (map)[i] : (i))
 #define BINARY(name, value, slope_a, slope_b)                                                                \
 	static enum fettle_status name##_forward(struct tape_step *s, struct err *err)                       \
@@ -250,6 +257,7 @@ const struct tape_kind tape_maps[] = {
 	{ "QuantizeLinear", quantize_prepare, quantize_forward, quantize_backward },
 	{ "DequantizeLinear", qdq_prepare, dequantize_forward, dequantize_backward },
 	{ "Add", binary_prepare, add_forward, add_backward },
+	{ "Sum", sum_prepare, add_forward, add_backward },
 	{ "Sub", binary_prepare, sub_forward, sub_backward },
 	{ "Mul", binary_prepare, mul_forward, mul_backward },
 	{ "Div", binary_prepare, div_forward, div_backward },

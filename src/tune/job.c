@@ -337,7 +337,8 @@ static void set_costs(const struct lab *l, struct search_config *c)
 		     session = SESSION_NODE_SECONDS * nodes + SESSION_BYTE_SECONDS * (double)l->baseline_size;
 
 	c->trial_runs = nodes > 0 ? session / run : 0;
-	c->costly_runs = FINETUNE_OP_RUNS + (nodes > 0 ? FINETUNE_OP_SECONDS / run : 0);
+	/* what it takes on the smallest networks counts only where the user has not asked for so many trials */
+	c->costly_runs = FINETUNE_OP_RUNS + (c->bounded && nodes > 0 ? FINETUNE_OP_SECONDS / run : 0);
 }
 
 enum fettle_status job_search(struct job *j, struct err *err)

@@ -175,6 +175,7 @@ static const struct graph graphs[] = {
 	ROWS("Pow", "k = 9.0; s = Add(a, k); e = 1.5; y = Pow(s, e)", 0),
 	ROWS("Pow 2", "e = 2.0; y = Pow(a, e)", 0),
 	ROWS("Add, broadcast", "k = 6x1; y = Add(k, a)", 0),
+	ROWS("Sum, of two", "k = 6x1; y = Sum(k, a)", 0),
 	ROWS("Sub, broadcast on both sides", "m = ReduceMean(a) axes=1,-1; y = Sub(m, a)", 13),
 	ROWS("Mul with itself", "y = Mul(a, a)", 0),
 	ROWS("Div", "k = 4; n = 9.0; d = Add(a, n); y = Div(k, d)", 0),
