@@ -44,6 +44,7 @@ static struct model *softplus(const char *op)
 	build_output(&b, "y", DT_F32, DIMS(-1, COLUMNS));
 	build_node(&b, op, "x", "y");
 	assert_ok(build_decode(&b, &m, NULL, &err), err);
+	build_release(&b);
 	return m;
 }
 
