@@ -189,7 +189,7 @@ static enum fettle_status observe_all(void *self, const struct tensor *out, cons
 
 struct watched {
 	struct calibration *c;
-	const struct calibrate_watch *watch;
+	const struct calibrate_watch *watch; /* may be NULL */
 };
 
 static enum fettle_status observe_watched(void *self, const struct tensor *out, const struct feed_batch *b,
@@ -198,7 +198,7 @@ static enum fettle_status observe_watched(void *self, const struct tensor *out, 
 	const struct watched *w = self;
 	enum fettle_status st = observe_all(w->c, out, b, err);
 
-	return st ? st : w->watch->take(w->watch->self, out, b, err);
+	return st || !w->watch ? st : w->watch->take(w->watch->self, out, b, err);
 }
 
 struct calibration *calibration_new(const char *const *values, size_t n, const struct calibrate_options *o,
@@ -234,10 +234,8 @@ enum fettle_status calibrate(struct calibration **out, const struct calibrate_on
 		c->scratch = observer_scratch_new();
 		st = observed_open(&s, on->rt, on->m, w.watch ? w.watch->values : values,
 				   w.watch ? w.watch->n : n, o->threads, err);
-		if (!st && w.watch)
+		if (!st)
 			st = observed_run(&s, on->feed, o, observe_watched, &w, err);
-		else if (!st)
-			st = observed_run(&s, on->feed, o, observe_all, c, err);
 		observer_scratch_free(c->scratch);
 	}
 	observed_close(&s);

@@ -104,9 +104,9 @@ char *human_bytes(double bytes, char *buf, size_t n);
 char *human_count(double count, char *buf, size_t n);
 /* "0.7713", or "<=0.6810" of a trial that ended as soon as its verdict was certain */
 char *trial_score(const struct fettle_trial *t, char *buf, size_t n);
-/* "1.79x (1.78 to 1.80 with 99 % confidence)"; without the interval where there is none */
 /* " --data FILE" with what the last command was fed, where 'fettle bench' takes it as it is; else "". */
 const char *bench_data(const struct fettle *f, char *buf, size_t n);
+/* "1.79x (1.78 to 1.80 with 99 % confidence)"; without the interval where there is none */
 char *human_speedup(double value, double low, double high, char *buf, size_t n);
 char *human_score(double x, char *buf, size_t n); /* 0.9433; 1.2e-05 rather than 0.0000; - for none */
 int print_json(char *text);                       /* and frees it */

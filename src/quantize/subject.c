@@ -90,12 +90,10 @@ void subject_free(struct subject *s)
 static bool is_open(const struct subject *s)
 {
 	size_t i;
-	int d;
 
 	for (i = 0; i < s->m->n_inputs; i++)
-		for (d = 1; d < s->m->inputs[i].type.rank; d++)
-			if (s->m->inputs[i].type.dims[d] < 0)
-				return true;
+		if (tensor_is_open(&s->m->inputs[i].type))
+			return true;
 	return !s->shapes.n;
 }
 

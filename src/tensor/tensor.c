@@ -97,6 +97,16 @@ void tensor_as_row(struct tensor *t)
 	t->dims[0] = 1;
 }
 
+bool tensor_is_open(const struct tensor *t)
+{
+	int d;
+
+	for (d = 1; d < t->rank; d++)
+		if (t->dims[d] < 0)
+			return true;
+	return false;
+}
+
 bool tensor_same_shape(const struct tensor *a, const struct tensor *b)
 {
 	return a->rank == b->rank && memcmp(a->dims, b->dims, sizeof(a->dims[0]) * (size_t)a->rank) == 0;

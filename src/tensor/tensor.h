@@ -53,6 +53,7 @@ int64_t tensor_count(const struct tensor *t);
 size_t tensor_bytes(const struct tensor *t); /* of a tensor whose count is valid */
 /* Gives it a first dimension of 1 unless it has one, or the most dimensions there are. */
 void tensor_as_row(struct tensor *t);
+bool tensor_is_open(const struct tensor *t); /* is a dimension other than the first not known? */
 bool tensor_same_shape(const struct tensor *a, const struct tensor *b);
 
 /* Allocates data for the shape and type that t has; tensor_free() releases it. */

@@ -114,14 +114,11 @@ static void note_open(struct context *cx, const struct session *s)
 {
 	char shape[128], *text;
 	size_t i;
-	int d;
 
 	for (i = 0; i < session_n_inputs(s); i++) {
 		const struct value *v = session_input(s, i);
 
-		for (d = 1; d < v->type.rank && v->type.dims[d] >= 0; d++)
-			;
-		if (d >= v->type.rank)
+		if (!tensor_is_open(&v->type))
 			continue;
 		text = xstrfmt("input '%s' is %s, and made-up data has 1 for each -1: --data gives it the "
 			       "sizes it will have",
