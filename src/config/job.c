@@ -438,7 +438,6 @@ static enum fettle_status agree(struct job_request *u)
 		{ "the settings differ", i->config_fingerprint, NULL },
 		{ "the tuning space differs", i->space, NULL },
 	};
-
 	enum fettle_status st = FETTLE_OK;
 
 	if (!ranks_rank(u->ranks))

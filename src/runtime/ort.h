@@ -15,6 +15,7 @@ struct runtime {
 	atomic_llong busy;    /* nanoseconds that threads have spent in it */
 	bool exact;           /* runtime_exact() */
 	int threads, running; /* runtime_share() */
+	int chosen;           /* runtime_threads(), once asked */
 };
 
 /* ONNX Runtime's errors become ours here: "cannot WHAT: …". A model or data it refuses is bad input; the rest is its own

@@ -137,21 +137,22 @@ int runtime_threads(struct runtime *rt)
 	struct pool *pool = NULL;
 	struct err *err = NULL;
 	enum fettle_status st;
-	int n = 0;
 
+	if (rt->chosen)
+		return rt->chosen;
 	TRY(api->CreateSessionOptions(&so));
 	st = pool_new(&pool, api, so, 1, what, err);
 	if (st)
 		goto out;
 	TRY(api->CreateSessionFromArray(rt->env, one_op, sizeof(one_op) - 1, so, &session));
-	n = pool_threads(pool);
+	rt->chosen = pool_threads(pool);
 out:
 	if (session)
 		api->ReleaseSession(session);
 	if (so)
 		api->ReleaseSessionOptions(so);
 	pool_free(pool);
-	return n;
+	return rt->chosen;
 }
 
 enum fettle_status runtime_new(struct runtime **out, struct err *err)

@@ -251,12 +251,12 @@ static bool find_comparable(struct choice *c, const char **why)
 		floats = floats || (dtype_is_float(c->t.out[i].dtype) && !not_by_sample(c, i));
 	c->fit.n = 0;
 	for (i = 0; i < c->t.n; i++) {
-		const char *not = not_by_sample(c, i);
+		const char *bar = not_by_sample(c, i);
 
-		if (!not &&floats && !dtype_is_float(c->t.out[i].dtype))
-			not = "whole numbers";
-		if (not )
-			str_addf(&without, "%s%s (%s)", without.s ? ", " : "without ", c->names[i], not );
+		if (!bar && floats && !dtype_is_float(c->t.out[i].dtype))
+			bar = "whole numbers";
+		if (bar)
+			str_addf(&without, "%s%s (%s)", without.s ? ", " : "without ", c->names[i], bar);
 		else
 			VEC_PUSH(&c->fit, i);
 	}
