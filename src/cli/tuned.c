@@ -51,8 +51,8 @@ static void keep_trial(struct progress *p, const struct fettle_progress_info *i)
 
 	if (i->max_trials)
 		snprintf(limit, sizeof(limit), " of %zu", i->max_trials);
-	if (isfinite(i->seconds_left))
-		snprintf(left, sizeof(left), "<%.0f s left, ", ceil(i->seconds_left));
+	if (isfinite(i->seconds_left) && i->seconds_left > 0)
+		snprintf(left, sizeof(left), "up to %.0f s left, ", ceil(i->seconds_left));
 	if (!t->failed)
 		snprintf(result, sizeof(result), "%s%s", trial_score(t, a, sizeof(a)),
 			 verdict(i, b, sizeof(b)));
@@ -81,8 +81,8 @@ static void show_trial(void *self, const struct fettle_progress_info *i)
 	}
 	if (i->max_trials)
 		snprintf(limit, sizeof(limit), " of at most %zu", i->max_trials);
-	if (isfinite(i->seconds_left))
-		snprintf(left, sizeof(left), ", at most %.0f s left", i->seconds_left);
+	if (isfinite(i->seconds_left) && i->seconds_left > 0)
+		snprintf(left, sizeof(left), ", up to about %.0f s left", ceil(i->seconds_left));
 	if (i->best)
 		snprintf(best, sizeof(best), ", best %s%s (trial %zu%s)", best_sign(i),
 			 human_score(i->best_accuracy, top, sizeof(top)), i->best,

@@ -99,6 +99,7 @@ static void on_trial(void *self, const struct trial *t)
 
 		p.seconds_left = fmin(p.seconds_left, each * fmax(0, (double)most - (double)t->number));
 	}
+	p.seconds_left = fmin(p.seconds_left, search_passes_left(j->search) * j->o.lab->pass_seconds);
 	if (j->o.kind->tried)
 		j->o.kind->tried(j, t, text);
 	show_on_board(j, t);

@@ -165,7 +165,8 @@ bool search_limited(const struct search *s);
 double search_gain(const struct search *s);
 /* plans that were no trial, because they gave a model that was tried */
 size_t search_n_same(const struct search *s);
-double search_time_left(const struct search *s);                        /* INFINITY: no limit */
+double search_time_left(const struct search *s);   /* INFINITY: no limit */
+double search_passes_left(const struct search *s); /* that it may spend; INFINITY: no limit */
 const struct trial *search_trial(const struct search *s, size_t place); /* 1 .. search_n_trials() */
 const struct trial *search_best_trial(const struct search *s);          /* NULL: none yet */
 /* When the run is over: a plan of the history that the strategy did not ask for may be the best, too. */

@@ -156,6 +156,11 @@ bool search_may_spend(struct search *s, double passes)
 	return !s->c.frugal || within_limit(s, passes);
 }
 
+double search_passes_left(const struct search *s)
+{
+	return s->c.bounded ? fmax(0, limit(s) - s->spent) : INFINITY;
+}
+
 enum fettle_status search_bound(struct search *s)
 {
 	s->ends_at_limit = true;
