@@ -193,6 +193,11 @@ static enum fettle_status check_memory(const struct run *u)
 		    u->r.o.model, need / 2.5e9, need / 1e9, have / 1e9);
 }
 
+static void name_phase(void *cx, const char *name)
+{
+	(void)context_phase(cx, name); /* the search itself asks whether to stop */
+}
+
 enum fettle_status run_open(struct run *u, bool need_eval)
 {
 	const struct call_options *o = &u->r.o;
@@ -211,7 +216,8 @@ enum fettle_status run_open(struct run *u, bool need_eval)
 				      .helper = o->helper },
 			       .deadline = INFINITY,
 			       .progress = context_progress,
-			       .progress_self = u->cx };
+			       .progress_self = u->cx,
+			       .phase = name_phase };
 	u->busy = runtime_busy(u->cx->rt);
 	st = effort_read(u);
 	st = st ? st : read_deployed(u);

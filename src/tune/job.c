@@ -374,7 +374,7 @@ enum fettle_status job_search(struct job *j, struct err *err)
 	if (st)
 		return st;
 	l->deadline = c.timeout > 0 ? clock_now() + c.timeout : INFINITY;
-	context_phase(j->o.cx, "first trial"); /* the search itself asks whether to stop */
+	context_phase(j->o.cx, LAB_TRIAL); /* the search itself asks whether to stop */
 	st = search_new(&j->search, &c, err);
 	if (!st)
 		st = search_run(j->search, j->o.strategy, err);

@@ -27,6 +27,12 @@ bool lab_go_on(void *lab, size_t done, size_t total)
 	return clock_now() < l->deadline && (!l->progress || l->progress(l->progress_self, done, total));
 }
 
+void lab_phase(struct lab *l, const char *name)
+{
+	if (l->phase)
+		l->phase(l->progress_self, name);
+}
+
 bool lab_go_on_uncounted(void *lab, size_t done, size_t total)
 {
 	(void)done;

@@ -95,6 +95,8 @@ struct lab {
 	double deadline;      /* clock_now() at which a trial is broken off; INFINITY: never */
 	progress_fn progress; /* false: cancelled */
 	void *progress_self;
+	void (*phase)(void *progress_self,
+		      const char *name); /* names what progress is of; NULL: nobody asks */
 	void (*on_trial)(void *self, const struct trial *t);
 	void *on_trial_self;
 
@@ -155,6 +157,9 @@ bool lab_stopped(const struct lab *l); /* cancelled or out of time */
  * counts something else. */
 bool lab_go_on(void *lab, size_t done, size_t total);
 bool lab_go_on_uncounted(void *lab, size_t done, size_t total);
+/* What the search does now, for who watches; LAB_TRIAL when it is nothing else. */
+void lab_phase(struct lab *l, const char *name);
+#define LAB_TRIAL "trial"
 void lab_release(struct lab *l); /* what is kept between trials; the rest is the caller's */
 
 /* trial.c: a trial */

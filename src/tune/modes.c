@@ -323,7 +323,9 @@ enum fettle_status lab_fastest(void *self, const struct plan *from, bool within,
 	modes_of(l);
 	key = answer_key(l, from, within);
 	if (!known_answer(l, key, out, &answer)) {
+		lab_phase(l, "time ops");
 		st = race_modes(l, from, within, out, &answer, err);
+		lab_phase(l, LAB_TRIAL);
 		if (!st)
 			st = keep_answer(l, key, out, &answer, err);
 	}

@@ -274,6 +274,7 @@ enum fettle_status lab_rank(void *self, const struct plan *p, enum rank by, int 
 	enum fettle_status st;
 	size_t n = batches > 0 ? (size_t)batches : 2;
 
+	lab_phase(l, "rank ops");
 	switch (by) {
 	case RANK_OUTPUT_MSE:
 		st = rank_outputs(l, p, out, err);
@@ -292,5 +293,6 @@ enum fettle_status lab_rank(void *self, const struct plan *p, enum rank by, int 
 	}
 	l->times = before; /* scoring is its own phase, whatever it is made of */
 	l->times.rank += clock_now() - start;
+	lab_phase(l, LAB_TRIAL);
 	return st;
 }

@@ -188,6 +188,7 @@ is "$(said ERROR | wc -c) == 0" "bytes on stderr with LOGLEVEL=ERROR"
 said WARNING | grep -q '^note: .*no effect in eval: quantization' && ok || bad "LOGLEVEL=WARNING: $(said WARNING)"
 said WARNING | grep -q '^debug:' && bad "LOGLEVEL=WARNING says too much" || ok
 said debug | grep -q '^debug: .*evaluate' && ok || bad "LOGLEVEL=debug: $(said debug)"
+LOGLEVEL=debug expect 0 '^debug: .*: time ops' tune $m --calib $c --eval $e --eval-samples 50 --max-trials 1 --tolerance 0.9 --workspace "$dir/phases"
 said all | grep -q "^note: LOGLEVEL 'all' has no effect: need DEBUG" && ok || bad "LOGLEVEL=all: $(said all)"
 
 # the examples of the documents fettle is built from, as printed
