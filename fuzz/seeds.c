@@ -120,8 +120,8 @@ static void put_pictures(const char *folder)
 	str_add(&mnist, "\0\0\x08\x03\0\0\0\x01\0\0\0\x1c\0\0\0\x1c", 16);
 	str_add(&mnist, image, 28 * 28);
 	put(folder, "fuzz_pictures/mnist", mnist);
-	zip_put(&z, "x_test.npy", npy_of("|u1", false, "(1, 28, 28)", image, 28 * 28), true);
-	zip_put(&z, "y_test.npy", npy_of("|u1", false, "(1,)", image, 1), true);
+	zip_add(&z, "x_test.npy", npy_of("|u1", false, "(1, 28, 28)", image, 28 * 28), true);
+	zip_add(&z, "y_test.npy", npy_of("|u1", false, "(1,)", image, 1), true);
 	archive = zip_end(&z);
 	str_addf(&npz, "%c", 5);
 	str_add(&npz, archive.s, archive.n);

@@ -8,6 +8,7 @@
 #include "config/effort.h"
 #include "config/resume.h"
 #include "base/file.h"
+#include "data/unpack.h"
 #include "tune/deployed.h"
 
 static size_t most_samples(const struct config *c)
@@ -22,11 +23,12 @@ static size_t most_samples(const struct config *c)
 }
 
 static enum fettle_status open_one(struct run *u, struct source *s, const struct config_dataloader *d,
-				   const char *what, const struct feed_options *o)
+				   const char *what, struct unpacking **begun, const struct feed_options *o)
 {
 	struct data_ref ref;
 	enum fettle_status st = request_data(&u->r, d, what, &ref);
 
+	ref.begun = begun;
 	return st ? st : source_open(s, u->cx, &ref, u->lab.fp32, o);
 }
 
@@ -40,13 +42,19 @@ static enum fettle_status open_timed(struct run *u)
 
 	deployed_drop_same(d, u->cx, u->r.o.model, u->lab.fp32, s.data ? s.data->n : 0);
 	for (i = 0; i < d->n_batches && s.data && !st; i++) {
-		st = open_one(u, &s, &u->r.c->evaluation.dataloader, "timing",
+		st = open_one(u, &s, &u->r.c->evaluation.dataloader, "timing", NULL,
 			      &(struct feed_options){ .batch = d->batches[i], .limit = d->batches[i] });
 		u->lab.timed[i] = st ? NULL : s.feed;
 		s.feed = NULL; /* now the lab's */
 	}
 	u->lab.one = u->lab.timed[0];
 	return st;
+}
+
+/* Archives are inflated while the model is prepared. */
+static struct unpacking *begin_data(const struct run *u, const struct config_dataloader *d)
+{
+	return d->dataset.root && !request_data_is_own(&u->r, d) ? unpacking_begin(d->dataset.root) : NULL;
 }
 
 static enum fettle_status open_data(struct run *u, bool need_eval)
@@ -70,9 +78,9 @@ static enum fettle_status open_data(struct run *u, bool need_eval)
 			    u->r.o.model);
 	st = lab_open_fp32(&u->lab, &u->cx->err);
 	if (!st && request_has_data(&u->r, calib))
-		st = open_one(u, &u->calib, calib, "calibration", &fc);
+		st = open_one(u, &u->calib, calib, "calibration", &u->calib_begun, &fc);
 	if (!st && request_has_data(&u->r, eval))
-		st = open_one(u, &u->eval, eval, "evaluation", &fe);
+		st = open_one(u, &u->eval, eval, "evaluation", &u->eval_begun, &fe);
 	if (!st)
 		st = open_timed(u);
 	u->lab.calib = u->calib.feed;
@@ -223,6 +231,10 @@ enum fettle_status run_open(struct run *u, bool need_eval)
 	st = st ? st : read_deployed(u);
 	st = st ? st : context_phase(u->cx, "prepare");
 	st = st ? st : check_memory(u);
+	if (!st) {
+		u->eval_begun = begin_data(u, &u->r.c->evaluation.dataloader);
+		u->calib_begun = begin_data(u, &u->r.c->calibration.dataloader);
+	}
 	st = st ? st : context_subject(u->cx, o->model, u->r.c->recipes.rewrite_graph, &u->lab.s);
 	u->lab.times.prepare = clock_now() - u->start;
 	st = st ? st : request_tuning(&u->r, u->lab.s, &u->lab.t, &u->cx->err);
@@ -256,6 +268,8 @@ void run_release(struct run *u)
 	metric_free(u->lab.metric);
 	for (i = 0; i < DEPLOYED_BATCHES; i++) /* their data are the others' */
 		feed_free(u->lab.timed[i]);
+	unpacking_free(u->calib_begun);
+	unpacking_free(u->eval_begun);
 	source_release(&u->calib);
 	source_release(&u->eval);
 	subject_free(u->lab.s);

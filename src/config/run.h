@@ -10,8 +10,9 @@ struct run {
 	struct request r;
 	struct lab lab;
 	struct source calib, eval;
-	struct scores scores; /* its metric is the lab's */
-	struct looked looked; /* at the evaluation data */
+	struct unpacking *calib_begun, *eval_begun; /* NULL: not begun, or taken by now */
+	struct scores scores;                       /* its metric is the lab's */
+	struct looked looked;                       /* at the evaluation data */
 	char metric[METRICS_NAME_LEN];
 	bool higher_is_better;
 	char *command, *server; /* evaluators, to be run from anywhere; NULL: none */

@@ -91,6 +91,8 @@ struct dataset_options {
 	const char *const *wanted;
 	size_t n_wanted;
 	size_t memory_max; /* inflate into memory up to this many bytes; 0: 256 MB */
+	struct unpacking *
+		*begun; /* of this archive (data/unpack.h); taken, and NULL then. NULL: none is begun */
 };
 
 /* opt may be NULL. */

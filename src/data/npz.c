@@ -8,14 +8,13 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "base/str.h"
 #include "data/kind.h"
 #include "data/npy.h"
-#include "data/zip.h"
+#include "data/unpack.h"
 
 struct array {
 	struct npy header;
@@ -24,127 +23,16 @@ struct array {
 	off_t at;
 };
 
-static const size_t MEMORY_MAX = (size_t)256 << 20;
-
 struct npz {
 	struct bytes file;
 	int fd;
-	struct bytes inflated; /* all deflated members, one after the other */
-	int inflated_fd;       /* -1: they are in memory */
-	struct array *arrays;  /* parallel to the dataset's fields */
+	struct unpacked u;
+	struct array *arrays; /* parallel to the dataset's fields */
 };
 
 static bool npz_probe(const char *path)
 {
 	return !path_is_dir(path);
-}
-
-static const char *temp_dir(void)
-{
-	const char *dir = getenv("TMPDIR");
-
-	return dir && *dir ? dir : "/tmp";
-}
-
-static enum fettle_status no_room(size_t size, int problem, struct err *err)
-{
-	return fail(err, FETTLE_SYSTEM, "%zu bytes do not fit into a temporary file in %s: %s (set TMPDIR)",
-		    size, temp_dir(), strerror(problem));
-}
-
-/* Room for what is deflated: memory when it is little, else a file, which has no name any more. */
-static enum fettle_status make_room(struct npz *z, size_t size, size_t memory_max, struct err *err)
-{
-	enum fettle_status st = FETTLE_OK;
-	char *path;
-	void *p;
-
-	if (size > memory_max) {
-		path = xstrfmt("%s/fettle-XXXXXX", temp_dir());
-		z->inflated_fd = mkostemp(path, O_CLOEXEC);
-		if (z->inflated_fd < 0)
-			st = no_room(size, errno, err);
-		else
-			unlink(path);
-		free(path);
-		return st;
-	}
-	p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p == MAP_FAILED)
-		return fail(err, FETTLE_SYSTEM, "%zu bytes to inflate it into cannot be had: %s", size,
-			    strerror(errno));
-	madvise(p, size,
-		MADV_HUGEPAGE); /* where it may: a page fault for every 4 KB takes a tenth of the time */
-	z->inflated = (struct bytes){ p, size };
-	return FETTLE_OK;
-}
-
-/* The file that inflated bytes go to, and where in it the next ones do. */
-struct sink {
-	struct npz *z;
-	size_t at, size;
-};
-
-static enum fettle_status put_into_file(void *arg, const unsigned char *p, size_t n, struct err *err)
-{
-	struct sink *sink = arg;
-
-	while (n) {
-		ssize_t wrote = pwrite(sink->z->inflated_fd, p, n, (off_t)sink->at);
-
-		if (wrote < 0 && errno == EINTR)
-			continue;
-		if (wrote <= 0)
-			return no_room(sink->size, wrote ? errno : ENOSPC, err);
-		p += wrote;
-		n -= (size_t)wrote;
-		sink->at += (size_t)wrote;
-	}
-	return FETTLE_OK;
-}
-
-static enum fettle_status inflate_member(const struct zip_member *m, struct sink *sink, struct err *err)
-{
-	struct npz *z = sink->z;
-	enum fettle_status st;
-
-	if (z->inflated_fd >= 0)
-		return zip_inflate(m, z->file, put_into_file, sink, err);
-	st = zip_inflate_into(m, z->file, (unsigned char *)(uintptr_t)z->inflated.p + sink->at, err);
-	sink->at += m->size;
-	return st;
-}
-
-/* Unpacks what is packed, and checks everything. */
-static enum fettle_status unpack(struct npz *z, const struct zip *zip, size_t memory_max, struct err *err)
-{
-	struct sink sink = { .z = z };
-	enum fettle_status st = FETTLE_OK;
-	bool packed = false;
-	void *p;
-	size_t i;
-
-	for (i = 0; i < zip->members.n; i++)
-		if (zip->members.v[i].deflated) {
-			sink.size += zip->members.v[i].size; /* at most 1032 times the file: no overflow */
-			packed = true;
-		}
-	if (sink.size)
-		st = make_room(z, sink.size, memory_max, err);
-	else if (packed) /* members that hold no byte have an address, too */
-		st = make_room(z, 1, 1, err);
-	for (i = 0; i < zip->members.n && !st; i++) {
-		const struct zip_member *m = &zip->members.v[i];
-
-		st = m->deflated ? inflate_member(m, &sink, err) : zip_verify(m, z->file, err);
-	}
-	if (st || z->inflated_fd < 0)
-		return st;
-	p = mmap(NULL, sink.size, PROT_READ, MAP_SHARED, z->inflated_fd, 0);
-	if (p == MAP_FAILED)
-		return fail(err, FETTLE_SYSTEM, "%zu bytes cannot be mapped: %s", sink.size, strerror(errno));
-	z->inflated = (struct bytes){ p, sink.size };
-	return FETTLE_OK;
 }
 
 /* What makes an array usable as a field: a first dimension that counts samples, the same in all. */
@@ -254,41 +142,46 @@ static enum fettle_status add_member(struct dataset *d, const struct zip_member 
 		return fail(err, FETTLE_INVALID, "cannot read %s: member '%s' is not an array, need NAME.npy",
 			    d->path, m->name);
 	if (m->deflated)
-		st = add_array(d, name, z->inflated, z->inflated_fd, inflated_at, m->size, err);
+		st = add_array(d, name, z->u.inflated, z->u.fd, inflated_at, m->size, err);
 	else
 		st = add_array(d, name, z->file, z->fd, m->at, m->size, err);
 	free(name);
 	return st;
 }
 
+/* as somebody has begun to do already, or now */
+static enum fettle_status unpack_file(struct npz *z, const struct dataset_options *opt, struct err *err)
+{
+	struct unpacking *begun = opt->begun ? *opt->begun : NULL;
+
+	if (!begun)
+		return unpack(&z->u, z->file, opt->memory_max, err);
+	*opt->begun = NULL; /* now ours */
+	return unpacking_end(begun, &z->u, err);
+}
+
 static enum fettle_status open_archive(struct dataset *d, const struct dataset_options *opt, struct err *err)
 {
 	struct npz *z = d->state;
-	struct zip zip = ZIP_INIT;
+	const struct zip *zip = &z->u.zip;
 	bool wanted[DATASET_FIELDS_MAX] = { false };
 	enum fettle_status st;
 	size_t inflated = 0, i;
 
-	st = zip_open(&zip, z->file, DATASET_FIELDS_MAX, err);
-	if (!st)
-		st = unpack(z, &zip, opt->memory_max ? opt->memory_max : MEMORY_MAX, err);
-	if (st) {
-		fail_prefix(err, st, "cannot read %s", d->path);
-		goto out;
-	}
-	choose_members(opt, &zip, wanted);
-	for (i = 0; i < zip.members.n && !st; i++) {
+	st = unpack_file(z, opt, err);
+	if (st)
+		return fail_prefix(err, st, "cannot read %s", d->path);
+	choose_members(opt, zip, wanted);
+	for (i = 0; i < zip->members.n && !st; i++) {
 		if (wanted[i])
-			st = add_member(d, &zip.members.v[i], inflated, err);
+			st = add_member(d, &zip->members.v[i], inflated, err);
 		else
-			ignore(d, &zip.members.v[i]);
-		if (zip.members.v[i].deflated)
-			inflated += zip.members.v[i].size;
+			ignore(d, &zip->members.v[i]);
+		if (zip->members.v[i].deflated)
+			inflated += zip->members.v[i].size;
 	}
 	if (!st && !d->n_fields)
 		st = fail(err, FETTLE_INVALID, "cannot read %s: no arrays, need at least one", d->path);
-out:
-	zip_release(&zip);
 	return st;
 }
 
@@ -298,7 +191,8 @@ static enum fettle_status npz_open(struct dataset *d, const struct dataset_optio
 	enum fettle_status st;
 
 	d->state = z;
-	z->fd = z->inflated_fd = -1;
+	z->fd = -1;
+	z->u = (struct unpacked)UNPACKED_INIT;
 	z->arrays = xcalloc(DATASET_FIELDS_MAX, sizeof(*z->arrays));
 	st = file_map(d->path, &z->file, err);
 	if (st)
@@ -366,11 +260,9 @@ static void npz_close(struct dataset *d)
 	if (!z)
 		return;
 	bytes_release(&z->file);
-	bytes_release(&z->inflated);
+	unpacked_release(&z->u);
 	if (z->fd >= 0)
 		close(z->fd);
-	if (z->inflated_fd >= 0)
-		close(z->inflated_fd);
 	free(z->arrays);
 	free(z);
 }

@@ -33,7 +33,8 @@ static enum fettle_status open_data(struct dataset **out, struct context *cx, co
 				       .squad = d->squad.label_file ? &d->squad : NULL,
 				       .vocabulary = d->vocabulary,
 				       .channels = n ? image_channels(specs, n) : 0,
-				       .n_wanted = n };
+				       .n_wanted = n,
+				       .begun = d->begun };
 	const char **names = xcalloc(n + 1, sizeof(*names));
 	struct dataset_param *params = xcalloc(d->n_params + 1, sizeof(*params));
 	enum fettle_status st;

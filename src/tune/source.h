@@ -25,6 +25,7 @@ struct data_ref {
 	const char *const *inputs;
 	size_t n_inputs;
 	const char *inputs_where;
+	struct unpacking **begun; /* of its archive (data/unpack.h); NULL: none is */
 };
 
 /* Which data that is, for a history to compare; "" when there is none. */

@@ -22,7 +22,7 @@ static struct dataset *dataset_of(const char *dir, const struct given *g, size_t
 	for (i = 0; i < n; i++) {
 		char *name = xstrfmt("%s.npy", g[i].name);
 
-		zip_put(&z, name, npy_of(g[i].descr, false, g[i].shape, g[i].data, g[i].bytes), false);
+		zip_add(&z, name, npy_of(g[i].descr, false, g[i].shape, g[i].data, g[i].bytes), false);
 		free(name);
 	}
 	b = zip_end(&z);

@@ -83,7 +83,7 @@ static inline struct str deflated(const struct str *b)
 }
 
 /* Adds a member and releases its content. */
-static inline void zip_put(struct zip_out *z, const char *name, struct str content, bool deflate)
+static inline void zip_add(struct zip_out *z, const char *name, struct str content, bool deflate)
 {
 	uint32_t crc = (uint32_t)crc32(crc32(0, NULL, 0), (unsigned char *)content.s, (uInt)content.n);
 	struct str packed = STR_INIT;
@@ -172,9 +172,9 @@ static inline struct str sample_npz(size_t n, bool deflate, bool zip64)
 	for (i = 0; i < n; i++)
 		y[i] = (int64_t)(i % 3);
 	snprintf(shape, sizeof(shape), "(%zu, 2, 3)", n);
-	zip_put(&z, "x.npy", npy_of("<f4", false, shape, x, n * 6 * sizeof(*x)), deflate);
+	zip_add(&z, "x.npy", npy_of("<f4", false, shape, x, n * 6 * sizeof(*x)), deflate);
 	snprintf(shape, sizeof(shape), "(%zu,)", n);
-	zip_put(&z, "y.npy", npy_of("<i8", false, shape, y, n * sizeof(*y)), deflate);
+	zip_add(&z, "y.npy", npy_of("<i8", false, shape, y, n * sizeof(*y)), deflate);
 	free(x);
 	free(y);
 	return zip_end(&z);

@@ -16,11 +16,11 @@ static struct dataset *tokens(const char *dir, bool with_mask, bool with_labels,
 	char *file = xstrfmt("%s.npy", name), *path;
 	struct str b;
 
-	zip_put(&z, file, npy_of("<i8", false, "(3, 4)", ids, sizeof(ids)), false);
+	zip_add(&z, file, npy_of("<i8", false, "(3, 4)", ids, sizeof(ids)), false);
 	if (with_mask)
-		zip_put(&z, "attention_mask.npy", npy_of("<i8", false, "(3, 4)", mask, sizeof(mask)), false);
+		zip_add(&z, "attention_mask.npy", npy_of("<i8", false, "(3, 4)", mask, sizeof(mask)), false);
 	if (with_labels)
-		zip_put(&z, "y.npy", npy_of("<i8", false, "(3, 4)", marks, sizeof(marks)), false);
+		zip_add(&z, "y.npy", npy_of("<i8", false, "(3, 4)", marks, sizeof(marks)), false);
 	b = zip_end(&z);
 	path = put_file(dir, "d.npz", &b);
 	assert_ok(dataset_open(&d, path, NULL, &err), err);
@@ -210,7 +210,7 @@ static void images_have_no_next_token(void **state)
 	struct str b;
 
 	(void)state;
-	zip_put(&z, "image.npy", npy_of("<f4", false, "(2, 2, 3)", pixels, sizeof(pixels)), false);
+	zip_add(&z, "image.npy", npy_of("<f4", false, "(2, 2, 3)", pixels, sizeof(pixels)), false);
 	b = zip_end(&z);
 	path = put_file(dir, "d.npz", &b);
 	assert_ok(dataset_open(&d, path, NULL, &err), err);

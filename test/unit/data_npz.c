@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include "data/unpack.h"
 #include "unit/data_files.h"
 
 static void check_sample_npz(struct dataset *d, size_t n)
@@ -62,6 +63,34 @@ static void samples_are_read_by_number(void **state)
 		dataset_free(d);
 		free(path);
 	}
+	remove_tree(dir);
+}
+
+static void archives_are_inflated_ahead(void **state)
+{
+	char *dir = temp_tree(), *path;
+	struct str b = sample_npz(1000, true, false);
+	struct unpacking *begun, *unused;
+	struct dataset *d = NULL;
+	struct err err = ERR_INIT;
+
+	(void)state;
+	path = put_file(dir, "d.npz", &b);
+	begun = unpacking_begin(path);
+	unused = unpacking_begin(path);
+	assert_non_null(begun);
+	assert_ok(dataset_open(&d, path, &(struct dataset_options){ .begun = &begun }, &err), err);
+	assert_null(begun); /* taken */
+	check_sample_npz(d, 1000);
+	dataset_free(d);
+	unpacking_free(unused);
+	free(path);
+	b = sample_npz(10, false, false);
+	path = put_file(dir, "stored.npz", &b);
+	assert_null(unpacking_begin(path)); /* nothing to inflate */
+	assert_null(unpacking_begin(dir));
+	assert_null(unpacking_begin("no such file"));
+	free(path);
 	remove_tree(dir);
 }
 
@@ -162,7 +191,7 @@ static struct str one_array(const char *name, struct str npy)
 {
 	struct zip_out z = { .n = 0 };
 
-	zip_put(&z, name, npy, false);
+	zip_add(&z, name, npy, false);
 	return zip_end(&z);
 }
 
@@ -173,8 +202,8 @@ static struct str two_arrays(const char *name, const char *descr, const char *sh
 	static const char zeros[64];
 	struct zip_out z = { .n = 0 };
 
-	zip_put(&z, "x.npy", npy_of("<f4", false, "(2,)", x, sizeof(x)), false);
-	zip_put(&z, name, npy_of(descr, false, shape, zeros, bytes), true);
+	zip_add(&z, "x.npy", npy_of("<f4", false, "(2,)", x, sizeof(x)), false);
+	zip_add(&z, name, npy_of(descr, false, shape, zeros, bytes), true);
 	return zip_end(&z);
 }
 
@@ -266,12 +295,17 @@ static void errors_name_array_value_and_rule(void **state)
 	for (i = 0; i < ARRAY_LEN(rows); i++) {
 		struct str b = rows[i].bytes;
 		char *path = put_file(dir, "bad.npz", &b);
+		struct unpacking *begun;
 		struct dataset *d = NULL;
 		struct err err = ERR_INIT;
 
 		assert_fails(dataset_open(&d, path, NULL, &err), rows[i].status, err, rows[i].words);
 		if (!strstr(err.msg, path) || strchr(err.msg, '\n'))
 			fail_msg("row %zu: '%s' does not name the file in one line", i, err.msg);
+		begun = unpacking_begin(path); /* says the same */
+		assert_fails(dataset_open(&d, path, &(struct dataset_options){ .begun = &begun }, &err),
+			     rows[i].status, err, rows[i].words);
+		assert_null(begun);
 		free(path);
 	}
 	remove_tree(dir);
@@ -399,11 +433,11 @@ static void what_no_input_takes_is_ignored(void **state)
 	struct str s;
 
 	(void)state;
-	zip_put(&z, "names.npy", npy_of("<U2", false, "(2,)", "a\0\0\0b\0\0\0c\0\0\0d\0\0\0", 16), false);
-	zip_put(&z, "table.npy", npy_of("<f4", false, "(4,)", four, sizeof(four)), true);
-	zip_put(&z, "in.npy", npy_of("<f4", false, "(2, 2)", four, sizeof(four)), true);
-	zip_put(&z, "y.npy", npy_of("<f4", false, "(2,)", four, 8), false);
-	zip_put(&z, "labels.npy", npy_of("<f4", false, "(1,)", four, 4), false);
+	zip_add(&z, "names.npy", npy_of("<U2", false, "(2,)", "a\0\0\0b\0\0\0c\0\0\0d\0\0\0", 16), false);
+	zip_add(&z, "table.npy", npy_of("<f4", false, "(4,)", four, sizeof(four)), true);
+	zip_add(&z, "in.npy", npy_of("<f4", false, "(2, 2)", four, sizeof(four)), true);
+	zip_add(&z, "y.npy", npy_of("<f4", false, "(2,)", four, 8), false);
+	zip_add(&z, "labels.npy", npy_of("<f4", false, "(1,)", four, 4), false);
 	s = zip_end(&z);
 	path = put_file(dir, "d.npz", &s);
 	assert_ok(dataset_open(&d, path, &one, &err), err);
@@ -553,6 +587,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(samples_are_read_by_number),
+		cmocka_unit_test(archives_are_inflated_ahead),
 		cmocka_unit_test(numpy_agrees),
 		cmocka_unit_test(errors_name_array_value_and_rule),
 		cmocka_unit_test(missing_files_and_odd_kinds_are_refused),

@@ -42,7 +42,7 @@ static inline char *make_data(size_t n, size_t side)
 				(float)(a + b * sin(0.3 * (double)(k % side) + phase) + 0.3 * rng_normal(&r));
 	}
 	snprintf(shape, sizeof(shape), "(%zu, 3, %zu, %zu)", n, side, side);
-	zip_put(&z, "x.npy", npy_of("<f4", false, shape, x, n * size * sizeof(*x)), false);
+	zip_add(&z, "x.npy", npy_of("<f4", false, shape, x, n * size * sizeof(*x)), false);
 	npz = zip_end(&z);
 	free(x);
 	return put_file(dir, "x.npz", &npz);

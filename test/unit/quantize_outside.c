@@ -190,7 +190,7 @@ static struct dataset *samples(void)
 	rng_seed(&r, 1);
 	for (i = 0; i < SAMPLES * TOKENS * WIDE; i++)
 		x[i] = (float)(rng_normal(&r) * (i % WIDE < 8 ? 5 : 1));
-	zip_put(&z, "x.npy", npy_of("<f4", false, "(12, 6, 128)", x, SAMPLES * TOKENS * WIDE * sizeof(*x)),
+	zip_add(&z, "x.npy", npy_of("<f4", false, "(12, 6, 128)", x, SAMPLES * TOKENS * WIDE * sizeof(*x)),
 		false);
 	b = zip_end(&z);
 	path = put_file(dir, "x.npz", &b);
@@ -573,7 +573,7 @@ static struct dataset *tokens(void)
 
 	for (i = 0; i < 12 * IDS; i++)
 		ids[i] = (int64_t)(i * 7919 % VOCABULARY);
-	zip_put(&z, "i.npy", npy_of("<i8", false, "(12, 5)", ids, sizeof(ids)), false);
+	zip_add(&z, "i.npy", npy_of("<i8", false, "(12, 5)", ids, sizeof(ids)), false);
 	b = zip_end(&z);
 	path = put_file(dir, "i.npz", &b);
 	assert_ok(dataset_open(&d, path, NULL, &err), err);

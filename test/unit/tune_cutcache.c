@@ -315,7 +315,7 @@ static char *make_data(void)
 	for (i = 0; i < SAMPLES * size; i++)
 		x[i] = (float)rng_normal(&r);
 	snprintf(shape, sizeof(shape), "(%d, 3, 8, 8)", SAMPLES);
-	zip_put(&z, "x.npy", npy_of("<f4", false, shape, x, SAMPLES * size * sizeof(*x)), false);
+	zip_add(&z, "x.npy", npy_of("<f4", false, shape, x, SAMPLES * size * sizeof(*x)), false);
 	npz = zip_end(&z);
 	free(x);
 	return put_file(dir, "x.npz", &npz);
