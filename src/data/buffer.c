@@ -35,6 +35,17 @@ enum fettle_status buffer_shape(struct buffer *b, enum dtype dtype, int rank, co
 	return FETTLE_OK;
 }
 
+void buffer_swap_data(struct buffer *a, struct buffer *b)
+{
+	void *data = a->t.data;
+	const size_t cap = a->cap;
+
+	a->t.data = b->t.data;
+	a->cap = b->cap;
+	b->t.data = data;
+	b->cap = cap;
+}
+
 void buffer_release(struct buffer *b)
 {
 	free(b->t.data);

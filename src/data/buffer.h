@@ -15,6 +15,8 @@ struct buffer {
  */
 enum fettle_status buffer_shape(struct buffer *b, enum dtype dtype, int rank, const int64_t *dims,
 				const char *what, struct err *err);
+/* Each has the other's memory, and keeps its own type and shape: of as many bytes as the other's. */
+void buffer_swap_data(struct buffer *a, struct buffer *b);
 void buffer_release(struct buffer *b);
 
 #endif

@@ -548,6 +548,10 @@ static enum fettle_status read_field(const struct dataset *d, size_t field, cons
 			return differs(d, index[0], index[k], &first, &sample->t, err);
 		}
 		bytes = tensor_bytes(&sample->t);
+		if (b->n == 1) { /* what was read need not be copied */
+			buffer_swap_data(all, sample);
+			continue;
+		}
 		memcpy((unsigned char *)all->t.data + k * bytes, sample->t.data, bytes);
 	}
 	return FETTLE_OK;
