@@ -3,16 +3,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/spread.h"
 #include "data/ahead.h"
 
-enum { OBSERVED_BYTES = 128 << 20 }; /* of the values of one run, unless one sample alone has more */
+enum {
+	OBSERVED_BYTES = 128 << 20, /* of the values of one run, unless one sample alone has more */
+	ALONE_MAX = 1 << 18,        /* so many elements are observed sooner than threads are started */
+};
 
 struct calibration {
 	struct map index;
 	struct observer *v;
 	char **names;
 	size_t n, samples;
-	struct observer_scratch *scratch; /* while it is made */
+	struct observer_scratch *const *scratch; /* while it is made: one for each thread */
 };
 
 void session_specs(const struct session *s, struct input_spec *specs)
@@ -173,18 +177,63 @@ out:
 	return st;
 }
 
-static enum fettle_status observe_all(void *self, const struct tensor *out, const struct feed_batch *b,
-				      struct err *err)
+/* The values of a batch, each of which is one observer's: they are looked at side by side. */
+struct looking {
+	struct calibration *c;
+	const struct calibrate_watch *watch; /* may be NULL */
+	const struct tensor *out;
+	const struct feed_batch *b;
+	struct look_failure {
+		enum fettle_status st;
+		size_t at;
+		struct err err;
+	} failed[SPREAD_MAX]; /* the first of each thread */
+};
+
+static void look_at(void *self, size_t i, size_t thread)
 {
-	struct calibration *c = self;
+	struct looking *l = self;
+	struct look_failure *f = &l->failed[thread];
 	enum fettle_status st = FETTLE_OK;
+
+	if (f->st)
+		return;
+	if (i < l->c->n && l->out[i].dtype == DT_F32)
+		st = observe(&l->c->v[i], l->c->scratch[thread], &l->out[i], l->b, &f->err);
+	if (!st && l->watch) /* as long as it is in the cache */
+		st = l->watch->take(l->watch->self, i, &l->out[i], l->b, &f->err);
+	f->st = st;
+	f->at = i;
+}
+
+static size_t look_threads(const struct tensor *out, size_t n)
+{
+	double elements = 0;
 	size_t i;
 
-	for (i = 0; i < c->n && !st; i++)
-		if (out[i].dtype == DT_F32)
-			st = observe(&c->v[i], c->scratch, &out[i], b, err);
+	for (i = 0; i < n; i++)
+		elements += (double)tensor_count(&out[i]);
+	return elements < ALONE_MAX ? 1 : spread_threads();
+}
+
+static enum fettle_status observe_all(struct calibration *c, const struct calibrate_watch *watch,
+				      const struct tensor *out, const struct feed_batch *b, struct err *err)
+{
+	struct looking l = { .c = c, .watch = watch, .out = out, .b = b };
+	const size_t n = watch ? watch->n : c->n;
+	const struct look_failure *first = NULL;
+	size_t i;
+
+	spread(n, look_threads(out, n), look_at, &l);
+	for (i = 0; i < SPREAD_MAX; i++)
+		if (l.failed[i].st && (!first || l.failed[i].at < first->at))
+			first = &l.failed[i];
 	c->samples += b->valid;
-	return st;
+	if (!first)
+		return FETTLE_OK;
+	if (err)
+		*err = first->err;
+	return first->st;
 }
 
 struct watched {
@@ -196,9 +245,24 @@ static enum fettle_status observe_watched(void *self, const struct tensor *out, 
 					  struct err *err)
 {
 	const struct watched *w = self;
-	enum fettle_status st = observe_all(w->c, out, b, err);
 
-	return st || !w->watch ? st : w->watch->take(w->watch->self, out, b, err);
+	return observe_all(w->c, w->watch, out, b, err);
+}
+
+static void scratch_new(struct observer_scratch *scratch[SPREAD_MAX])
+{
+	size_t i;
+
+	for (i = 0; i < SPREAD_MAX; i++)
+		scratch[i] = observer_scratch_new();
+}
+
+static void scratch_free(struct observer_scratch *scratch[SPREAD_MAX])
+{
+	size_t i;
+
+	for (i = 0; i < SPREAD_MAX; i++)
+		observer_scratch_free(scratch[i]);
 }
 
 struct calibration *calibration_new(const char *const *values, size_t n, const struct calibrate_options *o,
@@ -227,16 +291,19 @@ enum fettle_status calibrate(struct calibration **out, const struct calibrate_on
 {
 	struct calibration *c = calibration_new(values, n, o, false);
 	struct watched w = { c, o->watch };
+	struct observer_scratch *scratch[SPREAD_MAX];
 	struct observed s = OBSERVED_INIT;
 	enum fettle_status st = FETTLE_OK;
 
 	if (n) {
-		c->scratch = observer_scratch_new();
+		scratch_new(scratch);
+		c->scratch = scratch;
 		st = observed_open(&s, on->rt, on->m, w.watch ? w.watch->values : values,
 				   w.watch ? w.watch->n : n, o->threads, err);
 		if (!st)
 			st = observed_run(&s, on->feed, o, observe_watched, &w, err);
-		observer_scratch_free(c->scratch);
+		scratch_free(scratch);
+		c->scratch = NULL;
 	}
 	observed_close(&s);
 	if (st)
@@ -299,7 +366,7 @@ struct calibrating {
 	const char *const *values;
 	size_t n;
 	struct calibrate_options o;
-	struct observer_scratch *scratch;
+	struct observer_scratch *scratch[SPREAD_MAX];
 };
 
 enum fettle_status calibrating_open(struct calibrating **out, const struct calibrate_on *on,
@@ -312,7 +379,7 @@ enum fettle_status calibrating_open(struct calibrating **out, const struct calib
 	c->values = values;
 	c->n = n;
 	c->o = *o;
-	c->scratch = observer_scratch_new();
+	scratch_new(c->scratch);
 	st = observed_open(&c->s, on->rt, on->m, values, n, o->threads, err);
 	if (st) {
 		calibrating_free(c);
@@ -329,7 +396,7 @@ void calibrating_free(struct calibrating *c)
 	observed_close(&c->s);
 	feed_batch_release(&c->batch);
 	feed_free(c->by);
-	observer_scratch_free(c->scratch);
+	scratch_free(c->scratch);
 	free(c->out);
 	free(c);
 }
@@ -349,7 +416,7 @@ enum fettle_status calibrating_observe(struct calibrating *c, size_t batch, stru
 	if (!st)
 		st = session_run(c->s.session, c->batch.inputs, c->out, err);
 	if (!st)
-		st = observe_all(part, c->out, &c->batch, err);
+		st = observe_all(part, NULL, c->out, &c->batch, err);
 	if (st)
 		calibration_free(part);
 	else

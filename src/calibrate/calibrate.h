@@ -19,7 +19,9 @@ typedef enum fettle_status (*observe_fn)(void *self, const struct tensor *out, c
 struct calibrate_watch {
 	const char *const *values;
 	size_t n;
-	observe_fn take;
+	/* Gets values[i] of a batch. Different values may come at the same time, from different threads. */
+	enum fettle_status (*take)(void *self, size_t i, const struct tensor *t, const struct feed_batch *b,
+				   struct err *err);
 	void *self;
 };
 

@@ -166,6 +166,20 @@ static enum fettle_status add_all(void *self, const struct tensor *out, const st
 	return st;
 }
 
+/* the same for one output: only what is kept of it is written to */
+static enum fettle_status add_output(void *self, size_t output, const struct tensor *t,
+				     const struct feed_batch *b, struct err *err)
+{
+	struct channel_means *c = self;
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	for (i = 0; i < c->n && !st; i++)
+		if (c->v[i].output == output)
+			st = add(&c->v[i], t, b, err);
+	return st;
+}
+
 static enum fettle_status not_finite(const struct channels *c, size_t channel, struct err *err)
 {
 	return fail(err, FETTLE_INVALID, "cannot observe value '%s': channel %zu is not finite", c->value,
@@ -277,7 +291,7 @@ struct channel_means *channel_means_new(const struct channel_axis *want, size_t 
 
 struct calibrate_watch channel_means_watch(struct channel_means *c)
 {
-	return (struct calibrate_watch){ c->values, c->n_values, add_all, c };
+	return (struct calibrate_watch){ c->values, c->n_values, add_output, c };
 }
 
 static enum fettle_status sweep(struct channel_means **out, struct channel_means *c,

@@ -120,11 +120,10 @@ void learner_take(struct learner *l, int64_t samples, struct calibration *c)
 		calibration_free(c);
 }
 
-/* as subject_calibrate() */
 static enum fettle_status calibrate_with_means(struct learner *l, struct facts *f, const struct qplan *mapped,
 					       struct calibrate_options o, struct err *err)
 {
-	const struct subject *s = f->v->s;
+	struct subject *s = f->v->s;
 	const char **values = NULL;
 	const size_t n = quantizer_values(&s->g, &s->ops, mapped, &values);
 	struct channel_means *means = means_beside(s, mapped, values, n);
@@ -132,7 +131,7 @@ static enum fettle_status calibrate_with_means(struct learner *l, struct facts *
 	enum fettle_status st;
 
 	o.watch = &watch;
-	st = calibrate(&f->own, &(struct calibrate_on){ l->s.rt, s->m, l->s.calib }, values, n, &o, err);
+	st = subject_calibrate(s, l->s.rt, mapped, l->s.calib, &o, &f->own, err);
 	if (!st && !channel_means_finish(means, NULL)) {
 		f->means = means; /* what is not finite fails only where a plan asks for it */
 		means = NULL;
