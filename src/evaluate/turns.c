@@ -9,10 +9,14 @@ enum { WARM_UP = 3, ROUNDS_MIN = 3, ROUNDS_MAX = 100000, TURN_RUNS_MAX = 8 };
 #define WARM_UP_ENOUGH 0.002
 #define TURN_ENOUGH 0.003
 #define LONG_RUN 0.05
+/* A turn that takes so many times as long as the contender's shortest was disturbed: it has more runs, up to so many times as many. */
+#define DISTURBED 1.1
+enum { DISTURBED_RUNS = 4 };
 
 struct contender_times {
 	VEC(double) own, elapsed; /* of every run */
-	double turn;              /* the last one's */
+	double turn, least;       /* of the last one, and the shortest */
+	size_t more;              /* runs of disturbed turns beyond those that turns have */
 	struct race race;         /* against the first */
 };
 
@@ -68,6 +72,12 @@ static size_t runs_in_turn(double shortest)
 	return shortest > LONG_RUN ? 1 : fits < 2 ? 2 : fits < TURN_RUNS_MAX ? (size_t)fits : TURN_RUNS_MAX;
 }
 
+/* In all, disturbed turns at most double the runs: on a machine that is slower from now on, or a busy one, they show nothing. */
+static bool is_disturbed(const struct contender_times *c, size_t taken, size_t runs)
+{
+	return c->turn > DISTURBED * c->least && taken < DISTURBED_RUNS * runs && 2 * c->more < c->own.n;
+}
+
 static enum fettle_status take_turn(const struct turns *t, size_t which, size_t runs,
 				    struct contender_times *c, struct err *err)
 {
@@ -76,14 +86,16 @@ static enum fettle_status take_turn(const struct turns *t, size_t which, size_t 
 	size_t i;
 
 	c->turn = INFINITY;
-	for (i = 0; i < runs && !st; i++) {
+	for (i = 0; (i < runs || is_disturbed(c, i, runs)) && !st; i++) {
 		st = t->run(t->self, which, &time, err);
 		if (st)
 			break;
 		VEC_PUSH(&c->own, own_time(&time));
 		VEC_PUSH(&c->elapsed, time.elapsed);
 		c->turn = fmin(c->turn, own_time(&time));
+		c->more += i >= runs;
 	}
+	c->least = fmin(c->least, c->turn);
 	return st;
 }
 
@@ -140,8 +152,10 @@ enum fettle_status turns_take(const struct turns *t, struct latency *out, struct
 	enum fettle_status st = FETTLE_OK;
 	size_t i, round, runs;
 
-	for (i = 0; i < t->n; i++)
+	for (i = 0; i < t->n; i++) {
 		race_init(&c[i].race, LATENCY_CONFIDENCE);
+		c[i].least = INFINITY;
+	}
 	for (i = 0; i < t->n && !st; i++)
 		st = warm_up(t, i, &shortest, err);
 	runs = runs_in_turn(shortest);
