@@ -337,6 +337,37 @@ static bool is_captured(const struct job *j, size_t v)
 	return false;
 }
 
+static void note_read(struct map *read, const char *const *names, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		map_set(read, names[i], 1);
+}
+
+/* Who reads through a barrier reads nothing of the pair's own DQ, but the runtime would run it. */
+static void drop_unread(struct job *j)
+{
+	struct map read = MAP_INIT;
+	size_t i, kept = 0;
+
+	for (i = 0; i < j->m->n_outputs; i++)
+		note_read(&read, &j->m->outputs[i].name, 1);
+	for (i = 0; i < j->nodes.n; i++) {
+		note_read(&read, j->nodes.v[i]->in, j->nodes.v[i]->n_in);
+		note_read(&read, j->nodes.v[i]->captured, j->nodes.v[i]->n_captured);
+	}
+	for (i = 0; i < j->nodes.n; i++) {
+		struct node *n = j->nodes.v[i];
+
+		if (n->proto || strcmp(n->op, "DequantizeLinear") != 0 ||
+		    map_get(&read, n->out[0]) != MAP_NONE)
+			j->nodes.v[kept++] = n;
+	}
+	j->nodes.n = kept;
+	map_release(&read);
+}
+
 enum fettle_status emit(struct job *j, struct err *err)
 {
 	const struct model *base = j->g->m;
@@ -370,7 +401,9 @@ enum fettle_status emit(struct job *j, struct err *err)
 			if (*base->nodes.v[i]->out[k])
 				emit_output(j, graph_value(j->g, base->nodes.v[i]->out[k]), maker);
 	}
-	if (!st)
+	if (!st) {
+		drop_unread(j);
 		model_set_nodes(j->m, j->nodes.v, j->nodes.n);
+	}
 	return st;
 }

@@ -12,9 +12,11 @@
 #include "runtime/probe.h"
 
 enum { PLAIN_LEAST = 3 }; /* runs without a profile: the session is warm */
+/* Seconds that profiling adds to a node, or that go by between two, at most: what differs by more is the machine. */
+#define ADDED_MOST 1e-6
 static const char suffix[] = "_kernel_time";
 
-/* Every run is in the profile, the slow first one and disturbed ones too: a node is told once, with the mean of its fastest runs. */
+/* Every run is in the profile, the slow first one and disturbed ones too: a node is told once, with what it usually takes. */
 struct node_time {
 	char *name;
 	json_t *event; /* of its first run */
@@ -33,27 +35,38 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* of the fastest quarter: the clock ticks in microseconds, so the fastest alone would say too little */
-static double fastest_mean(double *us, size_t n)
+/*
+ * The clock ticks in whole microseconds: only a mean over many runs tells short nodes apart. Disturbed runs count as one tick more
+ * than the fastest quarter.
+ */
+static double usual_us(double *us, size_t n)
 {
 	size_t most = n / 4 ? n / 4 : 1, i;
-	double sum = 0;
+	double fastest = 0, sum = 0;
 
 	qsort(us, n, sizeof(*us), by_size);
 	for (i = 0; i < most; i++)
-		sum += us[i];
-	return sum / (double)most;
+		fastest += us[i] / (double)most;
+	for (i = 0; i < n; i++)
+		sum += fmin(us[i], fastest + 1);
+	return sum / (double)n;
 }
 
-/* What profiling adds to a node, if a run without it takes so long. */
-static double overhead(const double *seconds, size_t n, const double *plain)
+/* Makes the sum of all nodes what a run takes without a profile. */
+static void fit(double *seconds, size_t n, double plain)
 {
-	double sum = 0;
+	double sum = 0, added, left = 0;
 	size_t i;
 
-	for (i = 0; i < n && plain; i++)
+	for (i = 0; i < n; i++)
 		sum += seconds[i];
-	return plain && sum > *plain ? (sum - *plain) / (double)n : 0;
+	added = fmax(fmin((sum - plain) / (double)n, ADDED_MOST), -ADDED_MOST);
+	for (i = 0; i < n; i++) {
+		seconds[i] = fmax(seconds[i] - added, 0);
+		left += seconds[i];
+	}
+	for (i = 0; i < n && left > 0; i++)
+		seconds[i] *= plain / left;
 }
 
 /*
@@ -121,19 +134,19 @@ static enum fettle_status read_events(struct node_times *t, const char *path, st
 
 static void tell(const struct node_times *t, const double *plain, profile_fn take, void *self)
 {
-	double *seconds = xcalloc(t->v.n + 1, sizeof(*seconds)), added;
+	double *seconds = xcalloc(t->v.n + 1, sizeof(*seconds));
 	size_t i;
 
 	for (i = 0; i < t->v.n; i++)
-		seconds[i] = fastest_mean(t->v.v[i].us.v, t->v.v[i].us.n) / 1e6;
-	added = overhead(seconds, t->v.n, plain);
+		seconds[i] = usual_us(t->v.v[i].us.v, t->v.v[i].us.n) / 1e6;
+	if (plain)
+		fit(seconds, t->v.n, *plain);
 	for (i = 0; i < t->v.n; i++) {
 		const json_t *args = json_object_get(t->v.v[i].event, "args");
 		const char *op = json_string_value(json_object_get(args, "op_name"));
 
 		if (op)
-			take(self, t->v.v[i].name, op, fmax(seconds[i] - added, 0),
-			     json_object_get(args, "input_type_shape"));
+			take(self, t->v.v[i].name, op, seconds[i], json_object_get(args, "input_type_shape"));
 	}
 	free(seconds);
 }

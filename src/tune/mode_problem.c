@@ -33,12 +33,31 @@ static bool reads_activation(const struct lab *l, size_t reader, const char *val
 	return true;
 }
 
-static double elements_of(const struct lab *l, const char *value, bool *image)
+static double elements_of(const struct lab *l, const char *value)
 {
 	const struct tensor *t = subject_shape(l->s, value);
 
-	*image = t && t->rank >= 4;
 	return t ? (double)tensor_count(t) : 0;
+}
+
+static bool is_of_images(const struct lab *l, size_t node)
+{
+	return l->modes->blocked[node] || op_convolves(l->s->m->nodes.v[node]);
+}
+
+static struct mode_layout layout_of(const struct lab *l, size_t v)
+{
+	const struct graph_index *g = &l->s->g;
+	const int by = g->producer[v];
+	struct mode_layout out = { .made_in_blocks = by != NO_NODE && l->modes->blocked[by],
+				   .image = by != NO_NODE && is_of_images(l, (size_t)by) };
+	size_t i;
+
+	for (i = g->first[v]; i < g->first[v + 1]; i++) {
+		out.read_in_blocks |= l->modes->blocked[g->uses[i]];
+		out.image |= is_of_images(l, g->uses[i]);
+	}
+	return out;
 }
 
 static void add_value(struct lab *l, struct modes *m, size_t v)
@@ -48,8 +67,7 @@ static void add_value(struct lab *l, struct modes *m, size_t v)
 	struct assign_value value = { .maker = by == NO_NODE ? ASSIGN_OUTSIDE : m->place[by],
 				      .floats_read = g->output[v] };
 	size_t i, first = m->readers.n;
-	bool image;
-	double n = elements_of(l, g->names[v], &image);
+	double n = elements_of(l, g->names[v]);
 
 	for (i = g->first[v]; i < g->first[v + 1]; i++) {
 		int at = m->place[g->uses[i]];
@@ -66,7 +84,8 @@ static void add_value(struct lab *l, struct modes *m, size_t v)
 		return;
 	VEC_PUSH(&m->values, value);
 	VEC_PUSH(&m->elements, n);
-	VEC_PUSH(&m->images, image);
+	VEC_PUSH(&m->layouts, layout_of(l, v));
+	VEC_PUSH(&m->sums, is_summed(l, v));
 }
 
 /* Ops with a choice, with the Relu or Clip that the runtime makes part of each; then what goes between them. */
@@ -167,21 +186,29 @@ static void price_ops(const struct lab *l, const struct modes *m, const struct p
 }
 
 /* A convolution in integers wants another layout than one in floats: out of the one, into the other. */
+static double layout_price(const struct modes *m, size_t value, bool blocks, double n)
+{
+	return (m->layouts.v[value].image ? line_at(&m->lines[TO_LAST], n) : 0) +
+	       (blocks ? line_at(&m->lines[TO_BLOCKS], n) : 0);
+}
+
 static void price_values(struct modes *m, double factor)
 {
 	size_t i, at = 0;
 
 	for (i = 0; i < m->values.n; i++) {
 		struct assign_value *v = &m->values.v[i];
-		double n = m->elements.v[i] * (double)m->rows,
-		       layout = m->images.v[i] ? 2 * line_at(&m->lines[LAYOUT], n) : 0;
+		const struct mode_layout *layout = &m->layouts.v[i];
+		const double n = m->elements.v[i] * (double)m->rows;
 
 		v->readers = m->readers.v + at;
 		at += v->n_readers;
-		v->to_int = factor * (line_at(&m->lines[TO_INT], n) + layout);
-		v->to_float = factor * (line_at(&m->lines[TO_FLOAT], n) + layout);
+		v->to_int = factor * (line_at(&m->lines[TO_INT], n) + layout_price(m, i, layout->made_in_blocks, n));
+		v->to_float = factor * (line_at(&m->lines[TO_FLOAT], n) + layout_price(m, i, layout->read_in_blocks, n));
 		if (!(v->to_float > 0))
 			v->to_float = v->to_int; /* none was seen */
+		if (m->sums.v[i])
+			v->to_float += line_at(&m->alone, n);
 		v->at_run_time = line_at(&m->lines[AT_RUN_TIME], n);
 	}
 }

@@ -15,58 +15,19 @@ enum { ORIGINAL_LEAST = 3 };
 #define PROFILE_SHARE 0.05
 #define PROFILE_SECONDS 0.02
 
-static void line_add(struct line *l, double x, double y)
-{
-	l->n += 1;
-	l->x += x;
-	l->y += y;
-	l->xx += x * x;
-	l->xy += x * y;
-}
-
-double line_at(const struct line *l, double x)
-{
-	double spread = l->n * l->xx - l->x * l->x, slope, start;
-
-	if (!(l->n > 0) || !(l->x > 0))
-		return 0;
-	slope = spread > 1e-9 * l->n * l->xx ? (l->n * l->xy - l->x * l->y) / spread : l->y / l->x;
-	start = (l->y - slope * l->x) / l->n;
-	if (slope < 0 || start < 0) { /* no such thing: through the origin, then */
-		slope = l->xy / l->xx;
-		start = 0;
-	}
-	return start + slope * x;
-}
-
-static int conversion_of(const char *op)
-{
-	static const struct {
-		const char *op;
-		int is;
-	} known[] = {
-		{ "QuantizeLinear", TO_INT },
-		{ "DequantizeLinear", TO_FLOAT },
-		{ "DynamicQuantizeLinear", AT_RUN_TIME },
-		{ "Transpose", LAYOUT }, /* those that are no op's: convolutions in integers want channels last, */
-		{ "ReorderInput", LAYOUT }, /* in floats they want them in blocks */
-		{ "ReorderOutput", LAYOUT }
-	};
-	size_t i;
-
-	for (i = 0; i < ARRAY_LEN(known); i++)
-		if (strcmp(known[i].op, op) == 0)
-			return known[i].is;
-	return CONVERSIONS;
-}
-
 struct profile_of {
-	const struct lab *l;
+	struct lab *l;
 	const struct graph_index
 		*g; /* of the model that is run: its values have the names that its nodes have made */
 	struct mode_profile *out;
 	struct line *lines;
 };
+
+static void note_blocked(const struct profile_of *p, size_t op)
+{
+	if (p->l->modes->profiles_fp32)
+		p->l->modes->blocked[op] = true;
+}
 
 /* The convolution that the runtime names after what it was fused with: the sum, the Relu. */
 static size_t fused_into(const struct profile_of *p, size_t op, int depth)
@@ -82,8 +43,10 @@ static size_t fused_into(const struct profile_of *p, size_t op, int depth)
 		if (v == MAP_NONE || g->producer[v] == NO_NODE)
 			continue;
 		found = fused_into(p, (size_t)g->producer[v], depth - 1);
-		if (found != MAP_NONE && !(p->out->seconds[found] > 0))
+		if (found != MAP_NONE && !(p->out->seconds[found] > 0)) {
+			note_blocked(p, op);
 			return found;
+		}
 	}
 	return MAP_NONE;
 }
@@ -91,8 +54,9 @@ static size_t fused_into(const struct profile_of *p, size_t op, int depth)
 /* The op of the base that a node of the runtime stands for; MAP_NONE: none. */
 static size_t op_of(const struct profile_of *p, const char *node, const char *type)
 {
-	static const char blocked[] = "_nchwc"; /* such a node is named after its output */
-	const char *at = node, *end = strstr(node, blocked);
+	/* such nodes are named after their output; a BatchNormalization is a Conv then */
+	static const char blocked[] = "_nchwc", norm[] = "_bn_nchwc";
+	const char *at = node, *end = strstr(node, norm) ? strstr(node, norm) : strstr(node, blocked);
 	size_t op, v, fused;
 	char *value;
 
@@ -106,8 +70,12 @@ static size_t op_of(const struct profile_of *p, const char *node, const char *ty
 	free(value);
 	if (!next_mark(&at, &op))
 		return MAP_NONE;
-	fused = strcmp(type, "Conv") == 0 ? fused_into(p, op, 4) : op;
-	return fused == MAP_NONE ? op : fused;
+	fused = strcmp(type, "Conv") == 0 && !strstr(node, norm) ? fused_into(p, op, 4) : op;
+	note_blocked(p, op);
+	if (fused == MAP_NONE)
+		return op;
+	note_blocked(p, fused);
+	return fused;
 }
 
 static void take_node(void *self, const char *node, const char *type, double seconds, const void *shapes)
@@ -131,8 +99,12 @@ static double profile_seconds(const struct lab *l)
 
 double mode_converting(const struct mode_profile *p)
 {
-	return p->converting[TO_INT] + p->converting[TO_FLOAT] + p->converting[AT_RUN_TIME] +
-	       p->converting[LAYOUT];
+	double sum = 0;
+	size_t i;
+
+	for (i = 0; i < CONVERSIONS; i++)
+		sum += p->converting[i];
+	return sum;
 }
 
 /* Does the runtime make the same of the user's file as of the prepared model? */
@@ -174,22 +146,26 @@ enum fettle_status time_original(struct lab *l, double *seconds, struct err *err
  * Other processes slow a machine down for a while, and profiles are taken one after the other: a plan's time is what it takes in
  * turns with the user's model, as it will be measured in the end.
  */
-static enum fettle_status time_profiled(void *lab, struct session *s, struct err *err)
+static enum fettle_status time_profiled(void *self, struct session *s, struct err *err)
 {
-	struct lab *l = lab;
+	const struct profile_of *p = self;
+	struct lab *l = p->l;
 	double ratio;
 	enum fettle_status st;
 
 	if (l->modes->profiles_fp32)
 		return is_as_given(l) ? FETTLE_OK : time_rewritten_with(l, s, err);
 	st = time_beside_fp32(l, s, profile_seconds(l) / 2, &ratio, err);
-	l->modes->ratio = ratio;
+	if (!st && ratio > 0 && l->modes->original > 0)
+		p->out->total = ratio * l->modes->original;
 	return st;
 }
 
 enum fettle_status mode_profile(struct lab *l, struct model *m, struct mode_profile *out,
 				struct session **keep, struct err *err)
 {
+	struct graph_index g;
+	struct profile_of p = { l, &g, out, l->modes->lines };
 	struct profile_options o = {
 		.session = { .threads = l->o.deployed.threads, .deployed = true, .level = l->o.level },
 		.batch = l->o.deployed.n_batches ? l->o.deployed.batches[0] : 1,
@@ -197,25 +173,20 @@ enum fettle_status mode_profile(struct lab *l, struct model *m, struct mode_prof
 		.seconds = profile_seconds(l),
 		.plain = &out->total,
 		.also = time_profiled,
-		.also_self = l,
+		.also_self = &p,
 		.keep = keep
 	};
 	struct model *marked = marked_model(m, &l->s->ops);
 	struct feed_batch b = FEED_BATCH_INIT;
-	struct graph_index g;
-	struct profile_of p = { l, &g, out, l->modes->lines };
 	enum fettle_status st = l->one ? feed_read(l->one, 0, &b, err) : FETTLE_OK;
 
 	l->modes->profiles_fp32 = m == l->s->m;
-	l->modes->ratio = NAN;
 	graph_index_init(&g, marked);
 	o.inputs = l->one ? b.inputs : NULL;
 	l->modes->rows = l->one && b.n ? b.n : 1;
 	*out = (struct mode_profile){ .seconds = xcalloc(l->s->ops.n + 1, sizeof(*out->seconds)) };
 	if (!st)
 		st = profile_model(l->rt, marked, NULL, &o, take_node, &p, err);
-	if (!st && l->modes->ratio > 0 && l->modes->original > 0)
-		out->total = l->modes->ratio * l->modes->original;
 	feed_batch_release(&b);
 	graph_index_release(&g);
 	model_free(marked);

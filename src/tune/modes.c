@@ -25,12 +25,14 @@ void modes_free(struct modes *m)
 	plan_release(&m->fastest);
 	free(m->fp32.seconds);
 	free(m->slower);
+	free(m->blocked);
 	free(m->place);
 	free(m->node);
 	VEC_RELEASE(&m->values);
 	VEC_RELEASE(&m->readers);
 	VEC_RELEASE(&m->elements);
-	VEC_RELEASE(&m->images);
+	VEC_RELEASE(&m->layouts);
+	VEC_RELEASE(&m->sums);
 	VEC_RELEASE(&m->seen);
 	free(m);
 }
@@ -40,6 +42,7 @@ struct modes *modes_of(struct lab *l)
 	if (!l->modes) {
 		l->modes = xcalloc(1, sizeof(*l->modes));
 		l->modes->slower = xcalloc(l->s->m->nodes.n + 1, sizeof(bool));
+		l->modes->blocked = xcalloc(l->s->m->nodes.n + 1, sizeof(bool));
 	}
 	return l->modes;
 }
@@ -158,6 +161,7 @@ enum fettle_status profile_plan(struct lab *l, const struct plan *p, double pred
 			if (k == node || (m->place[node] >= 0 && m->place[k] == m->place[node]))
 				m->seconds[mode][k] = now->seconds[k];
 	}
+	charge_makers(l, p, now);
 	for (i = 0; i < l->s->m->nodes.n && first; i++)
 		if (m->place[i] >= 0 && tuning_param(l->t, m->node[m->place[i]]) == MAP_NONE &&
 		    now->seconds[i] > 0)
@@ -198,6 +202,8 @@ enum fettle_status measure_modes(struct lab *l, const struct plan *from, struct 
 	for (i = 0; i < ASSIGN_MODES; i++)
 		m->seconds[i] = xcalloc(l->s->m->nodes.n + 1, sizeof(double));
 	find_mode_ops(l);
+	if (!st)
+		st = measure_conversions(l, err);
 	for (i = 0; i < l->s->m->nodes.n && !st; i++)
 		m->seconds[ASSIGN_FP32][i] = m->seconds[ASSIGN_STATIC][i] = m->fp32.seconds[i];
 	all_in(l, from, ASSIGN_STATIC, &p);

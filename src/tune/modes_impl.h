@@ -1,4 +1,5 @@
-/* What the files share that find the fastest modes: mode_profile.c, mode_problem.c, mode_race.c, mode_prices.c and modes.c. */
+/* What the files share that find the fastest modes: mode_profile.c, mode_conversions.c, mode_neighbours.c,
+ * mode_problem.c, mode_race.c, mode_prices.c and modes.c. */
 #ifndef TUNE_MODES_IMPL_H
 #define TUNE_MODES_IMPL_H
 
@@ -11,6 +12,7 @@ struct line {
 	double n, x, y, xx, xy;
 };
 
+void line_add(struct line *l, double x, double y);
 double line_at(const struct line *l, double x);
 
 /* What an assignment is predicted to take: its ops, and the conversions between them. */
@@ -31,22 +33,29 @@ struct mode_answer {
 	double saves;     /* as lab_saves() */
 };
 
+/* How a value is laid out. */
+struct mode_layout {
+	bool image, made_in_blocks, read_in_blocks;
+};
+
 struct modes {
 	double *seconds[ASSIGN_MODES]; /* per node of the base */
-	struct line lines[CONVERSIONS];
+	struct line lines[CONVERSIONS], alone; /* alone: a sum that no convolution does too */
 	double factor;            /* what conversions took in the last profile, over what the lines say */
 	struct mode_profile fp32; /* of the fp32 model as prepared */
 	double original;          /* seconds of the user's file */
+	bool *blocked;            /* per node: the fp32 model has its output in blocks of channels */
 	bool profiles_fp32;       /* the profile in progress is of the fp32 model */
-	double ratio; /* of the model profiled last: its time over that of the user's file; NAN: not known */
-	size_t rows;  /* samples per run */
+	size_t rows;              /* samples per run */
 	/* the problem: which node is which op of it, and what it reads and makes */
 	int *place;
 	size_t *node, n_ops;
 	VEC(struct assign_value) values;
 	VEC(size_t) readers;
 	VEC(double) elements; /* per value */
-	VEC(bool) images;     /* per value: convolutions lay it out as they like */
+	/* per value: convolutions in integers read it or make it; those in floats make it in blocks, or read it so */
+	VEC(struct mode_layout) layouts;
+	VEC(bool) sums; /* per value: is_summed() */
 	VEC(struct profiled) seen;
 	/* the last answer */
 	struct plan fastest;
@@ -62,6 +71,23 @@ enum fettle_status mode_profile(struct lab *l, struct model *m, struct mode_prof
 double mode_converting(const struct mode_profile *p);
 /* A run of the user's model, the fastest of a few. */
 enum fettle_status time_original(struct lab *l, double *seconds, struct err *err);
+
+/* ---- mode_conversions.c ---- */
+
+/* Which conversion such a node is, if it is no op's; CONVERSIONS: none. */
+int conversion_of(const char *op);
+/* The lines begin with what conversions take in a model of nothing else. After find_mode_ops(). */
+enum fettle_status measure_conversions(struct lab *l, struct err *err);
+
+/* ---- mode_neighbours.c ---- */
+
+/* Does the convolution that makes a value add it to something, too, if both are in floats? Nobody else reads it then. */
+bool is_summed(const struct lab *l, size_t value);
+/*
+ * Nodes without a choice of modes take longer, or less, in a plan than in the fp32 model: the difference becomes part of the price of
+ * the ops in integers that they read from.
+ */
+void charge_makers(struct lab *l, const struct plan *p, const struct mode_profile *now);
 
 /* ---- modes.c ---- */
 

@@ -82,7 +82,8 @@ enum fettle_status slower_why(struct lab *l, const struct plan *p, struct arena 
 		return st;
 	for (i = 0; i < l->s->m->nodes.n; i++)
 		add_cost(&c, l->s->m->nodes.v[i]->op, fp32.seconds[i], plan.seconds[i]);
-	add_cost(&c, "changing layouts", fp32.converting[LAYOUT], plan.converting[LAYOUT]);
+	add_cost(&c, "changing layouts", fp32.converting[TO_LAST] + fp32.converting[TO_BLOCKS],
+		 plan.converting[TO_LAST] + plan.converting[TO_BLOCKS]);
 	c.total = fp32.total;
 	c.conversions = plan.converting[TO_INT] + plan.converting[TO_FLOAT] + plan.converting[AT_RUN_TIME];
 	describe(&c, &text);
