@@ -83,8 +83,8 @@ static const char *add_constant(struct small *s, enum dtype type, const int64_t 
 	return name;
 }
 
-static struct node *add_node(struct small *s, const char *op, const char *domain, const char *a, const char *b,
-			     const char *c)
+static struct node *add_node(struct small *s, const char *op, const char *domain, const char *a,
+			     const char *b, const char *c)
 {
 	struct node *n = model_new_node(s->m, op, domain, op, c ? 3 : b ? 2 : 1, 1);
 
@@ -124,7 +124,7 @@ static struct model *small_model(const struct model *base, int64_t largest, bool
 
 	s.scale = add_constant(&s, DT_F32, NULL, 0);
 	s.zero = add_constant(&s, DT_U8, NULL, 0);
-	for (i = 0; i < SIZES; i++, largest = largest > 16 * LEAST_ELEMENTS ? largest / 16 : LEAST_ELEMENTS)
+	for (i = 0; i<SIZES; i++, largest = largest> 16 * LEAST_ELEMENTS ? largest / 16 : LEAST_ELEMENTS)
 		add_size(&s, largest, blocks);
 	model_set_nodes(s.m, s.nodes.v, s.nodes.n);
 	model_set_outputs(s.m, s.outputs.v, s.outputs.n);

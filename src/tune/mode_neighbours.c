@@ -18,7 +18,8 @@ bool is_summed(const struct lab *l, size_t v)
 	for (k = 0; k < reader->n_in; k++) { /* of two convolutions, the one that is computed last */
 		const size_t in = graph_value(g, reader->in[k]);
 
-		if (in != MAP_NONE && g->producer[in] != NO_NODE && op_convolves(g->m->nodes.v[g->producer[in]]) &&
+		if (in != MAP_NONE && g->producer[in] != NO_NODE &&
+		    op_convolves(g->m->nodes.v[g->producer[in]]) &&
 		    (last == MAP_NONE || g->producer[in] > g->producer[last]))
 			last = in;
 	}
@@ -64,7 +65,8 @@ void charge_makers(struct lab *l, const struct plan *p, const struct mode_profil
 			continue;
 		find_makers(l, p, i, MAKERS_DEPTH, &by);
 		for (k = 0; k < by.n; k++) {
-			double *price = &m->seconds[mode_in(l, p, tuning_param(l->t, by.node[k]))][by.node[k]];
+			double *price =
+				&m->seconds[mode_in(l, p, tuning_param(l->t, by.node[k]))][by.node[k]];
 
 			*price = fmax(*price + (now->seconds[i] - m->fp32.seconds[i]) / (double)by.n, 0);
 		}

@@ -203,8 +203,10 @@ static void price_values(struct modes *m, double factor)
 
 		v->readers = m->readers.v + at;
 		at += v->n_readers;
-		v->to_int = factor * (line_at(&m->lines[TO_INT], n) + layout_price(m, i, layout->made_in_blocks, n));
-		v->to_float = factor * (line_at(&m->lines[TO_FLOAT], n) + layout_price(m, i, layout->read_in_blocks, n));
+		v->to_int = factor *
+			    (line_at(&m->lines[TO_INT], n) + layout_price(m, i, layout->made_in_blocks, n));
+		v->to_float = factor * (line_at(&m->lines[TO_FLOAT], n) +
+					layout_price(m, i, layout->read_in_blocks, n));
 		if (!(v->to_float > 0))
 			v->to_float = v->to_int; /* none was seen */
 		if (m->sums.v[i])

@@ -39,7 +39,7 @@ struct mode_layout {
 };
 
 struct modes {
-	double *seconds[ASSIGN_MODES]; /* per node of the base */
+	double *seconds[ASSIGN_MODES];         /* per node of the base */
 	struct line lines[CONVERSIONS], alone; /* alone: a sum that no convolution does too */
 	double factor;            /* what conversions took in the last profile, over what the lines say */
 	struct mode_profile fp32; /* of the fp32 model as prepared */

@@ -1,0 +1,194 @@
+/*
+ * What prices of modes are made of: every node of a profile is some op's or a conversion, and conversions are priced where the
+ * runtime has them. Compared with what the runtime makes of each plan, not with a clock.
+ */
+#include "unit/unit.h"
+#include "unit/build.h"
+#include "unit/know.h"
+#include "unit/place.h"
+
+#include <math.h>
+
+#include "runtime/profile.h"
+#include "tune/modes_impl.h"
+
+struct bench {
+	struct lab l;
+	struct subject *s;
+	char *path;
+};
+
+static void bench_open(struct bench *b, const char *body, const char *output)
+{
+	static const int64_t samples[] = { 10 };
+	const struct recipe_numbers numbers[RECIPES] = { { .n = 0 } };
+	struct tuning_options o = { .numbers = numbers, .samples = samples, .n_samples = 1 };
+	struct op_mask *masks;
+	struct err err = ERR_INIT;
+	bool fixed[RECIPES];
+
+	b->path = xstrfmt("%s/m.onnx", dir);
+	memset(fixed, true, sizeof(fixed));
+	build_model(b->path, 13, "x:1x32x12x12", body, output);
+	assert_ok(subject_open(&b->s, rt, b->path, &err), err);
+	masks = xcalloc(b->s->ops.n, sizeof(*masks));
+	o.defaults = qplan_defaults(&b->s->cpu);
+	o.masks = masks;
+	o.recipe_fixed = fixed;
+	b->l = (struct lab){ .rt = rt, .s = b->s, .o = { .deployed = { .threads = 1 } } };
+	b->l.t = tuning_new(&b->s->ops, &b->s->g, &o);
+	modes_of(&b->l);
+	free(masks);
+}
+
+static void bench_close(struct bench *b)
+{
+	modes_free(b->l.modes);
+	tuning_free(b->l.t);
+	subject_free(b->s);
+	free(b->path);
+}
+
+/* A BatchNormalization that no convolution takes in, and a sum and a Relu that one does: the runtime names them after each other. */
+static void no_node_is_lost(void **state)
+{
+	struct bench b;
+	struct err err = ERR_INIT;
+	const struct mode_profile *p;
+	double sum;
+	size_t i;
+
+	(void)state;
+	bench_open(&b,
+		   "w = 32x32x3x3; c = Conv(x, w) pads=1,1,1,1; r = Relu(c);"
+		   "v = 32x32x3x3; d = Conv(r, v) pads=1,1,1,1; s = Add(d, r);"
+		   "g = 32; h = 32; m = 32; k = "
+		   "[1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,"
+		   "1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0,1.0];"
+		   "n = BatchNormalization(s, g, h, m, k); q = Relu(n); t = Add(q, s); u = Relu(t); y = "
+		   "GlobalAveragePool(u)",
+		   "y");
+	assert_ok(profile_fp32(&b.l, &err), err);
+	p = &b.l.modes->fp32;
+	sum = mode_converting(p);
+	for (i = 0; i < b.s->m->nodes.n; i++)
+		sum += p->seconds[i];
+	assert_true(p->total > 0);
+	assert_true(fabs(sum / p->total - 1) < 1e-6);
+	bench_close(&b);
+}
+
+/* ---- conversions ---- */
+
+static void conversions_are_measured_first(void **state)
+{
+	static const enum mode_conversion always[] = { TO_INT, TO_FLOAT, TO_LAST };
+	struct bench b;
+	struct err err = ERR_INIT;
+	const struct modes *m;
+	size_t i;
+
+	(void)state;
+	bench_open(&b, "w = 32x32x3x3; c = Conv(x, w) pads=1,1,1,1; y = Relu(c)", "y");
+	m = b.l.modes;
+	assert_ok(profile_fp32(&b.l, &err), err);
+	find_mode_ops(&b.l);
+	assert_ok(measure_conversions(&b.l, &err), err);
+	for (i = 0; i < ARRAY_LEN(always); i++) {
+		assert_true(m->lines[always[i]].n >= 2); /* of two sizes */
+		assert_true(line_at(&m->lines[always[i]], 1e6) > 0);
+	}
+	assert_true(m->alone.n >= 2);
+	assert_true((m->lines[TO_BLOCKS].n >= 4) == m->blocked[0]); /* there and back */
+	bench_close(&b);
+}
+
+static enum fettle_status any_range(void *self, const char *value, const struct qsetting *s,
+				    struct range *out, struct err *err)
+{
+	(void)self;
+	(void)s;
+	(void)err;
+	*out = (struct range){ *value == 'r' ? 0 : -4, 4 }; /* Relu makes r0, r1, … */
+	return FETTLE_OK;
+}
+
+static void count_conversion(void *self, const char *node, const char *op, double seconds, const void *shapes)
+{
+	(void)node;
+	(void)seconds;
+	(void)shapes;
+	*(double *)self += conversion_of(op) != CONVERSIONS;
+}
+
+static double conversions_in(struct bench *b, const struct plan *p)
+{
+	const struct profile_options o = { .session = { .threads = 1 }, .batch = 1, .runs = 1 };
+	struct qplan q = QPLAN_INIT;
+	struct model *m = NULL;
+	struct err err = ERR_INIT;
+	double n = 0;
+
+	tuning_qplan(b->l.t, p, &q);
+	assert_ok(quantize_by(b->s, &q, any_range, NULL, NULL, &m, &err), err);
+	assert_ok(profile_model(rt, m, NULL, &o, count_conversion, &n, &err), err);
+	model_free(m);
+	qplan_release(&q);
+	return n;
+}
+
+/* Each at a price of 1, what conversions cost is how many there are. In floats, two are at the ends of the model. */
+static void conversions_are_where_the_runtime_has_them(void **state)
+{
+	enum { CONVS = 4 };
+	struct bench b;
+	struct err err = ERR_INIT;
+	struct plan p = PLAN_INIT;
+	struct modes *m;
+	size_t i, k;
+
+	(void)state;
+	bench_open(&b,
+		   "w0 = 32x32x3x3; c0 = Conv(x, w0) pads=1,1,1,1; r0 = Relu(c0);"
+		   "w1 = 32x32x3x3; c1 = Conv(r0, w1) pads=1,1,1,1; r1 = Relu(c1);"
+		   "w2 = 32x32x1x1; c2 = Conv(r1, w2); r2 = Relu(c2);"
+		   "w3 = 32x32x3x3; y = Conv(r2, w3) pads=1,1,1,1",
+		   "y");
+	m = b.l.modes;
+	assert_int_equal(b.l.t->space.n_ops, CONVS);
+	assert_ok(profile_fp32(&b.l, &err), err);
+	find_mode_ops(&b.l);
+	m->factor = 1;
+	for (i = 0; i < ASSIGN_MODES; i++)
+		m->seconds[i] = xcalloc(b.s->m->nodes.n + 1, sizeof(double));
+	for (i = 0; i < CONVERSIONS; i++) {
+		m->lines[i] = (struct line){ .n = 0 };
+		line_add(&m->lines[i], 1, 1);
+		line_add(&m->lines[i], 2, 1);
+	}
+	for (k = 1; k < 1 << CONVS; k++) {
+		const bool first = k & 1, last = k & 1 << (CONVS - 1);
+		const double ends = m->blocked[0] ? !first + !last : 0;
+
+		plan_init(&p, &b.l.t->space);
+		for (i = 0; i < CONVS; i++)
+			if (!(k & 1 << i))
+				p.choice[i] = b.l.t->space.v[i].fallback;
+		if (price_plan(&b.l, &p).converting + ends != conversions_in(&b, &p))
+			fail_msg("ops %zx in integers: %g conversions are priced, there are %g", k,
+				 price_plan(&b.l, &p).converting + ends, conversions_in(&b, &p));
+		plan_release(&p);
+	}
+	bench_close(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_node_is_lost),
+		cmocka_unit_test(conversions_are_measured_first),
+		cmocka_unit_test(conversions_are_where_the_runtime_has_them),
+	};
+
+	return cmocka_run_group_tests(tests, place_open, place_close);
+}
