@@ -37,6 +37,11 @@
 #define ALIKE_OTHER 0.1
 /* What a plan that failed teaches: this share of its error may pass. */
 #define ERROR_STEP 0.4
+#define ERROR_NEAR 0.75 /* if it is a near miss */
+/* Plans with a single op in integers that are timed, and of which the accuracy is seen, where nothing is faster than fp32. */
+enum { SLIGHT_TIMED = 4, SLIGHT_TRIALS = 2 };
+/* Such an op may add so many times the error of what has met the criterion: predicted errors are not that precise. */
+#define SLIGHT_ERROR 2
 /* At least this share of it is hoped to pass, however much it lost. */
 #define ERROR_LEAST 0.1
 
@@ -229,11 +234,67 @@ static enum fettle_status drop_slow_ops(struct search *s, const struct plan *met
 	return st;
 }
 
-/* One op stays quantized. */
-static void fall_back_up_to(const struct space *space, const struct op_order *order, size_t to, size_t *n,
+/* The ops that fall back, with what they add to the error. */
+struct descent {
+	struct op_order order;
+	double *worth; /* RANK_WORTH of each, by which they are sorted; NULL: not known, by their error */
+};
+
+static void descent_release(struct descent *d)
+{
+	op_order_release(&d->order);
+	free(d->worth);
+}
+
+/* As `by` has them, those with the same score as they were. */
+static void sort_by_worth(struct descent *d, const struct op_order *by, size_t n_ops)
+{
+	struct op_order *o = &d->order;
+	double *worth = xcalloc(n_ops + 1, sizeof(*worth));
+	size_t i, k;
+
+	for (i = 0; i < by->n; i++)
+		worth[by->op[i]] = by->score[i];
+	d->worth = xcalloc(o->n + 1, sizeof(*d->worth));
+	for (i = 0; i < o->n; i++) {
+		const size_t op = o->op[i];
+		const double error = o->score[i];
+
+		for (k = i; k && worth[op] > d->worth[k - 1]; k--) {
+			o->op[k] = o->op[k - 1];
+			o->score[k] = o->score[k - 1];
+			d->worth[k] = d->worth[k - 1];
+		}
+		o->op[k] = op;
+		o->score[k] = error;
+		d->worth[k] = worth[op];
+	}
+	free(worth);
+}
+
+/* Those that err most for the time that they save come first; where no times are known, those that err most. */
+static enum fettle_status rank_descent(struct search *s, const struct plan *base, struct descent *d)
+{
+	struct op_order by = OP_ORDER_INIT;
+	enum fettle_status st = fallback_order(s, base, RANK_IMPACT, &d->order);
+
+	if (!st)
+		st = search_rank_ops(s, base, RANK_WORTH, &by);
+	if (!st && by.n)
+		sort_by_worth(d, &by, search_space(s)->n_ops);
+	op_order_release(&by);
+	return st;
+}
+
+/* With those that gain nothing without them. One op stays quantized. */
+static void fall_back_up_to(const struct space *space, const struct descent *d, size_t to, size_t *n,
 			    struct plan *p)
 {
-	for (; *n < to && *n < order->n && plan_n_quantized(p, space) > 1; ++*n)
+	const struct op_order *order = &d->order;
+
+	for (; *n < order->n && plan_n_quantized(p, space) > 1 &&
+	       (*n < to || (d->worth && *n && d->worth[*n] > 0 && d->worth[*n] == d->worth[*n - 1]));
+	     ++*n)
 		p->choice[order->op[*n]] = space->v[order->op[*n]].fallback;
 }
 
@@ -260,7 +321,7 @@ static size_t many_for(const struct op_order *order, double share)
 }
 
 /* The plans that will be looked at, this one first, as many as there are workers. */
-static enum fettle_status expect_more(struct search *s, const struct op_order *order, size_t n,
+static enum fettle_status expect_more(struct search *s, const struct descent *d, size_t n,
 				      const struct plan *p)
 {
 	const size_t most = search_workers(s);
@@ -272,7 +333,7 @@ static enum fettle_status expect_more(struct search *s, const struct op_order *o
 		before = k ? n : SIZE_MAX;
 		plan_copy(&plans[k], k ? &plans[k - 1] : p);
 		if (k)
-			fall_back_up_to(search_space(s), order, more_than(n), &n, &plans[k]);
+			fall_back_up_to(search_space(s), d, more_than(n), &n, &plans[k]);
 	}
 	st = search_expect_estimates(s, plans, k);
 	for (i = 0; i < k; i++)
@@ -282,17 +343,17 @@ static enum fettle_status expect_more(struct search *s, const struct op_order *o
 }
 
 /* Falls back in order until the predicted error is low enough. */
-static enum fettle_status fall_back_to(struct search *s, const struct op_order *order, double limit,
-				       size_t *n, struct plan *p, double *error)
+static enum fettle_status fall_back_to(struct search *s, const struct descent *d, double limit, size_t *n,
+				       struct plan *p, double *error)
 {
 	const struct space *space = search_space(s);
-	enum fettle_status st = expect_more(s, order, *n, p);
+	enum fettle_status st = expect_more(s, d, *n, p);
 
 	if (st)
 		return st;
 	st = search_estimate(s, p, error);
-	while (!st && *error > limit && *n < order->n && plan_n_quantized(p, space) > 1) {
-		fall_back_up_to(space, order, more_than(*n), n, p);
+	while (!st && *error > limit && *n < d->order.n && plan_n_quantized(p, space) > 1) {
+		fall_back_up_to(space, d, more_than(*n), n, p);
 		st = search_estimate(s, p, error);
 	}
 	return st;
@@ -331,15 +392,111 @@ static bool is_short(struct search *s)
 /* The error at which the next trial is hoped to pass, after one that failed. */
 static double next_limit(struct search *s, double limit, double error, double loss)
 {
+	if (is_short(s) && loss < NEAR_MISS * search_tolerance(s))
+		return error * ERROR_NEAR;
 	if (is_short(s) && isfinite(loss))
 		return error * fmin(fmax(share_that_passes(s, loss), ERROR_LEAST), ERROR_STEP);
 	return fmin(limit, error) * ERROR_STEP;
 }
 
+/* The error that each op of the plan in hand adds, in all: `order` has it op by op. */
+static double error_of(const struct space *space, const struct plan *p, const struct op_order *order)
+{
+	double sum = 0;
+	size_t i;
+
+	for (i = 0; i < order->n; i++)
+		if (plan_is_quantized(p, space, order->op[i]))
+			sum += fmax(order->score[i], 0);
+	return sum;
+}
+
+/* Is an op expected to be accurate enough by itself? Nothing speaks against it, or it adds not much more than what has met the criterion. */
+static bool may_stay(const struct op_order *errors, size_t op, double limit)
+{
+	size_t i;
+
+	for (i = 0; errors && i < errors->n; i++)
+		if (errors->op[i] == op)
+			return errors->score[i] <= SLIGHT_ERROR * limit;
+	return true;
+}
+
+/* A plan with a single op in integers, and its objective. */
+struct slight {
+	struct plan plan;
+	double objective;
+};
+
+static int by_objective(const void *a, const void *b)
+{
+	const struct slight *x = a, *y = b;
+
+	return (x->objective > y->objective) - (x->objective < y->objective);
+}
+
+/* Those that are predicted to be fastest and accurate enough; measured, and sorted by that. */
+static enum fettle_status find_slight(struct search *s, const struct plan *base,
+				      const struct op_order *errors, const struct op_order *alone,
+				      struct slight *out)
+{
+	const struct space *space = search_space(s);
+	struct plan best = PLAN_INIT;
+	struct score score;
+	enum fettle_status st = FETTLE_OK;
+	double limit;
+	size_t i, n = 0;
+
+	search_best(s, &best, &score);
+	limit = errors ? error_of(space, &best, errors) : INFINITY;
+	plan_release(&best);
+	for (i = 0; i < alone->n && 1 - alone->score[i] < score.objective && n < SLIGHT_TIMED && !st; i++) {
+		const size_t op = alone->op[i];
+
+		if (!plan_is_quantized(base, space, op) || !may_stay(errors, op, limit))
+			continue;
+		plan_copy(&out[n].plan, base);
+		fall_back_all(&out[n].plan, space);
+		out[n].plan.choice[op] = base->choice[op];
+		st = search_objective(s, &out[n].plan, &out[n].objective);
+		n++;
+	}
+	qsort(out, n, sizeof(*out), by_objective);
+	return st;
+}
+
+/*
+ * What meets the criterion and is not clearly faster than fp32 may be slower: a single op in integers is nearly as fast as that. Its
+ * accuracy is looked at only if it is faster than what there is.
+ */
+static enum fettle_status try_slight(struct search *s, const struct plan *base, const struct op_order *errors)
+{
+	struct slight slight[SLIGHT_TIMED] = { { PLAN_INIT, 0 } };
+	struct op_order alone = OP_ORDER_INIT;
+	enum fettle_status st;
+	bool met = false;
+	size_t i;
+
+	if (plan_n_quantized(base, search_space(s)) < 2 || !search_best_gains_nothing(s))
+		return FETTLE_OK;
+	st = search_rank_ops(s, base, RANK_ALONE, &alone);
+	if (!st)
+		st = find_slight(s, base, errors, &alone, slight);
+	search_stage(s, "slight");
+	search_want(s, WANT_FASTER);
+	for (i = 0; i < SLIGHT_TRIALS && slight[i].plan.n && !met && !st; i++)
+		st = stage_try(s, &slight[i].plan, &met);
+	search_want(s, WANT_VERDICT);
+	for (i = 0; i < SLIGHT_TIMED; i++)
+		plan_release(&slight[i].plan);
+	op_order_release(&alone);
+	return st;
+}
+
 static enum fettle_status fall_back(struct search *s, const struct plan *base, const struct score *failed,
 				    size_t leave)
 {
-	struct op_order order = OP_ORDER_INIT;
+	struct descent d = { OP_ORDER_INIT, NULL };
 	struct plan p = PLAN_INIT;
 	struct score score = *failed;
 	double limit, error = INFINITY;
@@ -349,7 +506,7 @@ static enum fettle_status fall_back(struct search *s, const struct plan *base, c
 	search_stage(s, "predicted");
 	st = error_to_pass(s, base, failed, &limit);
 	if (!st)
-		st = fallback_order(s, base, RANK_IMPACT, &order);
+		st = rank_descent(s, base, &d);
 	plan_copy(&p, base);
 	if (!st && is_short(s))
 		st = search_estimate(s, base, &error);
@@ -359,10 +516,10 @@ static enum fettle_status fall_back(struct search *s, const struct plan *base, c
 		tried = n;
 		/* a trial halves what is left to try, at least, if little may be spent */
 		to = !is_short(s) ? more_than(n)
-		     : n          ? (n + order.n + 1) / 2
-				  : many_for(&order, limit / error) + 1;
-		fall_back_up_to(search_space(s), &order, to, &n, &p);
-		st = fall_back_to(s, &order, limit, &n, &p, &error);
+		     : n          ? (n + d.order.n + 1) / 2
+				  : many_for(&d.order, limit / error) + 1;
+		fall_back_up_to(search_space(s), &d, to, &n, &p);
+		st = fall_back_to(s, &d, limit, &n, &p, &error);
 		if (!st && n != tried)
 			st = search_try(s, &p, &score);
 		limit = next_limit(s, limit, error, score.loss);
@@ -370,11 +527,13 @@ static enum fettle_status fall_back(struct search *s, const struct plan *base, c
 	if (!st && !score.met)
 		fall_back_all(&p, search_space(s));
 	if (!st && n != 1) /* with the only one back it is what failed */
-		st = push_along(s, &p, base, leave, is_short(s) ? &order : NULL);
+		st = push_along(s, &p, base, leave, is_short(s) ? &d.order : NULL, d.worth);
 	if (!st)
 		st = drop_slow_ops(s, &p);
+	if (!st)
+		st = try_slight(s, base, &d.order);
 	plan_release(&p);
-	op_order_release(&order);
+	descent_release(&d);
 	return st;
 }
 
@@ -505,8 +664,8 @@ enum fettle_status fettle_search(struct search *s, size_t leave)
 		st = apply_costly(s, &base, &score);
 	if (!st && !score.met)
 		st = try_16_bits(s, &base, &score);
-	if (!st && !score.met)
-		st = fall_back(s, &base, &score, leave);
+	if (!st)
+		st = score.met ? try_slight(s, &base, NULL) : fall_back(s, &base, &score, leave);
 	plan_release(&base);
 	return st ? st : search_release(s);
 }

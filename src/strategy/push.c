@@ -1,6 +1,7 @@
 /* Requantizing what need not be in fp32 or 16 bits: the result is as much int8 as the tolerance allows. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "strategy/stages.h"
@@ -12,11 +13,9 @@
 /* What a trial must gain on average: most of an evaluation. */
 #define GAIN_TRIAL 0.03
 enum { TRIALS_MAX = 8 }; /* whatever there is to gain */
-/* Trials that having more than next to nothing in integers is worth, whatever it gains. */
-enum { TRIALS_SLIGHT = 6 };
-
-/* While nothing meets the criterion, ops are tried alone until so many fp32 passes are spent. */
-#define NONE_PASSES 11
+/* While nothing meets the criterion, so many ops are tried alone, and others until so many fp32 passes are spent. */
+enum { NONE_TRIALS = 3 };
+#define NONE_PASSES 8
 
 struct push {
 	struct search *s;
@@ -24,13 +23,13 @@ struct push {
 	const struct plan *base;
 	size_t leave;                 /* as long as nothing is met */
 	const struct op_order *known; /* the impact of ops, as they fell back; NULL: they are ranked */
+	const double *worth;          /* of those known, RANK_WORTH; NULL: not known */
 	bool revert;                  /* not by loss per gain, and little of it is expected to go through */
 	size_t *op;                   /* in fp32 or 16 bits, cheapest first */
 	size_t n;
 	size_t first; /* trials that there were before */
 	size_t most;  /* that it may take */
 	bool none;    /* nothing meets the criterion yet */
-	bool slight;  /* the plan quantizes next to nothing */
 };
 
 static bool is_candidate(const struct push *p, size_t op)
@@ -89,9 +88,12 @@ static enum fettle_status find_candidates(struct push *p)
 	else
 		st = search_rank_ops(p->s, p->plan, RANK_IMPACT_BACK, &order);
 	if (!st) {
-		const bool by_loss = p->revert || (p->none && search_frugal(p->s));
+		const bool by_loss = p->revert || (p->none && search_frugal(p->s)),
+			   by_worth = !by_loss && p->worth && p->known && !p->none;
 
-		sort_by_cost(&order, by_loss ? NULL : search_space(p->s));
+		if (by_worth)
+			memcpy(order.score, p->worth, order.n * sizeof(*order.score));
+		sort_by_cost(&order, by_loss || by_worth ? NULL : search_space(p->s));
 		add_candidates(p, &order);
 	}
 	op_order_release(&order);
@@ -106,10 +108,10 @@ static bool is_worth(const struct push *p, const size_t *op, size_t n)
 	double gain = 0, all = 0;
 	size_t i;
 
-	if (!search_frugal(p->s) || (p->slight && trials < TRIALS_SLIGHT))
+	if (!search_frugal(p->s))
 		return true;
 	if (p->none)
-		return trials < TRIALS_MAX || search_spent(p->s) < NONE_PASSES;
+		return trials < NONE_TRIALS || search_spent(p->s) < NONE_PASSES;
 	for (i = 0; i < n; i++)
 		gain += space->v[op[i]].gain;
 	for (i = 0; i < space->n_ops; i++)
@@ -151,17 +153,17 @@ static enum fettle_status try_with(struct push *p, const size_t *op, size_t n, b
 {
 	struct plan with = PLAN_INIT;
 	struct score score = { .met = false };
-	enum fettle_status st;
+	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
 	plan_copy(&with, p->plan);
 	for (i = 0; i < n; i++)
 		with.choice[op[i]] = p->base->choice[op[i]];
-	st = search_try(p->s, &with, &score);
+	if (!search_frugal(p->s) || !search_fails_with_less(p->s, &with))
+		st = search_try(p->s, &with, &score);
 	*met = score.met;
 	if (*met) {
 		p->none = false;
-		p->slight = score.slight;
 		plan_copy(p->plan, &with);
 	}
 	plan_release(&with);
@@ -246,7 +248,6 @@ static enum fettle_status run_push(struct push *p)
 		st = search_try(p->s, p->plan, &score);
 	met = score.met;
 	p->none = !met;
-	p->slight = score.slight;
 	p->most = most_trials(p);
 	if (st || (met && !any_is_worth(p)))
 		return st;
@@ -263,13 +264,15 @@ static enum fettle_status run_push(struct push *p)
 
 enum fettle_status push(struct search *s, struct plan *plan, const struct plan *base, size_t leave)
 {
-	return push_along(s, plan, base, leave, NULL);
+	return push_along(s, plan, base, leave, NULL, NULL);
 }
 
 enum fettle_status push_along(struct search *s, struct plan *plan, const struct plan *base, size_t leave,
-			      const struct op_order *known)
+			      const struct op_order *known, const double *worth)
 {
-	struct push p = { .s = s, .plan = plan, .base = base, .leave = leave, .known = known };
+	struct push p = {
+		.s = s, .plan = plan, .base = base, .leave = leave, .known = known, .worth = worth
+	};
 
 	search_stage(s, "push");
 	return run_push(&p);

@@ -29,12 +29,12 @@
 
 struct search; /* implemented in tune */
 
-#define SLIGHT_SHARE 0.1 /* of the multiply-adds: less in low precision is no success while another plan is */
+#define SLIGHT_SHARE 0.1 /* of the multiply-adds: with less in low precision the search is not over */
 
 struct score {
-	bool failed; /* the trial could not be run or evaluated; accuracy is NaN */
-	bool met;    /* meets the accuracy criterion, and quantizes something */
-	bool slight; /* met, but by quantizing less than SLIGHT_SHARE: the search continues, and prefers any other that meets it */
+	bool failed;     /* the trial could not be run or evaluated; accuracy is NaN */
+	bool met;        /* meets the accuracy criterion, and quantizes something */
+	bool slight;     /* met, but by quantizing less than SLIGHT_SHARE: the search continues */
 	double accuracy; /* as the metric gives it */
 	double loss; /* what it lost against the baseline, in units of the criterion; lower is better, NaN if failed */
 	double objective; /* latency (or size, memory) of those that meet the criterion; lower is better; else NaN */
@@ -159,11 +159,16 @@ enum fettle_status search_release(struct search *s);
 
 /* The best so far: among those that meet the criterion by the objective, else the most accurate. false: none yet. */
 bool search_best(const struct search *s, struct plan *plan, struct score *score);
+/* It meets the criterion, but is not clearly better than the fp32 model by the objective. */
+bool search_best_gains_nothing(const struct search *s);
 /*
  * What to build on: the best if it meets the criterion (and is not slight), else the most accurate of those in which no op
  * has fallen back; the best if there is none such. false: nothing yet.
  */
 bool search_base(const struct search *s, struct plan *plan, struct score *score);
+
+/* Has a trial failed that quantizes a part of what this plan does, in the same way and with the same recipes? */
+bool search_fails_with_less(const struct search *s, const struct plan *p);
 
 enum rank {
 	RANK_OUTPUT_MSE, /* error of each op's output in the quantized model against the fp32 one */
@@ -172,6 +177,11 @@ enum rank {
 	RANK_HESSIAN,     /* average trace of the Hessian times squared weight error (HAWQ-V2) */
 	/* the share of the fp32 model's time that each op takes as the plan has it, by a profile; no ops where latency does not count */
 	RANK_SECONDS,
+	/* What RANK_IMPACT says of each op over the time that it saves, conversions counted: those that should fall back first. Ops with
+	 * the same score gain only together. Of the plan ranked by impact last; no ops where no times are known. */
+	RANK_WORTH,
+	/* The share of the fp32 model's time that is saved with this op alone in integers, conversions counted; no ops as above. */
+	RANK_ALONE,
 };
 /* Ops (parameter numbers) with their scores, highest first. Only ops that the rank covers are in it. */
 struct op_order {

@@ -134,7 +134,7 @@ static char *key_of(const struct lab *l, const struct plan *p)
 	return xstrfmt("seconds of %s", hash);
 }
 
-static bool known(struct lab *l, const char *key, struct op_order *out)
+bool known_scores(struct lab *l, const char *key, struct op_order *out)
 {
 	char *text = NULL, *at, *end;
 	size_t i;
@@ -154,7 +154,7 @@ static bool known(struct lab *l, const char *key, struct op_order *out)
 	return i == l->t->space.n_ops;
 }
 
-static enum fettle_status keep(struct lab *l, const char *key, const struct op_order *o, struct err *err)
+enum fettle_status keep_scores(struct lab *l, const char *key, const struct op_order *o, struct err *err)
 {
 	struct str text = STR_INIT;
 	enum fettle_status st = FETTLE_OK;
@@ -177,7 +177,7 @@ enum fettle_status rank_seconds(struct lab *l, const struct plan *p, struct op_o
 		return FETTLE_OK;
 	modes_of(l);
 	key = key_of(l, p);
-	if (known(l, key, out)) {
+	if (known_scores(l, key, out)) {
 		free(key);
 		return FETTLE_OK;
 	}
@@ -186,7 +186,7 @@ enum fettle_status rank_seconds(struct lab *l, const struct plan *p, struct op_o
 	    st == FETTLE_BACKEND) /* such a plan cannot run: nothing is known of it */
 		st = FETTLE_OK;
 	if (!st)
-		st = keep(l, key, out, err);
+		st = keep_scores(l, key, out, err);
 	free(key);
 	return st;
 }

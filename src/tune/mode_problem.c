@@ -382,3 +382,27 @@ struct mode_price solve_modes(struct lab *l, const struct plan *from, bool withi
 	free(t.mode);
 	return price;
 }
+
+void solve_erring(struct lab *l, const struct plan *from, const double *errors, double price,
+		  struct plan *out)
+{
+	const struct modes *m = l->modes;
+	struct assign_op *ops = xcalloc(m->n_ops + 1, sizeof(*ops));
+	enum assign_mode *mode = xcalloc(m->n_ops + 1, sizeof(*mode));
+	size_t i;
+
+	price_values(l->modes, m->factor);
+	price_ops(l, m, from, true, ops);
+	for (i = 0; i < l->t->space.n_ops; i++) {
+		const int at = m->place[l->t->node[i]];
+
+		if (at < 0)
+			continue;
+		ops[at].seconds[ASSIGN_STATIC] += price * errors[i];
+		ops[at].seconds[ASSIGN_DYNAMIC] += price * errors[i];
+	}
+	assign_best(&(struct assign_problem){ ops, m->n_ops, m->values.v, m->values.n }, mode);
+	apply(l, from, true, mode, out);
+	free(mode);
+	free(ops);
+}

@@ -23,6 +23,8 @@ void modes_free(struct modes *m)
 		free(m->seen.v[i].p.seconds);
 	}
 	plan_release(&m->fastest);
+	plan_release(&m->ranked);
+	free(m->errors);
 	free(m->fp32.seconds);
 	free(m->slower);
 	free(m->blocked);

@@ -37,6 +37,11 @@ bool modes_gain_nothing(const struct lab *l, const struct plan *p);
 /* RANK_SECONDS, see strategy/strategy.h. */
 enum fettle_status rank_seconds(struct lab *l, const struct plan *p, struct op_order *out, struct err *err);
 
+/* RANK_WORTH and RANK_ALONE; for the former, the errors of each op are kept when they are ranked. */
+enum fettle_status rank_by_prices(struct lab *l, const struct plan *p, enum rank by, struct op_order *out,
+				  struct err *err);
+void modes_keep_errors(struct lab *l, const struct plan *p, const struct op_order *errors);
+
 /*
  * The fastest plan with the settings and recipes of `from`. `within`: only ops that `from` quantizes may be, in the mode that they
  * have there. It is `from` when latency does not matter. The history keeps the answer, so that a run that is resumed goes the

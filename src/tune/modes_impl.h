@@ -61,6 +61,9 @@ struct modes {
 	struct plan fastest;
 	struct mode_answer answer;
 	bool *slower; /* per node */
+	/* what each op of a plan adds to the error, as far as it was ranked */
+	struct plan ranked;
+	double *errors;
 };
 
 /* ---- mode_profile.c ---- */
@@ -111,8 +114,16 @@ enum fettle_status race_modes(struct lab *l, const struct plan *from, bool withi
 
 /* ---- mode_slight.c ---- */
 
-/* A plan with a single small op as `from` has it and the rest in fp32: the seconds it is predicted to take. INFINITY: there is none. */
+/* Seconds that each op costs if it alone is as `from` has it and the rest in fp32. INFINITY: it cannot fall back, or has no time. */
+void price_alone(struct lab *l, const struct plan *from, double *seconds);
+/* The plan with the small op that has multiply-adds and costs least so: the seconds it is predicted to take. INFINITY: there is none. */
 double slight_plan(struct lab *l, const struct plan *from, struct plan *out);
+
+/* ---- mode_prices.c ---- */
+
+/* What the history keeps of scores of all ops. */
+bool known_scores(struct lab *l, const char *key, struct op_order *out);
+enum fettle_status keep_scores(struct lab *l, const char *key, const struct op_order *o, struct err *err);
 
 /* ---- mode_problem.c ---- */
 
@@ -138,5 +149,8 @@ double mode_predicted(struct lab *l, const struct plan *p); /* seconds of a run 
 enum assign_mode mode_in(const struct lab *l, const struct plan *p, size_t param);
 struct mode_price solve_modes(struct lab *l, const struct plan *from, bool within, struct mode_wish wish,
 			      struct plan *out);
+/* Within `from`, the fastest plan if each op's error (by parameter) cost so many seconds per unit. */
+void solve_erring(struct lab *l, const struct plan *from, const double *errors, double price,
+		  struct plan *out);
 
 #endif

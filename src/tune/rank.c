@@ -284,9 +284,15 @@ enum fettle_status lab_rank(void *self, const struct plan *p, enum rank by, int 
 		st = rank_impact(l, p, by == RANK_IMPACT_BACK, n, out, err);
 		if (st == FETTLE_UNSUPPORTED || st == FETTLE_BACKEND)
 			st = rank_added(l, p, by == RANK_IMPACT_BACK, out, err);
+		if (!st && by == RANK_IMPACT)
+			modes_keep_errors(l, p, out);
 		break;
 	case RANK_SECONDS:
 		st = rank_seconds(l, p, out, err);
+		break;
+	case RANK_WORTH:
+	case RANK_ALONE:
+		st = rank_by_prices(l, p, by, out, err);
 		break;
 	default:
 		st = rank_hessian(l, p, n, out, err);

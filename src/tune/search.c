@@ -9,6 +9,8 @@
 enum {
 	DEFAULT_BATCHES = 2,
 };
+/* What is better than fp32 for certain takes less than this share. */
+#define CLEARLY 0.98
 
 /* ---- construction ---- */
 
@@ -333,9 +335,42 @@ bool search_best(const struct search *s, struct plan *plan, struct score *score)
 	return read_trial(s, s->best, plan, score);
 }
 
+bool search_best_gains_nothing(const struct search *s)
+{
+	const struct score *best = s->best ? &trial_at(s, s->best)->score : NULL;
+
+	return best && best->met && best->objective > CLEARLY * s->c.fp32_objective &&
+	       s->c.fp32_objective > 0;
+}
+
 bool search_base(const struct search *s, struct plan *plan, struct score *score)
 {
 	return read_trial(s, s->n_met || !s->whole ? s->best : s->whole, plan, score);
+}
+
+/* Is every parameter of a as b has it, but for ops that a has in fp32? */
+static bool is_part_of(const struct search *s, const struct plan *a, const struct plan *b)
+{
+	const struct space *space = s->c.space;
+	size_t i;
+
+	for (i = 0; i < space->n; i++)
+		if (a->choice[i] != b->choice[i] && (i >= space->n_ops || plan_is_quantized(a, space, i)))
+			return false;
+	return true;
+}
+
+bool search_fails_with_less(const struct search *s, const struct plan *p)
+{
+	size_t i;
+
+	for (i = 1; i <= s->trials.n; i++) {
+		const struct trial *t = trial_at(s, i);
+
+		if (!t->score.met && !isnan(t->score.loss) && is_part_of(s, &t->plan, p))
+			return true;
+	}
+	return false;
 }
 
 static bool goes_before(const struct op_order *o, size_t a, size_t b)
@@ -378,7 +413,8 @@ enum fettle_status search_rank_ops(struct search *s, const struct plan *p, enum 
 	op_order_release(out);
 	if (st)
 		return st;
-	spend_rank(s);
+	if (by != RANK_WORTH && by != RANK_ALONE) /* those follow from what is known */
+		spend_rank(s);
 	st = s->c.backend->rank(s->c.self, p, by, local_batches(s), out, &s->err);
 	if (st) {
 		op_order_release(out);

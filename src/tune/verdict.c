@@ -131,10 +131,15 @@ static bool gains_nothing(const struct search *s, double objective)
 	return s->c.fp32_objective > 0 && objective > s->c.fp32_objective * (1 + s->c.objective_equal);
 }
 
-/* What meets the criterion by quantizing next to nothing, or gains nothing, wins only if nothing else meets it. */
+/*
+ * Of those that meet the criterion, what is no slower than fp32 comes before the rest; then the objective decides. Were accuracy part
+ * of it, what quantizes next to nothing would always win.
+ */
 static int merit(const struct search *s, const struct trial *t)
 {
-	return !t->score.met ? 0 : t->score.slight || gains_nothing(s, t->score.objective) ? 1 : 2;
+	const bool last = t->score.slight && s->c.accuracy_weight > 0;
+
+	return !t->score.met ? 0 : last || gains_nothing(s, t->score.objective) ? 1 : 2;
 }
 
 static bool better(const struct search *s, const struct trial *a, const struct trial *b)
@@ -222,8 +227,6 @@ enum fettle_status too_slow(struct search *s, struct trial *t, struct verdict *v
 	if (st) /* a failure is the evaluation's to report */
 		return st == FETTLE_STOP ? st : FETTLE_OK;
 	y = best->score.objective;
-	if (best->score.slight && !gains_nothing(s, x)) /* anything else that gains something is better */
-		return FETTLE_OK;
 	limit = plan_gain(s, &t->plan) < plan_gain(s, &best->plan) - GAIN_EQUAL
 			? y / (1 + equal)
 			: fmax(s->least_before * (1 + equal), y);

@@ -599,6 +599,32 @@ static void slow_ops_are_in_fp32_from_the_start(void **state)
 	world_release(&w);
 }
 
+/* Where a plan meets the criterion, and another after ops have fallen back, but int8 costs time: one op in int8 costs least. */
+static void what_is_slower_gives_way_to_a_single_op(void **state)
+{
+	static const struct recipe_for_world worlds[] = {
+		{ "all pass", .n_ops = 20, .settings = 1, .slower = true },
+		{ "a few fall back", .n_ops = 20, .settings = 1, .op_loss = 0.03, .slower = true },
+	};
+	size_t i, seed;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(worlds); i++)
+		for (seed = 0; seed < 10; seed++) {
+			struct world w;
+			struct outcome o;
+
+			world_init(&w, &worlds[i], seed);
+			w.weight[seed] = 0;
+			o = run(&w, strategy_find("fettle"), 100);
+			check(o.best_score.met && world_objective(&w, &o.best_plan) == FP32_MS + 0.5);
+			check(plan_n_quantized(&o.best_plan, &w.space) == 1);
+			check(!in_fp32(&w, &o.best_plan, seed));
+			plan_release(&o.best_plan);
+			world_release(&w);
+		}
+}
+
 /* Ranges that fit every sample may lose less: then no op falls back. Where they do not, they are not taken. */
 static void dynamic_is_taken_when_it_loses_less(void **state)
 {
@@ -1046,6 +1072,7 @@ int main(void)
 		cmocka_unit_test(dynamic_only_when_static_will_not_do),
 		cmocka_unit_test(ops_that_int8_makes_slower_fall_back_too),
 		cmocka_unit_test(slow_ops_are_in_fp32_from_the_start),
+		cmocka_unit_test(what_is_slower_gives_way_to_a_single_op),
 		cmocka_unit_test(dynamic_is_taken_when_it_loses_less),
 		cmocka_unit_test(settings_are_found_part_by_part),
 		cmocka_unit_test(conservative_builds_on_the_types_it_kept),

@@ -121,8 +121,6 @@ static bool is_better(struct world *w, const struct logged *a, const struct logg
 
 	if (met_a != met_b)
 		return met_a;
-	if (world_is_slight(w, &a->plan) != world_is_slight(w, &b->plan))
-		return world_is_slight(w, &b->plan);
 	by_a = met_a ? world_objective(w, &a->plan) : fmin(world_loss(w, &a->plan), 0.9);
 	by_b = met_b ? world_objective(w, &b->plan) : fmin(world_loss(w, &b->plan), 0.9);
 	return by_a < by_b - 1e-9;

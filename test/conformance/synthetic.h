@@ -30,6 +30,7 @@ struct recipe_for_world {
 	double setting_loss; /* what the worst setting of every op would cost */
 	unsigned fixed;      /* one op in so many may not fall back */
 	unsigned slow;       /* one op in so many gains nothing from int8 */
+	bool slower; /* int8 costs each op time, the op of the seed least, which profiles tell; the fp32 model's objective is known */
 	/* An op, and the next if its number is odd, gain only together: one alone in int8 costs time. What is fastest is known. */
 	bool couples;
 	bool costly;  /* the last recipe is */
@@ -43,6 +44,7 @@ struct recipe_for_world {
 };
 
 enum { PAIRS_MAX = 8, LOG_MAX = 4096 };
+#define FP32_MS 100.0 /* the objective of a plan that quantizes nothing, as a rule */
 
 struct logged {
 	struct plan plan;
@@ -258,9 +260,15 @@ static inline double op_seconds(const struct world *w, size_t op, uint16_t choic
 	       (o->block > 32 ? 0.9 : 1);
 }
 
+/* In a world where int8 costs time. */
+static inline double op_costs(const struct world *w, size_t op)
+{
+	return op == w->seed % w->space.n_ops ? 0.5 : 3;
+}
+
 static inline double world_objective(const struct world *w, const struct plan *p)
 {
-	double ms = w->r->by_size || w->r->by_time ? 0 : 100;
+	double ms = w->r->by_size || w->r->by_time ? 0 : FP32_MS;
 	size_t i;
 
 	for (i = 0; i < w->space.n_ops; i++)
@@ -268,6 +276,8 @@ static inline double world_objective(const struct world *w, const struct plan *p
 			ms += op_seconds(w, i, p->choice[i]);
 		else if (w->r->by_size)
 			ms += w->space.v[i].options[p->choice[i]].bytes;
+		else if (w->r->slower)
+			ms += in_fp32(w, p, i) ? 0 : op_costs(w, i);
 		else if (is_alone(w, p, i))
 			ms += w->space.v[i].gain;
 		else if (!in_fp32(w, p, i))
@@ -372,6 +382,8 @@ static inline double op_score(const struct world *w, const struct plan *p, size_
 
 	if (by == RANK_SECONDS)
 		return op_seconds(w, op, p->choice[op]);
+	if (by == RANK_ALONE)
+		return -op_costs(w, op) / FP32_MS;
 	if (w->space.n_ops > 100 && by != RANK_OUTPUT_MSE)
 		return factor * error; /* what follows takes time for each op */
 	if (by == RANK_IMPACT)
@@ -388,6 +400,8 @@ static inline bool rank_speaks_of(const struct world *w, const struct plan *p, s
 {
 	if (by == RANK_SECONDS)
 		return w->r->by_time;
+	if (by == RANK_WORTH || by == RANK_ALONE)
+		return by == RANK_ALONE && w->r->slower;
 	if (by == RANK_IMPACT_BACK)
 		return in_fp32(w, p, op) && w->space.v[op].n_options > 1;
 	if (by == RANK_HESSIAN && !w->space.v[op].compute)
@@ -522,6 +536,7 @@ static inline struct search_config world_config(struct world *w, size_t max_tria
 				       .higher_is_better = !w->r->lower_is_better,
 				       .relative = !w->r->absolute,
 				       .tolerance = TOLERANCE,
+				       .fp32_objective = w->r->slower ? FP32_MS : 0,
 				       .max_trials = max_trials,
 				       .timeout = w->timeout,
 				       .no_early = w->no_early,

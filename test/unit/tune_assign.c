@@ -83,6 +83,39 @@ static void test_best_of_all(void **state)
 	}
 }
 
+/* Ops that leave integers as these become dearer do not come back: so the price at which each leaves sorts them. */
+static void test_dearer_ops_leave_for_good(void **state)
+{
+	struct rng r;
+	enum assign_mode mode[2][OPS];
+	double error[OPS];
+	struct graph g;
+	size_t i, k, n, left = 0;
+
+	(void)state;
+	rng_seed(&r, 2);
+	for (i = 0; i < GRAPHS; i++) {
+		make_graph(&g, &r);
+		for (k = 0; k < g.p.n_ops; k++) {
+			g.ops[k] = (struct assign_op){ { INFINITY, some_seconds(&r), some_seconds(&r) } };
+			error[k] = 1e-7 * (1 + rng_unit(&r)); /* no two sets of ops cost the same */
+			mode[0][k] = ASSIGN_STATIC;
+		}
+		for (n = 0; n < 40; n++) {
+			for (k = 0; k < g.p.n_ops; k++)
+				g.ops[k].seconds[ASSIGN_STATIC] += (double)(n + 1) * error[k];
+			assign_best(&g.p, mode[1]);
+			for (k = 0; k < g.p.n_ops; k++) {
+				if (mode[1][k] == ASSIGN_STATIC && mode[0][k] != ASSIGN_STATIC)
+					fail_msg("graph %zu: op %zu comes back at price %zu", i, k, n);
+				left += n && mode[1][k] != mode[0][k];
+				mode[0][k] = mode[1][k];
+			}
+		}
+	}
+	assert_true(left > GRAPHS);
+}
+
 /* A slow op between fast ones is worth its conversions only if these cost more than it loses. */
 static void test_conversions_decide(void **state)
 {
@@ -130,6 +163,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_best_of_all),
+		cmocka_unit_test(test_dearer_ops_leave_for_good),
 		cmocka_unit_test(test_conversions_decide),
 		cmocka_unit_test(test_readers_share),
 	};

@@ -778,11 +778,16 @@ static void what_gains_nothing_wins_last(void **state)
 		double objective[3]; /* of two plans, and of one that quantizes next to nothing */
 		size_t best, against;
 	} rows[] = {
-		{ "the faster", { 0.8, 0.7, 0.6 }, 2, 2 },
-		{ "not by less than 1 %: then the more accurate", { 0.8, 0.795, 0.6 }, 1, 1 },
+		{ "the faster", { 0.8, 0.7, 0.75 }, 2, 2 },
+		{ "not by less than 1 %: then the more accurate", { 0.8, 0.795, 0.9 }, 1, 1 },
+		{ "the faster, though it quantizes next to nothing", { 0.8, 0.7, 0.6 }, 3, 2 },
 		{ "slower than fp32, and nothing else is there", { 1.3, 1.4, 1.5 }, 1, 1 },
 		{ "next to nothing rather than slower than fp32", { 1.3, 1.4, 1 }, 3, 1 },
-		{ "as fast as fp32 rather than next to nothing", { 1.005, 1.4, 0.9 }, 1, 1 },
+		{ "next to nothing is no better, if it is slower, too", { 1.3, 1.4, 1.35 }, 1, 1 },
+		{ "faster than fp32 rather than as fast, if only next to nothing is",
+		  { 1.005, 1.4, 0.9 },
+		  3,
+		  1 },
 	};
 	static const struct search_backend with_shares = {
 		.run = bench_run, .objective = bench_measure, .share = bench_share, .now = bench_now
