@@ -139,6 +139,10 @@ FETTLE_API bool fettle_cpu_kind(size_t i, struct fettle_cpu_kind *out); /* false
  * cancels: the call returns FETTLE_STOP. */
 typedef bool (*fettle_progress)(void *self, const char *phase, size_t done, size_t total);
 FETTLE_API void fettle_on_progress(struct fettle *f, fettle_progress call, void *self);
+/* Cancels the call in progress, too, and need not wait for a run of the model to end, which may take seconds. A search
+ * still writes the best so far. May be called by any thread, and by a signal handler; the handle must not be freed meanwhile.
+ * No effect when no call is in progress. */
+FETTLE_API void fettle_interrupt(struct fettle *f);
 
 /* One setting of the configuration by its dotted name, e.g. "tuning.exit_policy.timeout" = "60". `origin` says in
  * messages where it came from ("--timeout"). */

@@ -35,6 +35,13 @@ void fettle_on_progress(struct fettle *f, fettle_progress call, void *self)
 	f->cx.progress_self = self;
 }
 
+void fettle_interrupt(struct fettle *f)
+{
+	atomic_store(&f->cx.interrupted, true);
+	if (f->cx.rt)
+		runtime_stop(f->cx.rt);
+}
+
 void fettle_on_trial(struct fettle *f, fettle_on_trial_fn call, void *self)
 {
 	f->on_trial = call;

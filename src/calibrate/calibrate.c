@@ -161,7 +161,7 @@ enum fettle_status observed_run(struct observed *o, struct feed *feed, const str
 		if (!st)
 			st = take(self, out, b, err);
 		if (st)
-			break;
+			goto out;
 		done += b->valid;
 		if (opt->progress && !opt->progress(opt->self, done, feed_samples(feed))) {
 			st = fail(err, FETTLE_STOP, "calibration was stopped");

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 static volatile sig_atomic_t interrupted;
+static struct fettle *volatile in_progress; /* a signal may end its call */
 
 static void on_interrupt(int sig)
 {
@@ -17,6 +18,8 @@ static void on_interrupt(int sig)
 	if (interrupted)
 		_exit(130); /* asked twice: at once */
 	interrupted = 1;
+	if (in_progress)
+		fettle_interrupt(in_progress);
 }
 
 static double now(void)
@@ -194,10 +197,12 @@ void progress_begin(struct progress *p, struct fettle *f, bool quiet)
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	fettle_on_progress(f, on_progress, p);
+	in_progress = f;
 }
 
 void progress_end(struct progress *p)
 {
+	in_progress = NULL;
 	clear_line(p);
 	show_notes(p);
 }

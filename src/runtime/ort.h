@@ -16,6 +16,9 @@ struct runtime {
 	bool exact;           /* runtime_exact() */
 	int threads, running; /* runtime_share() */
 	int chosen;           /* runtime_threads(), once asked */
+	/* of all runs, and of those of session_run_large(): what ends them ends them all */
+	OrtRunOptions *run, *run_large;
+	atomic_bool stopped; /* runtime_stop() */
 };
 
 /* ONNX Runtime's errors become ours here: "cannot WHAT: …". A model or data it refuses is bad input; the rest is its own

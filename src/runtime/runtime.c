@@ -35,6 +35,22 @@ void runtime_exact(struct runtime *rt, bool on)
 	rt->exact = on;
 }
 
+/* They only set a flag, and give no status. */
+void runtime_stop(struct runtime *rt)
+{
+	atomic_store(&rt->stopped, true);
+	(void)!rt->api->RunOptionsSetTerminate(rt->run);
+	(void)!rt->api->RunOptionsSetTerminate(rt->run_large);
+}
+
+void runtime_go_on(struct runtime *rt)
+{
+	if (!atomic_exchange(&rt->stopped, false))
+		return;
+	(void)!rt->api->RunOptionsUnsetTerminate(rt->run);
+	(void)!rt->api->RunOptionsUnsetTerminate(rt->run_large);
+}
+
 enum fettle_status ort_fail(const OrtApi *api, OrtStatus *s, const char *what, struct err *err)
 {
 	enum fettle_status st;
@@ -172,6 +188,9 @@ enum fettle_status runtime_new(struct runtime **out, struct err *err)
 	TRY(api->DisableTelemetryEvents(rt->env));
 	load_schemas(api, rt->env);
 	TRY(api->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &rt->cpu));
+	TRY(api->CreateRunOptions(&rt->run));
+	TRY(api->CreateRunOptions(&rt->run_large));
+	TRY(api->AddRunConfigEntry(rt->run_large, "memory.enable_memory_arena_shrinkage", "cpu:0"));
 	*out = rt;
 	rt = NULL;
 out:
@@ -183,6 +202,10 @@ void runtime_free(struct runtime *rt)
 {
 	if (!rt)
 		return;
+	if (rt->run)
+		rt->api->ReleaseRunOptions(rt->run);
+	if (rt->run_large)
+		rt->api->ReleaseRunOptions(rt->run_large);
 	if (rt->cpu)
 		rt->api->ReleaseMemoryInfo(rt->cpu);
 	if (rt->env)

@@ -499,6 +499,11 @@ static enum fettle_status run_with(struct session *s, const OrtRunOptions *optio
 	run = api->Run(s->ort, options, s->in_names, (const OrtValue *const *)values, s->n_in, s->out_names,
 		       s->n_out, s->results);
 	runtime_add_busy(s->rt, start);
+	if (run && atomic_load(&s->rt->stopped)) {
+		api->ReleaseStatus(run);
+		st = fail(err, FETTLE_STOP, "stopped");
+		goto out;
+	}
 	if (run && reuse) { /* the outputs' shapes were others this time */
 		api->ReleaseStatus(run);
 		release_results(s);
@@ -519,26 +524,13 @@ out:
 enum fettle_status session_run(struct session *s, const struct tensor *in, struct tensor *out,
 			       struct err *err)
 {
-	return run_with(s, NULL, in, out, err);
+	return run_with(s, s->rt->run, in, out, err);
 }
 
 enum fettle_status session_run_large(struct session *s, const struct tensor *in, struct tensor *out,
 				     struct err *err)
 {
-	const OrtApi *api = s->rt->api;
-	const char *what = "run the model";
-	OrtRunOptions *options = NULL;
-	enum fettle_status st;
-
-	if (!s->large)
-		return session_run(s, in, out, err);
-	TRY(api->CreateRunOptions(&options));
-	TRY(api->AddRunConfigEntry(options, "memory.enable_memory_arena_shrinkage", "cpu:0"));
-	st = run_with(s, options, in, out, err);
-out:
-	if (options)
-		api->ReleaseRunOptions(options);
-	return st;
+	return run_with(s, s->large ? s->rt->run_large : s->rt->run, in, out, err);
 }
 
 enum fettle_status session_run_timed(struct session *s, const struct tensor *in, struct tensor *out,

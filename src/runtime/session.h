@@ -23,6 +23,12 @@ void runtime_exact(struct runtime *rt, bool on);
 void runtime_share(struct runtime *rt, int threads, int running);
 bool runtime_is_shared(const struct runtime *rt);
 int runtime_threads(struct runtime *rt); /* what the runtime chooses on this machine; 0: unknown */
+/*
+ * Runs in progress end before their next op, and later ones at once, with FETTLE_STOP; until runtime_go_on(). May be called by any
+ * thread, and by a signal handler.
+ */
+void runtime_stop(struct runtime *rt);
+void runtime_go_on(struct runtime *rt);
 double runtime_busy(struct runtime *rt); /* seconds that threads have spent running and making sessions */
 
 enum opt_level { OPT_DEFAULT = 0, OPT_NONE, OPT_BASIC, OPT_EXTENDED, OPT_ALL };

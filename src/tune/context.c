@@ -33,9 +33,11 @@ void context_clear(struct context *cx)
 enum fettle_status context_begin(struct context *cx)
 {
 	context_clear(cx);
+	atomic_store(&cx->interrupted, false);
 	cx->cpu = cpu_detect();
 	if (!cx->rt)
 		return runtime_new(&cx->rt, &cx->err);
+	runtime_go_on(cx->rt);
 	runtime_exact(cx->rt, false);
 	return FETTLE_OK;
 }
@@ -78,7 +80,8 @@ bool context_progress(void *self, size_t done, size_t total)
 {
 	struct context *cx = self;
 
-	return !cx->progress || cx->progress(cx->progress_self, cx->phase, done, total);
+	return !atomic_load(&cx->interrupted) &&
+	       (!cx->progress || cx->progress(cx->progress_self, cx->phase, done, total));
 }
 
 enum fettle_status context_phase(struct context *cx, const char *phase)

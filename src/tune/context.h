@@ -2,6 +2,8 @@
 #ifndef TUNE_CONTEXT_H
 #define TUNE_CONTEXT_H
 
+#include <stdatomic.h>
+
 #include "quantize/precision.h"
 #include "quantize/subject.h"
 #include "tune/members.h"
@@ -13,6 +15,7 @@ struct context {
 	struct members members;
 	fettle_progress progress;
 	void *progress_self;
+	atomic_bool interrupted; /* fettle_interrupt() */
 	const char *phase;
 
 	/* said during the last call */

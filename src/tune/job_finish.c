@@ -16,6 +16,19 @@
 #include "tune/timing.h"
 #include "tune/values.h"
 
+/* Of a job that was interrupted: what takes more seconds to evaluate, or to run a batch, is not waited for. */
+#define PASS_BRIEF 3
+#define RUN_BRIEF 0.01
+
+static bool must_be_brief(const struct job *j)
+{
+	const struct lab *l = j->o.lab;
+	const double runs = l->eval ? (double)feed_batches(l->eval) : 1;
+
+	return search_why(j->search) == SEARCH_INTERRUPTED &&
+	       (l->pass_seconds > PASS_BRIEF || l->pass_seconds > RUN_BRIEF * runs);
+}
+
 /* The most accurate trial that quantizes more than next to nothing; NULL: none. */
 static const struct trial *best_of_substance(const struct job *j)
 {
@@ -186,7 +199,7 @@ static enum fettle_status write_best(struct job *j, const struct trial *best, st
 		st = model_save(m, j->o.output, err);
 	if (!st)
 		st = write_plan(j, &best->plan, err);
-	if (!st)
+	if (!st && !must_be_brief(j))
 		st = measure_speeds(j, &best->plan, err);
 	r->best.size_bytes = model_file_size(j->o.output);
 	r->best.n_values = values_read(j->history, best->number, r->best.values);
@@ -268,6 +281,12 @@ static enum fettle_status evaluate_rest(struct job *j, const struct trial *best,
 
 	if (!best->score.early)
 		return FETTLE_OK;
+	if (must_be_brief(j)) {
+		job_note(j, "trial %zu was not evaluated to its end: its %s is at %s %.6g", best->number,
+			 j->o.metric, best->score.met == j->o.search.higher_is_better ? "least" : "most",
+			 best->score.accuracy);
+		return FETTLE_OK;
+	}
 	st = lab_finish(j->o.lab, &best->plan, &a, err);
 	if (!st)
 		st = values_write(j->history, best->number, a.parts, metric_n_parts(j->o.lab->metric), err);
@@ -340,6 +359,10 @@ enum fettle_status job_finish(struct job *j, struct err *err)
 	struct trial unevaluated = { .score = { .accuracy = NAN } };
 	enum fettle_status st = FETTLE_OK;
 
+	if (must_be_brief(j)) /* what is known is enough for a model, or there is none */
+		runtime_stop(j->o.lab->rt);
+	else
+		runtime_go_on(j->o.lab->rt);
 	if (!best) {
 		take_unevaluated(j, &unevaluated.plan);
 		best = &unevaluated;
@@ -349,7 +372,7 @@ enum fettle_status job_finish(struct job *j, struct err *err)
 		goto out;
 	fill_result(j, best);
 	st = write_best(j, best, err);
-	if (!st && j->o.holdout)
+	if (!st && j->o.holdout && !must_be_brief(j))
 		st = measure_holdout(j, best, err);
 	if (!st)
 		st = pareto_front(j->history, &j->arena, &r->pareto, &r->n_pareto, err);
@@ -366,6 +389,7 @@ enum fettle_status job_finish(struct job *j, struct err *err)
 								  .output = j->o.output },
 					err);
 out:
+	runtime_go_on(j->o.lab->rt);
 	plan_release(&unevaluated.plan);
 	return st;
 }
