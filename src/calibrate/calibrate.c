@@ -7,8 +7,8 @@
 #include "data/ahead.h"
 
 enum {
-	OBSERVED_BYTES = 128 << 20, /* of the values of one run, unless one sample alone has more */
-	ALONE_MAX = 1 << 18,        /* so many elements are observed sooner than threads are started */
+	OBSERVED_BYTES = 32 << 20, /* of the values of one run, unless one sample alone has more */
+	ALONE_MAX = 1 << 18,       /* so many elements are observed sooner than threads are started */
 };
 
 struct calibration {
