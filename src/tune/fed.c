@@ -21,16 +21,41 @@ struct span {
 	double min, max;
 };
 
+/* in lanes, which the compiler vectorises; all are finite */
+static void widen_floats(struct span *s, const float *x, size_t n)
+{
+	enum { LANES = 16 };
+	float min[LANES], max[LANES];
+	size_t i, k;
+
+	for (k = 0; k < LANES; k++)
+		min[k] = max[k] = n ? x[0] : 0;
+	for (i = 0; i + LANES <= n; i += LANES)
+		for (k = 0; k < LANES; k++) {
+			min[k] = x[i + k] < min[k] ? x[i + k] : min[k];
+			max[k] = x[i + k] > max[k] ? x[i + k] : max[k];
+		}
+	for (k = 0; n && k < LANES; k++) {
+		s->min = fmin(s->min, min[k]);
+		s->max = fmax(s->max, max[k]);
+	}
+	for (; i < n; i++) {
+		s->min = fmin(s->min, x[i]);
+		s->max = fmax(s->max, x[i]);
+	}
+}
+
 static void widen(struct span *s, const struct tensor *t)
 {
 	size_t n = dtype_size(t->dtype) ? (size_t)tensor_count(t) : 0, i;
-	const float *x = t->data;
 
+	if (t->dtype == DT_F32) {
+		widen_floats(s, t->data, n);
+		return;
+	}
 	for (i = 0; i < n; i++) {
-		double v = t->dtype == DT_F32 ? x[i] : tensor_get(t, i);
-
-		s->min = fmin(s->min, v);
-		s->max = fmax(s->max, v);
+		s->min = fmin(s->min, tensor_get(t, i));
+		s->max = fmax(s->max, tensor_get(t, i));
 	}
 }
 
