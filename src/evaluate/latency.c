@@ -125,6 +125,7 @@ enum fettle_status evaluate_latency(const struct contender *v, size_t n, const s
 					   .seconds = limits->seconds,
 					   .undecided = limits->undecided,
 					   .equal = limits->equal,
-					   .width = limits->width },
+					   .width = limits->width,
+					   .warm = limits->warm },
 			  out, err);
 }

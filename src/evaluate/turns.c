@@ -40,10 +40,17 @@ static struct latency summarise(struct contender_times *c)
 	qsort(c->elapsed.v, n, sizeof(*c->elapsed.v), by_value);
 	return (struct latency){
 		.median = n % 2 ? c->own.v[n / 2] : (c->own.v[n / 2 - 1] + c->own.v[n / 2]) / 2,
+		.least = c->own.v[0],
 		.p90 = c->elapsed.v[(n * 9 + 9) / 10 - 1],
 		.runs = n,
 		.speedup = race_ratio(&c->race),
 	};
+}
+
+/* Do turns have the fewest runs in any case? The first run of a turn warms up what has run before. */
+static bool is_warm(const struct turns *t)
+{
+	return t->warm >= TURN_ENOUGH / 2;
 }
 
 /* *shortest: becomes that of its runs, if it was longer. */
@@ -148,7 +155,7 @@ static enum fettle_status take_round(const struct turns *t, size_t round, size_t
 enum fettle_status turns_take(const struct turns *t, struct latency *out, struct err *err)
 {
 	struct contender_times *c = xcalloc(t->n, sizeof(*c));
-	double start = t->now(t->self), elapsed = 0, shortest = INFINITY;
+	double start = t->now(t->self), elapsed = 0, shortest = is_warm(t) ? t->warm : INFINITY;
 	enum fettle_status st = FETTLE_OK;
 	size_t i, round, runs;
 
@@ -156,7 +163,7 @@ enum fettle_status turns_take(const struct turns *t, struct latency *out, struct
 		race_init(&c[i].race, LATENCY_CONFIDENCE);
 		c[i].least = INFINITY;
 	}
-	for (i = 0; i < t->n && !st; i++)
+	for (i = 0; i < t->n && !is_warm(t) && !st; i++)
 		st = warm_up(t, i, &shortest, err);
 	runs = runs_in_turn(shortest);
 	for (round = 0; !st && !is_over(t, c, round, elapsed); round++) {

@@ -26,6 +26,7 @@ struct run_time {
 
 struct latency {
 	double median, p90; /* seconds of one run: without what other processes took, and with it */
+	double least;       /* of all runs, likewise without */
 	size_t runs;
 	struct race_ratio speedup; /* against the first; the interval holds it with LATENCY_CONFIDENCE */
 };
@@ -43,6 +44,8 @@ struct turns {
 	 * 1 %), and its interval is at most so wide (0.02: from 1.49 to 1.51). 0: takes all the time; is as wide as it is.
 	 */
 	double equal, width;
+	/* Contenders have run before, and a run of the first takes about so long: then none need be run just to see that. 0: warms up. */
+	double warm;
 };
 enum fettle_status turns_take(const struct turns *t, struct latency *out, struct err *err);
 

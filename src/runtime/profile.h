@@ -18,13 +18,16 @@ struct profile_options {
 	size_t runs;
 	double seconds; /* no more runs after so long, once there are PROFILE_LEAST; 0: no limit */
 	/*
-	 * What a run takes without a profile: the fastest of a few more, unless `also` knows better. Nodes are told so that this
+	 * What a run takes without a profile: the fastest of a few more, unless `also` knows it. Nodes are told so that this
 	 * is their sum: less what profiling adds to each, and by what the machine was slower or faster. NULL: as they were
 	 * profiled.
 	 */
 	double *plain;
-	/* Called with the session, which is not profiled any more; may correct *plain. May be NULL. */
-	enum fettle_status (*also)(void *self, struct session *s, struct err *err);
+	/*
+	 * Called with the session, which is not profiled any more. May be NULL. If it sets *plain, which is NAN at first, no more runs
+	 * are made to find that out.
+	 */
+	enum fettle_status (*also)(void *self, struct session *s, double *plain, struct err *err);
 	void *also_self;
 	struct session **keep; /* takes the session; NULL: it is closed */
 };

@@ -181,6 +181,8 @@ enum fettle_status lab_size(struct model *m, size_t *bytes, struct err *err);
 /* meter.c: what struct search_backend asks; once for all plans that run the same kernels */
 enum fettle_status lab_objective(void *lab, struct trial *t, const struct trial *against, double *value,
 				 struct err *err);
+/* A plan was timed in turns with fp32, which takes so many seconds: its objective, if that is latency alone, need not be measured. */
+void lab_recall(struct lab *l, const struct plan *p, double latency, double fp32_seconds);
 void meter_free(struct meter *m);
 /* timing.c, likewise */
 void lab_prefer(void *lab, const struct plan *p);

@@ -210,6 +210,28 @@ static enum fettle_status measure(struct lab *l, struct trial *t, const struct t
 	return st;
 }
 
+static void keep_measured(struct meter *m, const char *key, double value, double latency, size_t footprint)
+{
+	map_set(&m->objectives, arena_strdup(&m->names, key), m->measured.n);
+	VEC_PUSH(&m->measured, value);
+	VEC_PUSH(&m->measured, latency);
+	VEC_PUSH(&m->measured, (double)footprint);
+}
+
+void lab_recall(struct lab *l, const struct plan *p, double latency, double fp32_seconds)
+{
+	struct meter *m = meter_of(l);
+	char key[FINGERPRINT_LEN];
+
+	kernels_hash(l, p, key);
+	if (!only_latency(l) || map_get(&m->objectives, key) != MAP_NONE)
+		return;
+	if (!m->baseline_latency)
+		m->baseline_latency = fp32_seconds;
+	keep_measured(m, key, l->o.weights[LAB_LATENCY] > 0 ? judged(l, LAB_LATENCY, latency, 1) : latency,
+		      latency, 0);
+}
+
 /* Once for all plans that run the same kernels. */
 enum fettle_status lab_objective(void *self, struct trial *t, const struct trial *against, double *value,
 				 struct err *err)
@@ -230,12 +252,8 @@ enum fettle_status lab_objective(void *self, struct trial *t, const struct trial
 		t->footprint_bytes = (size_t)m->measured.v[known + 2];
 	} else {
 		st = measure(l, t, against, value, &latency, err);
-		if (!st) {
-			map_set(&m->objectives, arena_strdup(&m->names, key), m->measured.n);
-			VEC_PUSH(&m->measured, *value);
-			VEC_PUSH(&m->measured, latency);
-			VEC_PUSH(&m->measured, (double)t->footprint_bytes);
-		}
+		if (!st)
+			keep_measured(m, key, *value, latency, t->footprint_bytes);
 	}
 	t->measure_s += clock_now() - start;
 	return st;

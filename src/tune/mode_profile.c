@@ -146,18 +146,17 @@ enum fettle_status time_original(struct lab *l, double *seconds, struct err *err
  * Other processes slow a machine down for a while, and profiles are taken one after the other: a plan's time is what it takes in
  * turns with the user's model, as it will be measured in the end.
  */
-static enum fettle_status time_profiled(void *self, struct session *s, struct err *err)
+static enum fettle_status time_profiled(void *lab, struct session *s, double *plain, struct err *err)
 {
-	const struct profile_of *p = self;
-	struct lab *l = p->l;
-	double ratio;
+	struct lab *l = lab;
+	struct modes *m = l->modes;
 	enum fettle_status st;
 
-	if (l->modes->profiles_fp32)
-		return is_as_given(l) ? FETTLE_OK : time_rewritten_with(l, s, err);
-	st = time_beside_fp32(l, s, profile_seconds(l) / 2, &ratio, err);
-	if (!st && ratio > 0 && l->modes->original > 0)
-		p->out->total = ratio * l->modes->original;
+	if (m->profiles_fp32)
+		return is_as_given(l) ? FETTLE_OK : time_rewritten_with(l, s, plain, err);
+	st = time_beside_fp32(l, s, profile_seconds(l) / 2, &m->ratio, err);
+	if (!st && m->ratio > 0 && m->original > 0)
+		*plain = m->ratio * m->original;
 	return st;
 }
 
@@ -173,7 +172,7 @@ enum fettle_status mode_profile(struct lab *l, struct model *m, struct mode_prof
 		.seconds = profile_seconds(l),
 		.plain = &out->total,
 		.also = time_profiled,
-		.also_self = &p,
+		.also_self = l,
 		.keep = keep
 	};
 	struct model *marked = marked_model(m, &l->s->ops);
@@ -181,6 +180,7 @@ enum fettle_status mode_profile(struct lab *l, struct model *m, struct mode_prof
 	enum fettle_status st = l->one ? feed_read(l->one, 0, &b, err) : FETTLE_OK;
 
 	l->modes->profiles_fp32 = m == l->s->m;
+	l->modes->ratio = NAN;
 	graph_index_init(&g, marked);
 	o.inputs = l->one ? b.inputs : NULL;
 	l->modes->rows = l->one && b.n ? b.n : 1;

@@ -19,8 +19,8 @@ enum { ROUNDS = 3 }; /* assignments that are profiled, at most: each corrects th
 /* Evaluations that timing all candidates may take, and until one is faster than fp32; two are timed in any case. If one is, no more
  * than so many: they differ by little. */
 enum { RACE_CANDIDATES = 4 };
-#define RACE_SHARE 0.5
-#define RACE_MOST 1
+#define RACE_SHARE 0.35
+#define RACE_MOST 0.5
 /* Of an assignment within a plan that was tried: the share of the fp32 model's time that it must be predicted to save. */
 #define WITHIN_GAIN 0.04
 /* The last comparison: its share of an evaluation, if that is so many seconds, of plans that differ by no more than this. */
@@ -247,6 +247,15 @@ static void prefer_slight(struct lab *l, const struct plan *from, const struct t
 	plan_release(&p);
 }
 
+/* The first candidate was timed in turns with fp32 when it was profiled, and that is all that is needed of it. */
+static void recall_first(struct lab *l, const struct plan *p)
+{
+	const struct profiled *seen = seen_of(l, p);
+
+	if (seen && seen->ratio > 0)
+		lab_recall(l, p, seen->ratio, l->modes->original);
+}
+
 /* Profiles are not taken in turns: the candidate that is fastest when they are timed against each other. */
 static enum fettle_status race_candidates(struct lab *l, const struct plan *from, bool within,
 					  const struct candidates *c, struct plan *out,
@@ -267,6 +276,8 @@ static enum fettle_status race_candidates(struct lab *l, const struct plan *from
 			break;
 		plan_copy(&now.t.plan, &c->v.v[i].plan);
 		now.seconds = c->v.v[i].seconds;
+		if (!i)
+			recall_first(l, &now.t.plan);
 		st = lab_objective(l, &now.t, i ? &best.t : NULL, &now.t.score.objective, err);
 		if (st)
 			break;

@@ -81,7 +81,7 @@ enum fettle_status profile_fp32(struct lab *l, struct err *err)
 
 static enum fettle_status profile_new(struct lab *l, const struct plan *p, double predicted, struct err *err)
 {
-	struct profiled now = { PLAN_INIT, { .total = 0 }, predicted };
+	struct profiled now = { PLAN_INIT, { .total = 0 }, predicted, NAN };
 	struct session *s = NULL;
 	struct model *model;
 	enum fettle_status st = lab_model(l, p, WEIGHTS_ANY, &model, err);
@@ -95,6 +95,7 @@ static enum fettle_status profile_new(struct lab *l, const struct plan *p, doubl
 		return st;
 	}
 	plan_copy(&now.plan, p);
+	now.ratio = l->modes->ratio;
 	VEC_PUSH(&l->modes->seen, now);
 	return FETTLE_OK;
 }

@@ -25,6 +25,7 @@ struct profiled {
 	struct plan plan;
 	struct mode_profile p;
 	double predicted; /* seconds that it was to take by the profiles of others; NAN: it was the first of its kind */
+	double ratio; /* its time over that of the user's file, in turns; NAN: not known */
 };
 
 /* The fastest plan. */
@@ -46,7 +47,8 @@ struct modes {
 	double original;          /* seconds of the user's file */
 	bool *blocked;            /* per node: the fp32 model has its output in blocks of channels */
 	bool profiles_fp32;       /* the profile in progress is of the fp32 model */
-	size_t rows;              /* samples per run */
+	double ratio; /* of the model profiled last: its time over that of the user's file; NAN: not known */
+	size_t rows;  /* samples per run */
 	/* the problem: which node is which op of it, and what it reads and makes */
 	int *place;
 	size_t *node, n_ops;

@@ -17,8 +17,9 @@ struct entrant {
 };
 
 struct timing {
-	struct entrant fp32;         /* kept from one timing to the next */
-	struct latency rewritten[2]; /* of the fp32 model as it is and as rewritten, if it was timed */
+	struct entrant fp32;          /* kept from one timing to the next */
+	double run[DEPLOYED_BATCHES]; /* seconds of one, by the place in l->timed; 0: not known */
+	struct latency rewritten[2];  /* of the fp32 model as it is and as rewritten, if it was timed */
 	bool has_rewritten;
 };
 
@@ -205,6 +206,8 @@ static enum fettle_status time_pair(struct lab *l, const struct entrant *first, 
 {
 	struct timed_on in = { .b = FEED_BATCH_INIT };
 	const bool crowd = sessions_crowd(n_instances(l), l->o.deployed.threads);
+	const bool with_fp32 = l->timing && first == &l->timing->fp32;
+	struct latency_limits how = *limits;
 	struct contender v[2];
 	double start = clock_now();
 	enum fettle_status st = read_inputs(l, which, &in, err);
@@ -212,7 +215,11 @@ static enum fettle_status time_pair(struct lab *l, const struct entrant *first, 
 	if (!st) {
 		v[0] = (struct contender){ first->s, first->n, in.inputs, crowd };
 		v[1] = (struct contender){ own->s, own->n, in.inputs, crowd };
-		st = evaluate_latency(v, 2, limits, lab_go_on_uncounted, l, times, err);
+		if (l->timing && own->borrowed) /* a session that others have used */
+			how.warm = l->timing->run[which];
+		st = evaluate_latency(v, 2, &how, lab_go_on_uncounted, l, times, err);
+		if (!st && with_fp32)
+			l->timing->run[which] = times[0].least;
 	}
 	l->times.latency += clock_now() - start;
 	timed_on_release(&in);
@@ -261,17 +268,19 @@ static enum fettle_status time_with(struct lab *l, struct session *s, const stru
 	return st;
 }
 
-enum fettle_status time_rewritten_with(struct lab *l, struct session *s, struct err *err)
+enum fettle_status time_rewritten_with(struct lab *l, struct session *s, double *least, struct err *err)
 {
 	const struct latency_limits limits = limits_rewritten(l);
 	struct latency times[2];
 	enum fettle_status st;
 
+	*least = NAN;
 	if (n_instances(l) > 1)
 		return FETTLE_OK;
 	st = time_with(l, s, &limits, times, err);
 	if (st)
 		return st;
+	*least = times[1].least;
 	memcpy(l->timing->rewritten, times, sizeof(times));
 	l->timing->has_rewritten = true;
 	return st;

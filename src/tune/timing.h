@@ -18,7 +18,7 @@ struct latency_limits report_limits(const struct lab *l);
  * memory. Unless it was timed before, with such a session that was there already.
  */
 enum fettle_status lab_time_rewritten(struct lab *l, struct latency times[2], struct err *err);
-enum fettle_status time_rewritten_with(struct lab *l, struct session *s, struct err *err);
+enum fettle_status time_rewritten_with(struct lab *l, struct session *s, double *least, struct err *err);
 /* What a run of the session takes, in units of the user's model: in turns with it, for about so many seconds. NAN: several
  * instances are deployed, which a session is not. */
 enum fettle_status time_beside_fp32(struct lab *l, struct session *s, double seconds, double *ratio,
