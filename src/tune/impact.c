@@ -1,7 +1,7 @@
 /*
  * Ops by what quantizing each of them alone does to the model's output. (What the output gains when one op of a quantized model
  * falls back depends more on the sample than on the op: the errors of the others hide it.) What it costs is bounded, whatever the
- * number of ops: some are measured, the others are taken to be like their neighbours, and of these the worst are measured, too.
+ * number of ops: some are measured, from the first to the last, and the others are taken to be like their neighbours.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -10,15 +10,17 @@
 #include "tune/own_noise.h"
 #include "tune/pieces.h"
 
-enum {
-	RUN_COST = 2,  /* of a run with noise, in runs of the fp32 model; about */
-	RUNS_MIN = 16, /* where there are hardly any samples */
-};
+/* What it takes, in samples of the fp32 model, about: a run with noise, of each sample, most where all ops have some; two sessions. */
+#define RUN_COST 1.5
+#define RUN_COST_MOST 2
+#define FIXED_COST 16
+enum { RUNS_MIN = 12 }; /* where there are hardly any samples */
 
 struct impact {
 	struct plan whole; /* its ops' effects these are */
 	size_t *op, n;
-	double *effect; /* of op[k] alone: squared error as a share of the output */
+	size_t samples, *measured, n_measured; /* on so many samples: op[measured[i]] */
+	double *effect;                        /* of op[k] alone: squared error as a share of the output */
 };
 
 void impact_free(struct impact *m)
@@ -27,6 +29,7 @@ void impact_free(struct impact *m)
 		return;
 	plan_release(&m->whole);
 	free(m->op);
+	free(m->measured);
 	free(m->effect);
 	free(m);
 }
@@ -35,7 +38,7 @@ void impact_free(struct impact *m)
 
 struct bed {
 	struct lab *l;
-	const char **value; /* that each op makes */
+	const char **value; /* that each op makes, of those that are measured */
 	struct noises noise;
 	struct model *quantized, *noisy;
 	struct session *session;
@@ -71,36 +74,37 @@ static enum fettle_status quantize_whole(struct bed *b, const struct plan *p, st
 	return st;
 }
 
-static enum fettle_status bed_open(struct bed *b, const struct impact *m, size_t samples, struct err *err)
+static enum fettle_status bed_open(struct bed *b, const struct impact *m, struct err *err)
 {
 	struct lab *l = b->l;
 	struct session_options so = { .threads = l->o.threads, .level = l->o.level };
 	struct session_options once = { .threads = l->o.threads,
-					.level = OPT_BASIC }; /* it runs once: not worth more */
+					.level = OPT_NONE }; /* it runs once: not worth more */
+	const size_t n = m->n_measured;
 	struct model *alone = NULL;
 	struct session *s = NULL;
 	enum fettle_status st;
 	size_t k;
 
-	b->value = xcalloc(m->n, sizeof(*b->value));
-	for (k = 0; k < m->n; k++)
-		b->value[k] = l->s->m->nodes.v[l->t->node[m->op[k]]]->out[0];
-	st = noises_begin(&b->noise, scoring_feed(l), samples, m->n, err);
+	b->value = xcalloc(n + 1, sizeof(*b->value));
+	for (k = 0; k < n; k++)
+		b->value[k] = l->s->m->nodes.v[l->t->node[m->op[m->measured[k]]]]->out[0];
+	st = noises_begin(&b->noise, scoring_feed(l), m->samples, n, err);
 	if (!st)
 		st = quantize_whole(b, &m->whole, err);
 	if (!st)
-		st = noise_model(b->quantized, b->value, m->n, &alone, err);
+		st = noise_model(b->quantized, b->value, n, &alone, err);
 	if (!st)
 		st = session_new(&s, l->rt, alone, &once, err);
 	if (!st)
 		st = run_feed(l, s, b->noise.feed, b->noise.batches, keep_noises, &b->noise, err);
 	if (!st)
-		st = noisy_model(b->quantized->base, b->value, b->noise.v, m->n, &b->noisy, err);
+		st = noisy_model(b->quantized->base, b->value, b->noise.v, n, &b->noisy, err);
 	session_free(s);
 	model_free(alone);
 	if (!st)
 		st = session_new(&b->session, l->rt, b->noisy, &so, err);
-	return st ? st : noises_run(l, &b->noise, b->session, m->n, keep_outputs, &b->ref, err);
+	return st ? st : noises_run(l, &b->noise, b->session, n, keep_outputs, &b->ref, err);
 }
 
 static enum fettle_status measure(struct bed *b, size_t op, double *effect, struct err *err)
@@ -117,70 +121,40 @@ static enum fettle_status measure(struct bed *b, size_t op, double *effect, stru
 
 /* ---- which, and how many ---- */
 
-/* Samples of each run, at most so many batches, and how many runs there may be in all, to measure n ops in one evaluation of
- * the fp32 model. */
-static size_t budget(struct lab *l, size_t n, size_t batches, size_t *runs)
+/* Samples of each run, at most so many batches, and how many ops are measured on them, in one evaluation of the fp32 model. */
+static void choose_ops(struct lab *l, size_t batches, struct impact *m)
 {
 	struct feed *feed = scoring_feed(l);
 	size_t most = (feed_samples(feed) + feed_batches(feed) - 1) / feed_batches(feed) * batches;
-	size_t all = feed_samples(l->eval ? l->eval : feed) / RUN_COST, samples = all / (n + 4);
+	const double all = (double)feed_samples(l->eval ? l->eval : feed);
+	size_t samples = (size_t)(all / RUN_COST_MOST / (double)(m->n + 4)), runs, i;
 
-	samples = samples < 1 ? 1 : samples > most ? most : samples;
-	*runs = all / samples > RUNS_MIN ? all / samples : RUNS_MIN;
-	return samples;
+	m->samples = samples < 1 ? 1 : samples > most ? most : samples;
+	runs = (size_t)fmax((all - FIXED_COST) / RUN_COST / (double)m->samples, RUNS_MIN);
+	m->n_measured = runs < m->n ? runs : m->n;
+	m->measured = xcalloc(m->n_measured + 1, sizeof(*m->measured));
+	for (i = 0; i < m->n_measured; i++)
+		m->measured[i] = m->n_measured > 1 ? i * (m->n - 1) / (m->n_measured - 1) : 0;
 }
 
 /* Those not measured, between their neighbours that are, by the logarithm. */
-static void interpolate(double *effect, const bool *measured, size_t n)
+static void interpolate(struct impact *m)
 {
-	size_t k, before = n, after;
+	size_t i, k;
 
-	for (k = 0; k < n; k++) {
-		if (measured[k]) {
-			before = k;
-			continue;
-		}
-		for (after = k + 1; after < n && !measured[after]; after++)
-			;
-		if (before == n || after == n) {
-			effect[k] = effect[after < n ? after : before];
-		} else {
-			double share = (double)(k - before) / (double)(after - before);
+	for (i = 0; i + 1 < m->n_measured; i++) {
+		const size_t before = m->measured[i], after = m->measured[i + 1];
 
-			effect[k] =
-				pow(effect[before] + 1e-30, 1 - share) * pow(effect[after] + 1e-30, share);
+		for (k = before + 1; k < after; k++) {
+			const double share = (double)(k - before) / (double)(after - before);
+
+			m->effect[k] = pow(m->effect[before] + 1e-30, 1 - share) *
+				       pow(m->effect[after] + 1e-30, share);
 		}
 	}
 }
 
-static enum fettle_status measure_ops(struct impact *m, struct pieces *p, size_t runs, struct err *err)
-{
-	bool *measured = xcalloc(m->n + 1, sizeof(*measured));
-	size_t *list = xcalloc(m->n + 1, sizeof(*list));
-	size_t first = runs < m->n ? runs / 2 : m->n, n, i, k, worst;
-	enum fettle_status st;
-
-	for (i = 0; i < first; i++) {
-		list[i] = first > 1 ? i * (m->n - 1) / (first - 1) : 0;
-		measured[list[i]] = true;
-	}
-	st = pieces_run(p, list, first, take_score, m->effect, err);
-	interpolate(m->effect, measured, m->n);
-	for (n = 0, i = first; i < runs && i < m->n; i++) {
-		for (worst = m->n, k = 0; k < m->n; k++)
-			if (!measured[k] && (worst == m->n || m->effect[k] > m->effect[worst]))
-				worst = k;
-		list[n++] = worst;
-		measured[worst] = true;
-	}
-	if (!st && n)
-		st = pieces_run(p, list, n, take_score, m->effect, err);
-	free(measured);
-	free(list);
-	return st;
-}
-
-static struct impact *impact_new(const struct lab *l, const struct plan *whole)
+static struct impact *impact_new(struct lab *l, const struct plan *whole, size_t batches)
 {
 	const struct space *space = &l->t->space;
 	struct impact *m = xcalloc(1, sizeof(*m));
@@ -192,10 +166,11 @@ static struct impact *impact_new(const struct lab *l, const struct plan *whole)
 	for (i = 0; i < space->n_ops; i++)
 		if (plan_is_quantized(whole, space, i))
 			m->op[m->n++] = i;
+	choose_ops(l, batches, m);
 	return m;
 }
 
-/* ---- a piece is an op ---- */
+/* ---- a piece is an op that is measured ---- */
 
 static void close_bed(void *self)
 {
@@ -209,12 +184,12 @@ static enum fettle_status open_bed(struct lab *l, struct wire *what, void **out,
 	struct impact *m = NULL;
 	struct plan whole = PLAN_INIT;
 	enum fettle_status st = plan_read(&whole, &l->t->space, wire_text(what), "of rank 0", err);
-	size_t batches = (size_t)wire_count(what), runs;
+	size_t batches = (size_t)wire_count(what);
 
 	b->l = l;
 	if (!st) {
-		m = impact_new(l, &whole);
-		st = bed_open(b, m, budget(l, m->n, batches, &runs), err);
+		m = impact_new(l, &whole, batches);
+		st = bed_open(b, m, err);
 	}
 	plan_release(&whole);
 	impact_free(m);
@@ -236,18 +211,33 @@ static enum fettle_status run_effect(void *self, size_t op, struct str *answer, 
 
 const struct piece_work effect_work = { open_bed, run_effect, close_bed };
 
+struct effects {
+	const struct impact *m;
+	double *of; /* by op */
+};
+
+static void take_effect(void *self, size_t piece, struct wire *answer)
+{
+	const struct effects *e = self;
+
+	e->of[e->m->measured[piece]] = wire_real(answer);
+}
+
 static enum fettle_status find_effects(struct lab *l, const struct plan *whole, size_t batches,
 				       struct err *err)
 {
-	struct impact *m = l->impact = impact_new(l, whole);
+	struct impact *m = l->impact = impact_new(l, whole, batches);
+	size_t *all = xcalloc(m->n_measured + 1, sizeof(*all)), i;
 	struct pieces p;
 	enum fettle_status st;
-	size_t runs;
 
-	budget(l, m->n, batches, &runs);
+	for (i = 0; i < m->n_measured; i++)
+		all[i] = i;
 	pieces_begin(&p, l, PIECES_EFFECTS, what_of_plan(l, whole, batches));
-	st = measure_ops(m, &p, runs, err);
+	st = pieces_run(&p, all, m->n_measured, take_effect, &(struct effects){ m, m->effect }, err);
 	pieces_end(&p);
+	interpolate(m);
+	free(all);
 	if (st) {
 		impact_free(m);
 		l->impact = NULL;
