@@ -53,7 +53,8 @@ struct contender {
 	struct session *const *s;
 	size_t n;
 	struct tensor *inputs;
-	bool crowded; /* there are more threads than cores: what they take from each other counts */
+	bool crowded;   /* there are more threads than cores: what they take from each other counts */
+	bool all_cores; /* as many threads as the runtime chooses: see bind_to_first() */
 };
 bool sessions_crowd(size_t n, int threads); /* so many at once, each on so many threads (0: all cores) */
 struct latency_limits {

@@ -97,6 +97,33 @@ static enum fettle_status run(void *self, size_t which, struct run_time *out, st
 	return c->n > 1 ? run_instances(c, out, err) : run_once(c->s[0], c->inputs, out, err);
 }
 
+/*
+ * Where a session has a thread for each core, the runtime binds all but the caller's, to every core but the first. If the caller's is on
+ * one of theirs, two wait for each other until the system moves it: it stays on the first as long as it is timed.
+ */
+static bool bind_to_first(cpu_set_t *before)
+{
+	cpu_set_t first;
+	size_t i;
+
+	if (sched_getaffinity(0, sizeof(*before), before))
+		return false;
+	for (i = 0; i < CPU_SETSIZE && !CPU_ISSET(i, before); i++)
+		;
+	CPU_ZERO(&first);
+	CPU_SET(i % CPU_SETSIZE, &first);
+	return sched_setaffinity(0, sizeof(first), &first) == 0;
+}
+
+static bool use_all_cores(const struct contender *v, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n && v[i].n == 1 && v[i].all_cores; i++)
+		;
+	return i == n;
+}
+
 static double now(void *self)
 {
 	(void)self;
@@ -116,16 +143,21 @@ enum fettle_status evaluate_latency(const struct contender *v, size_t n, const s
 				    progress_fn progress, void *self, struct latency *out, struct err *err)
 {
 	struct timing t = { .v = v, .seconds = limits->seconds, .progress = progress, .self = self };
+	const struct turns turns = { .n = n,
+				     .run = run,
+				     .now = now,
+				     .go_on = go_on,
+				     .self = &t,
+				     .seconds = limits->seconds,
+				     .undecided = limits->undecided,
+				     .equal = limits->equal,
+				     .width = limits->width,
+				     .warm = limits->warm };
+	cpu_set_t before;
+	const bool bound = use_all_cores(v, n) && bind_to_first(&before);
+	enum fettle_status st = turns_take(&turns, out, err);
 
-	return turns_take(&(struct turns){ .n = n,
-					   .run = run,
-					   .now = now,
-					   .go_on = go_on,
-					   .self = &t,
-					   .seconds = limits->seconds,
-					   .undecided = limits->undecided,
-					   .equal = limits->equal,
-					   .width = limits->width,
-					   .warm = limits->warm },
-			  out, err);
+	if (bound)
+		sched_setaffinity(0, sizeof(before), &before);
+	return st;
 }

@@ -44,6 +44,9 @@ static enum fettle_status set_threads(struct session *s, OrtSessionOptions *so,
 
 	if (threads)
 		TRY(api->SetIntraOpNumThreads(so, threads));
+	/* Threads that have run one session would keep a core busy for a while, just when another is run or timed. */
+	if (threads != 1)
+		TRY(api->AddSessionConfigEntry(so, "session.force_spinning_stop", "1"));
 	if (running)
 		st = pool_new(&s->pool, api, so, running, what, err);
 out:

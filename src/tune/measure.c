@@ -206,8 +206,8 @@ enum fettle_status measure_latency(struct context *cx, const struct measure_opti
 	memset(out, 0, n * sizeof(*out));
 	for (i = 0; i < n && !st; i++) {
 		st = timed_open(&t[i], cx, o, models[i]);
-		v[i] = (struct contender){ t[i].s, t[i].n, t[i].in.inputs,
-					   sessions_crowd(t[i].n, o->threads) };
+		v[i] = (struct contender){ t[i].s, t[i].n, t[i].in.inputs, sessions_crowd(t[i].n, o->threads),
+					   !o->threads };
 	}
 	if (!st)
 		st = context_phase(cx, "time");

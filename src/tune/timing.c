@@ -213,8 +213,8 @@ static enum fettle_status time_pair(struct lab *l, const struct entrant *first, 
 	enum fettle_status st = read_inputs(l, which, &in, err);
 
 	if (!st) {
-		v[0] = (struct contender){ first->s, first->n, in.inputs, crowd };
-		v[1] = (struct contender){ own->s, own->n, in.inputs, crowd };
+		v[0] = (struct contender){ first->s, first->n, in.inputs, crowd, !l->o.deployed.threads };
+		v[1] = (struct contender){ own->s, own->n, in.inputs, crowd, !l->o.deployed.threads };
 		if (l->timing && own->borrowed) /* a session that others have used */
 			how.warm = l->timing->run[which];
 		st = evaluate_latency(v, 2, &how, lab_go_on_uncounted, l, times, err);
