@@ -14,6 +14,8 @@ enum { ORIGINAL_LEAST = 3 };
 /* Seconds for the runs of a profile: a share of an evaluation, and more than a small model's noise. */
 #define PROFILE_SHARE 0.05
 #define PROFILE_SECONDS 0.02
+/* What takes so many times as long as fp32 is not timed in turns with it. */
+#define CLEARLY_SLOWER 1.4
 
 struct profile_of {
 	struct lab *l;
@@ -144,9 +146,11 @@ enum fettle_status time_original(struct lab *l, double *seconds, struct err *err
 
 /*
  * Other processes slow a machine down for a while, and profiles are taken one after the other: a plan's time is what it takes in
- * turns with the user's model, as it will be measured in the end.
+ * turns with the user's model, as it will be measured in the end. A plan that is much slower than fp32 is no candidate, whatever its
+ * time is precisely.
  */
-static enum fettle_status time_profiled(void *lab, struct session *s, double *plain, struct err *err)
+static enum fettle_status time_profiled(void *lab, struct session *s, double profiled, double *plain,
+					struct err *err)
 {
 	struct lab *l = lab;
 	struct modes *m = l->modes;
@@ -154,6 +158,8 @@ static enum fettle_status time_profiled(void *lab, struct session *s, double *pl
 
 	if (m->profiles_fp32)
 		return is_as_given(l) ? FETTLE_OK : time_rewritten_with(l, s, plain, err);
+	if (profiled > CLEARLY_SLOWER * m->fp32.total)
+		return FETTLE_OK;
 	st = time_beside_fp32(l, s, profile_seconds(l) / 2, &m->ratio, err);
 	if (!st && m->ratio > 0 && m->original > 0)
 		*plain = m->ratio * m->original;
