@@ -9,6 +9,8 @@ enum { WARM_UP = 3, ROUNDS_MIN = 3, ROUNDS_MAX = 100000, TURN_RUNS_MAX = 8 };
 #define WARM_UP_ENOUGH 0.002
 #define TURN_ENOUGH 0.003
 #define LONG_RUN 0.05
+/* Such runs are hardly disturbed: when they have taken so many times as long as they should, fewer rounds are enough. */
+#define LONG_TURNS 4
 /* A turn that takes so many times as long as the contender's shortest was disturbed: it has more runs, up to so many times as many. */
 #define DISTURBED 1.1
 enum { DISTURBED_RUNS = 4 };
@@ -130,7 +132,8 @@ static double own_seconds(const struct turns *t, const struct contender_times *c
 
 static bool is_over(const struct turns *t, const struct contender_times *c, size_t rounds, double elapsed)
 {
-	const size_t least = t->width > 0 ? RACE_FIRST_LOOK : ROUNDS_MIN;
+	const bool is_long = elapsed > LONG_TURNS * t->seconds && c[0].least > LONG_RUN;
+	const size_t least = t->width > 0 ? is_long ? RACE_FEW : RACE_FIRST_LOOK : is_long ? 2 : ROUNDS_MIN;
 
 	if (rounds == ROUNDS_MAX || all_decided(t, c, t->width))
 		return true;

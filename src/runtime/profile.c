@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "runtime/probe.h"
 
+#define LONG_RUNS 4       /* in all, so many times as long as they should */
 enum { PLAIN_LEAST = 3 }; /* runs without a profile: the session is warm */
 /* Seconds that profiling adds to a node, or that go by between two, at most: what differs by more is the machine. */
 #define ADDED_MOST 1e-6
@@ -151,6 +152,13 @@ static void tell(const struct node_times *t, const double *plain, profile_fn tak
 	free(seconds);
 }
 
+/* Runs that take longer than they should are hardly disturbed by what else the machine does: two are enough. */
+static bool is_enough(size_t runs, size_t least, double elapsed, double seconds)
+{
+	return seconds > 0 &&
+	       (elapsed > LONG_RUNS * seconds ? runs >= 2 : elapsed > seconds && runs >= least);
+}
+
 /* At most `runs`, and no more after so many seconds, once there are `least`; *fastest is the shortest run. */
 static enum fettle_status run_often(struct session *s, const struct tensor *in, size_t runs, size_t least,
 				    double seconds, double *fastest, struct err *err)
@@ -162,7 +170,7 @@ static enum fettle_status run_often(struct session *s, const struct tensor *in, 
 	size_t i;
 
 	*fastest = INFINITY;
-	for (i = 0; i < runs && !st && !(seconds > 0 && i >= least && clock_now() - start > seconds); i++) {
+	for (i = 0; i < runs && !st && !is_enough(i, least, clock_now() - start, seconds); i++) {
 		st = session_run_timed(s, in, out, &one, err);
 		*fastest = fmin(*fastest, one);
 	}

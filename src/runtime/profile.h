@@ -16,7 +16,7 @@ struct profile_options {
 	size_t batch; /* made-up inputs of so many rows, unless: */
 	struct tensor *inputs;
 	size_t runs;
-	double seconds; /* no more runs after so long, once there are PROFILE_LEAST; 0: no limit */
+	double seconds; /* no more runs after so long, once there are PROFILE_LEAST, or two long ones; 0: no limit */
 	/*
 	 * What a run takes without a profile: the fastest of a few more, unless `also` knows it. Nodes are told so that this
 	 * is their sum: less what profiling adds to each, and by what the machine was slower or faster. NULL: as they were

@@ -134,7 +134,10 @@ enum fettle_status time_original(struct lab *l, double *seconds, struct err *err
 	if (!st)
 		out = xcalloc(session_n_outputs(s), sizeof(*out));
 	/* the session has run before; as long as what it is compared with is run without a profile */
-	for (i = 0; (i < ORIGINAL_LEAST || (i < RUNS && spent < profile_seconds(l) / 3)) && !st; i++) {
+	for (i = 0; ((i < ORIGINAL_LEAST && !(i && spent > profile_seconds(l))) ||
+		     (i < RUNS && spent < profile_seconds(l) / 3)) &&
+		    !st;
+	     i++) {
 		st = session_run_timed(s, b.inputs, out, &one, err);
 		*seconds = fmin(*seconds, one);
 		spent += one;

@@ -16,7 +16,7 @@ enum { ROUNDS = 3 }; /* assignments that are profiled, at most: each corrects th
 #define CLEARLY 0.98
 /* What it is worth, as a share of the time, to have all multiply-adds in integers: a model that is a quarter of the size. */
 #define SMALLER_WORTH 0.02
-/* Evaluations that timing all candidates may take, and until one is faster than fp32; two are timed in any case. If one is, no more
+/* Evaluations that timing all candidates may take, and until one is faster than fp32; two are timed unless the first takes all of it. If one is, no more
  * than so many: they differ by little. */
 enum { RACE_CANDIDATES = 4 };
 #define RACE_SHARE 0.35
@@ -271,7 +271,7 @@ static enum fettle_status race_candidates(struct lab *l, const struct plan *from
 		const bool found = i && best.t.score.objective < faster;
 		const double share = found ? RACE_SHARE : RACE_MOST;
 
-		if (i > 1 &&
+		if ((i > 1 || (i && clock_now() - start > RACE_MOST * l->pass_seconds)) &&
 		    (clock_now() - start > share * l->pass_seconds || (found && i >= RACE_CANDIDATES)))
 			break;
 		plan_copy(&now.t.plan, &c->v.v[i].plan);
