@@ -234,68 +234,66 @@ static enum fettle_status drop_slow_ops(struct search *s, const struct plan *met
 	return st;
 }
 
-/* The ops that fall back, with what they add to the error. */
+/* The ops that fall back, by what they add to the error; and, where times are known, by that over the time that they save. */
 struct descent {
-	struct op_order order;
-	double *worth; /* RANK_WORTH of each, by which they are sorted; NULL: not known, by their error */
+	struct op_order order, by_worth; /* the scores of the latter are RANK_WORTH; .n is 0: not known */
+	double *error, *worth;           /* by op */
 };
 
 static void descent_release(struct descent *d)
 {
 	op_order_release(&d->order);
+	op_order_release(&d->by_worth);
+	free(d->error);
 	free(d->worth);
 }
 
-/* As `by` has them, those with the same score as they were. */
-static void sort_by_worth(struct descent *d, const struct op_order *by, size_t n_ops)
+/* Where a single sample is missing, any change may bring it back: then the op that adds most to the error is enough to begin with. */
+static enum fettle_status rank_descent(struct search *s, const struct plan *base, const struct score *failed,
+				       struct descent *d)
 {
-	struct op_order *o = &d->order;
-	double *worth = xcalloc(n_ops + 1, sizeof(*worth));
-	size_t i, k;
-
-	for (i = 0; i < by->n; i++)
-		worth[by->op[i]] = by->score[i];
-	d->worth = xcalloc(o->n + 1, sizeof(*d->worth));
-	for (i = 0; i < o->n; i++) {
-		const size_t op = o->op[i];
-		const double error = o->score[i];
-
-		for (k = i; k && worth[op] > d->worth[k - 1]; k--) {
-			o->op[k] = o->op[k - 1];
-			o->score[k] = o->score[k - 1];
-			d->worth[k] = d->worth[k - 1];
-		}
-		o->op[k] = op;
-		o->score[k] = error;
-		d->worth[k] = worth[op];
-	}
-	free(worth);
-}
-
-/* Those that err most for the time that they save come first; where no times are known, those that err most. */
-static enum fettle_status rank_descent(struct search *s, const struct plan *base, struct descent *d)
-{
-	struct op_order by = OP_ORDER_INIT;
+	const size_t n_ops = search_space(s)->n_ops;
 	enum fettle_status st = fallback_order(s, base, RANK_IMPACT, &d->order);
+	size_t i;
 
-	if (!st)
-		st = search_rank_ops(s, base, RANK_WORTH, &by);
-	if (!st && by.n)
-		sort_by_worth(d, &by, search_space(s)->n_ops);
-	op_order_release(&by);
+	if (!st && !search_one_sample(s, failed))
+		st = search_rank_ops(s, base, RANK_WORTH, &d->by_worth);
+	d->error = xcalloc(n_ops + 1, sizeof(*d->error));
+	d->worth = xcalloc(n_ops + 1, sizeof(*d->worth));
+	for (i = 0; i < d->order.n; i++)
+		d->error[d->order.op[i]] = fmax(d->order.score[i], 0);
+	for (i = 0; i < d->by_worth.n; i++)
+		d->worth[d->by_worth.op[i]] = d->by_worth.score[i];
 	return st;
 }
 
-/* With those that gain nothing without them. One op stays quantized. */
+static void fall_back_one(const struct space *space, size_t op, struct plan *p)
+{
+	if (plan_n_quantized(p, space) > 1 && plan_can_fall_back(p, space, op))
+		p->choice[op] = space->v[op].fallback;
+}
+
+/*
+ * So many that no more of the error is left than without the first `to` of those that add most to it: those that add most for the time
+ * that they save, with those that gain nothing without them. One op stays quantized.
+ */
 static void fall_back_up_to(const struct space *space, const struct descent *d, size_t to, size_t *n,
 			    struct plan *p)
 {
-	const struct op_order *order = &d->order;
+	const struct op_order *by = &d->by_worth;
+	double left = 0;
+	size_t i;
 
-	for (; *n < order->n && plan_n_quantized(p, space) > 1 &&
-	       (*n < to || (d->worth && *n && d->worth[*n] > 0 && d->worth[*n] == d->worth[*n - 1]));
-	     ++*n)
-		p->choice[order->op[*n]] = space->v[order->op[*n]].fallback;
+	for (; *n < to && *n < d->order.n; ++*n)
+		if (!by->n)
+			fall_back_one(space, d->order.op[*n], p);
+	for (i = 0; i < *n; i++)
+		left += d->error[d->order.op[i]];
+	for (i = 0; i < by->n && (left > 0 || (i && by->score[i] > 0 && by->score[i] == by->score[i - 1]));
+	     i++) {
+		left -= d->error[by->op[i]];
+		fall_back_one(space, by->op[i], p);
+	}
 }
 
 /* Half as many again, and at least one. */
@@ -496,7 +494,7 @@ static enum fettle_status try_slight(struct search *s, const struct plan *base, 
 static enum fettle_status fall_back(struct search *s, const struct plan *base, const struct score *failed,
 				    size_t leave)
 {
-	struct descent d = { OP_ORDER_INIT, NULL };
+	struct descent d = { OP_ORDER_INIT, OP_ORDER_INIT, NULL, NULL };
 	struct plan p = PLAN_INIT;
 	struct score score = *failed;
 	double limit, error = INFINITY;
@@ -506,7 +504,7 @@ static enum fettle_status fall_back(struct search *s, const struct plan *base, c
 	search_stage(s, "predicted");
 	st = error_to_pass(s, base, failed, &limit);
 	if (!st)
-		st = rank_descent(s, base, &d);
+		st = rank_descent(s, base, failed, &d);
 	plan_copy(&p, base);
 	if (!st && is_short(s))
 		st = search_estimate(s, base, &error);
@@ -527,7 +525,8 @@ static enum fettle_status fall_back(struct search *s, const struct plan *base, c
 	if (!st && !score.met)
 		fall_back_all(&p, search_space(s));
 	if (!st && n != 1) /* with the only one back it is what failed */
-		st = push_along(s, &p, base, leave, is_short(s) ? &d.order : NULL, d.worth);
+		st = push_along(s, &p, base, leave, is_short(s) ? &d.order : NULL,
+				d.by_worth.n ? d.worth : NULL);
 	if (!st)
 		st = drop_slow_ops(s, &p);
 	if (!st)

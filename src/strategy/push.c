@@ -1,7 +1,6 @@
 /* Requantizing what need not be in fp32 or 16 bits: the result is as much int8 as the tolerance allows. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "strategy/stages.h"
@@ -23,7 +22,7 @@ struct push {
 	const struct plan *base;
 	size_t leave;                 /* as long as nothing is met */
 	const struct op_order *known; /* the impact of ops, as they fell back; NULL: they are ranked */
-	const double *worth;          /* of those known, RANK_WORTH; NULL: not known */
+	const double *worth;          /* by op, RANK_WORTH; NULL: not known */
 	bool revert;                  /* not by loss per gain, and little of it is expected to go through */
 	size_t *op;                   /* in fp32 or 16 bits, cheapest first */
 	size_t n;
@@ -82,6 +81,7 @@ static enum fettle_status find_candidates(struct push *p)
 {
 	struct op_order order = OP_ORDER_INIT;
 	enum fettle_status st = FETTLE_OK;
+	size_t i;
 
 	if (p->known && !p->none)
 		order = op_order_copy(p->known);
@@ -91,8 +91,8 @@ static enum fettle_status find_candidates(struct push *p)
 		const bool by_loss = p->revert || (p->none && search_frugal(p->s)),
 			   by_worth = !by_loss && p->worth && p->known && !p->none;
 
-		if (by_worth)
-			memcpy(order.score, p->worth, order.n * sizeof(*order.score));
+		for (i = 0; i < order.n && by_worth; i++)
+			order.score[i] = p->worth[order.op[i]];
 		sort_by_cost(&order, by_loss || by_worth ? NULL : search_space(p->s));
 		add_candidates(p, &order);
 	}

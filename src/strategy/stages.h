@@ -102,7 +102,7 @@ enum fettle_status stage_fall_back_by(struct search *s, enum rank by);
  * while the search is held.
  */
 enum fettle_status push(struct search *s, struct plan *plan, const struct plan *base, size_t leave);
-/* As push(), with the impact that its ops had when they fell back (RANK_IMPACT of `base`), and RANK_WORTH of each (NULL: not known):
+/* As push(), with the impact that its ops had when they fell back (RANK_IMPACT of `base`), and RANK_WORTH by op (NULL: not known):
  * they are not ranked again. */
 enum fettle_status push_along(struct search *s, struct plan *plan, const struct plan *base, size_t leave,
 			      const struct op_order *known, const double *worth);
