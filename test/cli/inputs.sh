@@ -57,7 +57,7 @@ open="$dir/open.onnx --calib $dir/open.npz"
 expect 0 'multiply-adds per sample .with 1 for each -1 of an input.' inspect "$dir/open.onnx"
 expect 0 '90 % of the multiply-adds in int8' quantize $open -o "$dir/o.onnx" --keep-fp32 gemm
 has "^next: .* bench $dir/open.onnx $dir/o.onnx --data $dir/open.npz\$"
-expect 0 'Target met' tune $open --eval "$dir/open.npz" --workspace "$dir/wo" --keep-fp32 gemm --approach static --threads 1
+expect 0 'Target met' tune $open --eval "$dir/open.npz" --workspace "$dir/wo" --keep-fp32 gemm --approach static --threads 1 --strategy basic --max-trials 1
 has '^best .* 90 %$'
 expect 0 'wrote' report "$dir/wo" -o "$dir/o.html" --no-sensitivity
 grep -q '"profile":{"before"' "$dir/o.html" && ok || bad "the report has no profile"
