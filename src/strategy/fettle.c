@@ -248,15 +248,17 @@ static void descent_release(struct descent *d)
 	free(d->worth);
 }
 
-/* Where a single sample is missing, any change may bring it back: then the op that adds most to the error is enough to begin with. */
-static enum fettle_status rank_descent(struct search *s, const struct plan *base, const struct score *failed,
-				       struct descent *d)
+/*
+ * Where samples are right or wrong, which of them are lost is a matter of chance as much as of errors: then the ops that add most to the
+ * error fall back, and the push finds what else may be in integers.
+ */
+static enum fettle_status rank_descent(struct search *s, const struct plan *base, struct descent *d)
 {
 	const size_t n_ops = search_space(s)->n_ops;
 	enum fettle_status st = fallback_order(s, base, RANK_IMPACT, &d->order);
 	size_t i;
 
-	if (!st && !search_one_sample(s, failed))
+	if (!st && !search_counts(s))
 		st = search_rank_ops(s, base, RANK_WORTH, &d->by_worth);
 	d->error = xcalloc(n_ops + 1, sizeof(*d->error));
 	d->worth = xcalloc(n_ops + 1, sizeof(*d->worth));
@@ -504,7 +506,7 @@ static enum fettle_status fall_back(struct search *s, const struct plan *base, c
 	search_stage(s, "predicted");
 	st = error_to_pass(s, base, failed, &limit);
 	if (!st)
-		st = rank_descent(s, base, failed, &d);
+		st = rank_descent(s, base, &d);
 	plan_copy(&p, base);
 	if (!st && is_short(s))
 		st = search_estimate(s, base, &error);

@@ -12,6 +12,9 @@
 /* What a trial must gain on average: most of an evaluation. */
 #define GAIN_TRIAL 0.03
 enum { TRIALS_MAX = 8 }; /* whatever there is to gain */
+/* While the plan quantizes next to nothing and a large part of the latency may be gained: trials that may cost more than is left. */
+enum { TRIALS_SLIGHT = 3 };
+#define GAIN_LARGE 0.1
 /* While nothing meets the criterion, so many ops are tried alone, and others until so many fp32 passes are spent. */
 enum { NONE_TRIALS = 3 };
 #define NONE_PASSES 8
@@ -29,6 +32,7 @@ struct push {
 	size_t first; /* trials that there were before */
 	size_t most;  /* that it may take */
 	bool none;    /* nothing meets the criterion yet */
+	bool slight;  /* the plan quantizes next to nothing */
 };
 
 static bool is_candidate(const struct push *p, size_t op)
@@ -116,8 +120,10 @@ static bool is_worth(const struct push *p, const size_t *op, size_t n)
 		gain += space->v[op[i]].gain;
 	for (i = 0; i < space->n_ops; i++)
 		all += space->v[i].gain;
-	return (gain * search_gain_scale(p->s) >= GAIN_WORTH || all <= 0) && trials < p->most &&
-	       search_may_spend(p->s, 0);
+	gain *= search_gain_scale(p->s);
+	if (p->slight && trials < TRIALS_SLIGHT && gain >= GAIN_LARGE)
+		return true;
+	return (gain >= GAIN_WORTH || all <= 0) && trials < p->most && search_may_spend(p->s, 0);
 }
 
 /* What all of them may gain bounds the trials. */
@@ -164,6 +170,7 @@ static enum fettle_status try_with(struct push *p, const size_t *op, size_t n, b
 	*met = score.met;
 	if (*met) {
 		p->none = false;
+		p->slight = score.slight;
 		plan_copy(p->plan, &with);
 	}
 	plan_release(&with);
@@ -248,6 +255,7 @@ static enum fettle_status run_push(struct push *p)
 		st = search_try(p->s, p->plan, &score);
 	met = score.met;
 	p->none = !met;
+	p->slight = score.slight;
 	p->most = most_trials(p);
 	if (st || (met && !any_is_worth(p)))
 		return st;

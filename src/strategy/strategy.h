@@ -135,6 +135,8 @@ bool search_may_spend(struct search *s, double passes);
 double search_spent(const struct search *s); /* so far, in fp32 passes */
 /* From here on the search ends when that is used up, whether something meets the criterion or not. FETTLE_STOP: it is. */
 enum fettle_status search_bound(struct search *s);
+/* Is each sample right or wrong, and the accuracy how many are right? */
+bool search_counts(const struct search *s);
 /* Does a plan miss the criterion by what a single sample weighs? Which sample that is, is a matter of chance. */
 bool search_one_sample(const struct search *s, const struct score *score);
 /* Is a costly recipe, applied to this plan, expected to be worth the time it takes? */

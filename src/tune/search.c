@@ -293,6 +293,11 @@ bool search_one_sample(const struct search *s, const struct score *score)
 	return !score->met && s->c.counts && s->c.samples && score->loss * (double)s->c.samples < 1.5;
 }
 
+bool search_counts(const struct search *s)
+{
+	return s->c.counts;
+}
+
 double search_tolerance(const struct search *s)
 {
 	return s->c.tolerance;
