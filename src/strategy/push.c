@@ -16,8 +16,8 @@ enum { TRIALS_MAX = 8 }; /* whatever there is to gain */
 enum { TRIALS_SLIGHT = 3 };
 #define GAIN_LARGE 0.1
 /* While nothing meets the criterion, so many ops are tried alone, and others until so many fp32 passes are spent. */
-enum { NONE_TRIALS = 3 };
-#define NONE_PASSES 8
+enum { NONE_TRIALS = 8 };
+#define NONE_PASSES 11
 
 struct push {
 	struct search *s;
