@@ -126,12 +126,39 @@ static void bounds_are_those_of_the_sign_test(void **state)
 	race_release(&race);
 }
 
+/* Too few pairs for the sign test, of long runs: the ratio is outside the interval no more often than it says. */
+static void intervals_of_few_hold(void **state)
+{
+	enum { MANY = 4000 };
+	struct machine m = { .noise = QUIET };
+	size_t n, i, k, outside;
+
+	(void)state;
+	rng_seed(&m.r, 11);
+	for (n = RACE_FEW; n < RACE_FIRST_LOOK; n++) {
+		for (i = outside = 0; i < MANY; i++) {
+			struct race_ratio ratio;
+			struct race race;
+
+			race_init(&race, 0.99);
+			for (k = 0; k < n; k++)
+				race_add(&race, take(&m, 1.3), take(&m, 1));
+			ratio = race_ratio(&race);
+			outside += ratio.low > 1.3 || ratio.high < 1.3;
+			race_release(&race);
+		}
+		assert_true(outside < MANY / 70); /* 40 are expected */
+		assert_true(outside > 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(verdicts_hold),
 		cmocka_unit_test(equals_are_found),
 		cmocka_unit_test(bounds_are_those_of_the_sign_test),
+		cmocka_unit_test(intervals_of_few_hold),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
