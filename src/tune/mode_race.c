@@ -12,12 +12,10 @@ enum { ROUNDS = 3 }; /* assignments that are profiled, at most: each corrects th
 #define ROUNDS_GAIN 0.98
 /* Plans are candidates whose profile takes at most this many times the least. */
 #define NEARLY 1.15
-/* What is faster than fp32 for certain takes less than this share of its time. */
-#define CLEARLY 0.98
 /* What it is worth, as a share of the time, to have all multiply-adds in integers: a model that is a quarter of the size. */
 #define SMALLER_WORTH 0.02
-/* Evaluations that timing all candidates may take, and until one is faster than fp32; two are timed unless the first takes all of it. If one is, no more
- * than so many: they differ by little. */
+/* Evaluations that timing all candidates may take, and until one is faster than fp32; two are timed unless the first takes all of it.
+ * If one is, no more than so many: they differ by little. */
 enum { RACE_CANDIDATES = 4 };
 #define RACE_SHARE 0.35
 #define RACE_MOST 0.5
@@ -155,7 +153,7 @@ static enum fettle_status find_candidates(struct lab *l, const struct plan *from
 	for (i = 0; i < ARRAY_LEN(wishes); i++) {
 		struct mode_price price;
 
-		if (wishes[i].least && least < CLEARLY * m->fp32.total)
+		if (wishes[i].least && least < CLEARLY_FASTER * m->fp32.total)
 			continue;
 		price = solve_modes(l, from, within, wishes[i], &p);
 		if (!i)
@@ -237,7 +235,7 @@ static void prefer_slight(struct lab *l, const struct plan *from, const struct t
 	struct plan p = PLAN_INIT;
 	double slight;
 
-	if (seconds < CLEARLY * m->fp32.total)
+	if (seconds < CLEARLY_FASTER * m->fp32.total)
 		return;
 	slight = slight_plan(l, from, &p);
 	if (slight * (1 + SMALLER_WORTH * mode_share(l, &best->t.plan)) < seconds) {
@@ -262,7 +260,7 @@ static enum fettle_status race_candidates(struct lab *l, const struct plan *from
 					  struct mode_answer *answer, struct err *err)
 {
 	const struct modes *m = l->modes;
-	const double start = clock_now(), faster = CLEARLY * m->fp32.total / m->original;
+	const double start = clock_now(), faster = CLEARLY_FASTER * m->fp32.total / m->original;
 	struct timed best = { .seconds = NAN }, second = { .seconds = NAN }, now = { .seconds = NAN };
 	enum fettle_status st = FETTLE_OK;
 	size_t i;

@@ -9,8 +9,6 @@
 enum {
 	DEFAULT_BATCHES = 2,
 };
-/* What is better than fp32 for certain takes less than this share. */
-#define CLEARLY 0.98
 
 /* ---- construction ---- */
 
@@ -344,7 +342,7 @@ bool search_best_gains_nothing(const struct search *s)
 {
 	const struct score *best = s->best ? &trial_at(s, s->best)->score : NULL;
 
-	return best && best->met && best->objective > CLEARLY * s->c.fp32_objective &&
+	return best && best->met && best->objective > CLEARLY_FASTER * s->c.fp32_objective &&
 	       s->c.fp32_objective > 0;
 }
 

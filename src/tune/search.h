@@ -112,6 +112,9 @@ struct search_backend {
 	double (*now)(void *self); /* seconds; needed when there is a timeout */
 };
 
+/* What is faster than fp32 for certain takes less than this share of its time. */
+#define CLEARLY_FASTER 0.98
+
 struct search_config {
 	const struct space *space; /* outlives the search */
 	struct strategy_options options;
