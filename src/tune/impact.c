@@ -211,16 +211,11 @@ static enum fettle_status run_effect(void *self, size_t op, struct str *answer, 
 
 const struct piece_work effect_work = { open_bed, run_effect, close_bed };
 
-struct effects {
-	const struct impact *m;
-	double *of; /* by op */
-};
-
 static void take_effect(void *self, size_t piece, struct wire *answer)
 {
-	const struct effects *e = self;
+	struct impact *m = self;
 
-	e->of[e->m->measured[piece]] = wire_real(answer);
+	m->effect[m->measured[piece]] = wire_real(answer);
 }
 
 static enum fettle_status find_effects(struct lab *l, const struct plan *whole, size_t batches,
@@ -234,7 +229,7 @@ static enum fettle_status find_effects(struct lab *l, const struct plan *whole, 
 	for (i = 0; i < m->n_measured; i++)
 		all[i] = i;
 	pieces_begin(&p, l, PIECES_EFFECTS, what_of_plan(l, whole, batches));
-	st = pieces_run(&p, all, m->n_measured, take_effect, &(struct effects){ m, m->effect }, err);
+	st = pieces_run(&p, all, m->n_measured, take_effect, m, err);
 	pieces_end(&p);
 	interpolate(m);
 	free(all);
