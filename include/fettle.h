@@ -354,7 +354,7 @@ struct fettle_eval_options {
 	const char *data; /* DATA */
 	const struct fettle_data_source *data_source;
 	size_t samples; /* 0: all */
-	size_t batch;   /* samples per run of the model; 0: 32 */
+	size_t batch;   /* samples per run of the model; 0: 32, fewer if their inputs take more than 2 MB */
 	const char *metric, *scores;
 	const char *reference; /* model whose outputs are used as labels */
 	const char *eval_cmd, *eval_server;
@@ -477,7 +477,7 @@ struct fettle_tune_options {
 	const struct fettle_data_source *eval_source;
 	size_t eval_samples; /* the first so many; 0: all */
 	const char *holdout; /* DATA nothing is chosen by, to measure the result on */
-	size_t batch;        /* samples per run of the model; 0: 8 for calibration, 32 for evaluation */
+	size_t batch;        /* samples per run of the model; 0: 8 for calibration, up to 32 for evaluation */
 	const char *metric, *scores;
 	const char *eval_cmd, *eval_server;
 	double (*evaluate)(void *self, const char *model);

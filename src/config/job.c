@@ -285,7 +285,7 @@ static enum fettle_status open_holdout(struct job_request *u)
 	struct run *b = &u->run;
 	struct config_dataloader d = b->r.c->evaluation.dataloader;
 	const struct fettle_dataset *own;
-	struct feed_options fo = { .batch = DEFAULT_BATCH };
+	struct feed_options fo = { .batch = DEFAULT_BATCH, .bytes = DEFAULT_BATCH_BYTES };
 	struct data_ref ref;
 	enum fettle_status st;
 

@@ -18,7 +18,7 @@ struct call_options {
 	size_t calib_samples; /* 0: 100, or all if there are fewer */
 	const char *eval;     /* DATA for evaluation */
 	size_t eval_samples;  /* 0: all */
-	size_t batch;         /* 0: 8 for calibration, 32 for evaluation, 1 for timing */
+	size_t batch;         /* 0: 8 for calibration, up to 32 for evaluation, 1 for timing */
 	uint64_t seed;        /* of the choice of calibration samples; 0: the first ones */
 
 	/* top1, top5, topk:K, f1, mse, …; NULL: by the labels, else cosine. "top1,f1": each must meet the target, and the

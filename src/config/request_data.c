@@ -37,12 +37,14 @@ bool request_has_data(const struct request *r, const struct config_dataloader *d
 struct feed_options request_eval_options(const struct request *r)
 {
 	const struct config_dataloader *d = &r->c->evaluation.dataloader;
-	size_t batch = r->o.batch                            ? r->o.batch
-		       : config_is_set(r->c, &d->batch_size) ? (size_t)d->batch_size
-							     : DEFAULT_BATCH;
+	const size_t asked = r->o.batch                            ? r->o.batch
+			     : config_is_set(r->c, &d->batch_size) ? (size_t)d->batch_size
+								   : 0,
+		     batch = asked ? asked : DEFAULT_BATCH;
 	size_t iterations = r->c->evaluation.iterations > 0 ? (size_t)r->c->evaluation.iterations : 0;
 
 	return (struct feed_options){ .batch = batch,
+				      .bytes = asked ? 0 : DEFAULT_BATCH_BYTES,
 				      .limit = r->o.eval_samples ? r->o.eval_samples : iterations * batch,
 				      .whole = d->last_batch == LAST_BATCH_DISCARD ? batch : 0,
 				      .shuffle = d->shuffle,

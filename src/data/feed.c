@@ -1,5 +1,6 @@
 #include "data/feed.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -219,6 +220,32 @@ static enum fettle_status find_tokens(struct feed *f, struct err *err)
 	return FETTLE_OK;
 }
 
+/* Bytes that the inputs of one sample take, as far as that is known before one is read. */
+static double sample_bytes(const struct feed *f)
+{
+	double sum = 0;
+	size_t i;
+
+	for (i = 0; i < f->n_inputs; i++) {
+		const struct tensor *sample = f->bound[i] == NONE ? NULL : &f->d->fields[f->bound[i]].sample;
+		double bytes = (double)dtype_size(f->specs[i].dtype);
+		int k;
+
+		for (k = 0; sample && k < sample->rank; k++)
+			bytes *= fabs((double)sample->dims[k]);
+		sum += bytes;
+	}
+	return sum;
+}
+
+static void limit_bytes(struct feed *f, size_t most)
+{
+	const double fit = (double)most / sample_bytes(f);
+
+	if (most && !f->d->whole)
+		feed_limit_batch(f, fit < 1 ? 1 : fit < SIZE_MAX ? (size_t)fit : SIZE_MAX);
+}
+
 static enum fettle_status choose_batch(struct feed *f, size_t asked, struct err *err)
 {
 	const struct input_spec *first = NULL;
@@ -294,6 +321,8 @@ enum fettle_status feed_open(struct feed **out, const struct dataset *d, const s
 		st = find_tokens(f, err);
 	if (!st)
 		st = choose_batch(f, opt->batch, err);
+	if (!st)
+		limit_bytes(f, opt->bytes);
 	if (!st)
 		st = choose_samples(f, opt, err);
 	if (st) {

@@ -25,6 +25,7 @@
 
 struct feed_options {
 	size_t batch; /* samples in a batch; 0: 1 */
+	size_t bytes; /* fewer where their inputs take more than this; 0: any */
 	size_t limit; /* samples in all; 0: every one */
 	size_t whole; /* only whole groups of so many: what is left over is not used; 0 or 1: all are used */
 	bool shuffle; /* take samples at random: the same ones, in the same order, for the same seed */

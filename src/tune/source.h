@@ -50,7 +50,8 @@ void source_release(struct source *s);
 
 enum {
 	DEFAULT_BATCH = 32,
-	CALIB_BATCH = 8, /* all activations at once: small enough to stay in the cache */
+	DEFAULT_BATCH_BYTES = 2 << 20, /* of inputs: with more, a network's values leave the cache */
+	CALIB_BATCH = 8,               /* all activations at once: small enough to stay in the cache */
 };
 
 #endif
