@@ -62,6 +62,7 @@ const struct op_rule op_rules[] = {
 	  .act_dtypes = T_ALL,
 	  .weight_dtypes = T_ALL,
 	  .on = true,
+	  .needs_cut_output = true,
 	  .qlinear = "QGemm",
 	  .qlinear_domain = DOMAIN_MS,
 	  .speedup = 2 },
@@ -301,6 +302,11 @@ struct node *fused_activation(const struct graph_index *g, const char *value)
 	if (node_is(n, "Relu") || (node_is(n, "Clip") && clip_is_constant(g->m, n)))
 		return n;
 	return NULL;
+}
+
+bool op_needs_output(const struct graph_index *g, const struct op_rule *r, const char *value)
+{
+	return r->needs_output || (r->needs_cut_output && fused_activation(g, value));
 }
 
 size_t rearranged_from(const struct graph_index *g, size_t value)

@@ -50,10 +50,11 @@ struct op_rule {
 	bool requantized; /* in fp32 after a DQ, the runtime's optimizer quantizes its weight all the same */
 	bool dynamic_slow; /* dynamic, it quantizes its input anew each time and gains nothing: not by default */
 	unsigned act_dtypes, weight_dtypes; /* T_* */
-	int since;           /* opset from which the runtime's integer kernel applies; 0: any */
-	int runtime;         /* 30: ONNX Runtime before 1.30 has no integer kernel for it; 0: all have */
-	bool needs_output;   /* fuses only when its output is quantized too */
-	bool on;             /* quantized by default */
+	int since;         /* opset from which the runtime's integer kernel applies; 0: any */
+	int runtime;       /* 30: ONNX Runtime before 1.30 has no integer kernel for it; 0: all have */
+	bool needs_output; /* fuses only when its output is quantized too ... */
+	bool needs_cut_output; /* ... or when that is cut off by a Relu or Clip: the runtime looks for a Q after it */
+	bool on;               /* quantized by default */
 	double speedup;      /* of the integer kernel over the fp32 one, as measured; 0: not known */
 	const char *qlinear; /* the op of the QOperator format, NULL: runs on integers as it is */
 	const char *qlinear_domain;
@@ -151,6 +152,8 @@ void opset_losses(const struct model *m, int opset, struct str *out);
 
 /* The Relu or Clip that the runtime fuses into the quantized op that makes `value`, or NULL. */
 struct node *fused_activation(const struct graph_index *g, const char *value);
+/* Does an op that makes this value run in integers only if the value is quantized, too? */
+bool op_needs_output(const struct graph_index *g, const struct op_rule *r, const char *value);
 /* The value it only rearranges (through Reshape, Transpose and the like), or itself. */
 size_t rearranged_from(const struct graph_index *g, size_t value);
 /* Is input j of the node an activation in the sense of its rule: not a constant, float? */

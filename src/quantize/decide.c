@@ -76,7 +76,8 @@ static void mark_quantized(struct job *j)
 				size_t out = job_output(j, i, k);
 				struct qvalue *o = &j->values[out];
 
-				o->quantized = j->z->ops->v[i].rule->needs_output || o->want;
+				o->quantized =
+					op_needs_output(j->g, j->z->ops->v[i].rule, n->out[k]) || o->want;
 				o->from_int = o->quantized;
 				v->absorbed = out != id && o->quantized;
 			} else if (job_moves(j, i) && j->values[graph_value(j->g, n->in[0])].quantized &&

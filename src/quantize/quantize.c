@@ -408,8 +408,8 @@ size_t quantizer_values(const struct graph_index *g, const struct op_list *ops, 
 		for (k = 0; k < node->n_in; k++)
 			if (is_activation_input(g->m, r, node, k))
 				take[graph_value(g, node->in[k])] = true;
-		for (k = 0; k < node->n_out && r->needs_output; k++)
-			if (*node->out[k])
+		for (k = 0; k < node->n_out; k++)
+			if (*node->out[k] && op_needs_output(g, r, node->out[k]))
 				take[quantized_output(g, node->out[k])] = true;
 	}
 	/* what is read after a move may take its range from before it */

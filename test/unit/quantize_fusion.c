@@ -82,6 +82,7 @@ static const struct row {
 } rows[] = {
 #define X "x:?x4x8x8"
 #define C1 "w1 = 8x4x3x3; b1 = 8; a = Conv(x, w1, b1) pads=1,1,1,1; "
+#define G1 C1 "f = Flatten(a); v = 512x16; b = 16; g = Gemm(f, v, b); v2 = 16x4; "
 #define C2 "w2 = 4x8x3x3; y = Conv(t, w2) pads=1,1,1,1"
 	{ "Conv", X, C1 "w2 = 4x8x3x3; y = Conv(a, w2)", NULL, "QLinearConv", 2, "Conv", 30 },
 	{ "Conv and Relu", X, C1 "t = Relu(a); " C2, NULL, "QLinearConv", 2, "Relu", 30 },
@@ -308,6 +309,10 @@ static void fallback_really_falls_back(void **state)
 		{ "Gemm",
 		  C1 "f = Flatten(a); v = 512x16; b = 16; g = Gemm(f, v, b); v2 = 16x4; y = Gemm(g, v2)",
 		  "Gemm_2", "Gemm" },
+		{ "Gemm after a Gemm and a Relu", G1 "t = Relu(g); y = Gemm(t, v2)", "Gemm_4", "Gemm" },
+		{ "Gemm after a Gemm and a Clip",
+		  G1 "lo = 0.0; hi = 6.0; t = Clip(g, lo, hi); y = Gemm(t, v2)", "Gemm_4", "Gemm" },
+		{ "Gemm after a Gemm and a Tanh", G1 "t = Tanh(g); y = Gemm(t, v2)", "Gemm_4", "Gemm" },
 		{ "ConvTranspose", C1 "w3 = 8x8x2x2; b3 = 8; t = ConvTranspose(a, w3, b3) strides=2,2; " C2,
 		  "ConvTranspose_1", "ConvTranspose" },
 		{ "MatMul",
