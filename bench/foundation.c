@@ -149,6 +149,7 @@ int main(int argc, char **argv)
 			for (ro.algorithm = 0; ro.algorithm < RANGE_ALGORITHMS; ro.algorithm++) {
 				struct range r;
 
+				ro.parameter = range_methods[ro.algorithm]->parameter.by_default;
 				must(range_compute(calibration_find(c, values[k]), &ro, &r, &cx.err));
 			}
 		observed = least(observed, clock_now() - start);

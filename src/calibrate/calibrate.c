@@ -4,12 +4,8 @@
 #include <string.h>
 
 #include "base/spread.h"
-#include "data/ahead.h"
 
-enum {
-	OBSERVED_BYTES = 32 << 20, /* of the values of one run, unless one sample alone has more */
-	ALONE_MAX = 1 << 18,       /* so many elements are observed sooner than threads are started */
-};
+enum { ALONE_MAX = 1 << 18 }; /* so many elements are observed sooner than threads are started */
 
 struct calibration {
 	struct map index;
@@ -50,133 +46,6 @@ static enum fettle_status observe(struct observer *o, struct observer_scratch *s
 	return observer_add(o, scratch, t->data, b->valid, count / b->n, err);
 }
 
-/* Graph inputs can be outputs too, but not in every runtime version: an Identity goes between. */
-static void expose(struct model *m, const char *const *values, size_t n)
-{
-	const char **names = arena_alloc(&m->arena, n * sizeof(*names));
-	size_t i, k;
-
-	for (i = 0; i < n; i++) {
-		names[i] = values[i];
-		for (k = 0; k < m->n_inputs; k++) {
-			struct node *id;
-
-			if (strcmp(values[i], m->inputs[k].name) != 0)
-				continue;
-			id = model_new_node(m, "Identity", "", "fettle_observe", 1, 1);
-			id->in[0] = values[i];
-			names[i] = id->out[0] = model_fresh(m, "fettle_observed");
-			VEC_PUSH(&m->nodes, id);
-		}
-	}
-	model_set_outputs(m, names, n);
-}
-
-enum fettle_status observed_open(struct observed *o, struct runtime *rt, const struct model *m,
-				 const char *const *values, size_t n, int threads, struct err *err)
-{
-	struct session_options so = { .threads = threads };
-	enum fettle_status st;
-
-	o->m = model_derive(m);
-	expose(o->m, values, n);
-	st = session_new(&o->session, rt, o->m, &so, err);
-	if (!st)
-		session_reuse_outputs(
-			o->session); /* all activations at once: fresh memory each time would cost */
-	return st;
-}
-
-void observed_close(struct observed *o)
-{
-	session_free(o->session);
-	model_free(o->m);
-	mem_trim(); /* all values of a batch, and the weights once more */
-	*o = (struct observed)OBSERVED_INIT;
-}
-
-/* the largest dimension that the model leaves open, besides the batch */
-static int64_t open_dim(const struct feed *f)
-{
-	int64_t most = 1;
-	size_t i;
-	int d;
-
-	for (i = 0; i < feed_n_inputs(f); i++) {
-		const struct input_spec *spec = feed_input(f, i);
-		const struct field *field = feed_field(f, i);
-
-		for (d = 1; field && d < spec->rank && d <= field->sample.rank; d++)
-			if (spec->dims[d] < 0 && field->sample.dims[d - 1] > most)
-				most = field->sample.dims[d - 1];
-	}
-	return most;
-}
-
-/* How many samples may be run at once: all their values are in memory together. Rather too few than too many; what is
- * observed does not depend on it. */
-static size_t samples_at_once(const struct session *s, const struct feed *f)
-{
-	const int64_t open = open_dim(f);
-	const char *batch = session_n_inputs(s) ? session_input(s, 0)->batch : NULL;
-	double bytes = 1;
-	size_t i;
-	int d;
-
-	for (i = 0; i < session_n_outputs(s); i++) {
-		const struct value *v = session_output(s, i);
-		double n = (double)dtype_size(v->type.dtype);
-
-		for (d = 0; d < v->type.rank; d++) {
-			const bool by_sample = !d && v->batch && batch && strcmp(v->batch, batch) == 0;
-
-			n *= by_sample ? 1 : (double)(v->type.dims[d] < 0 ? open : v->type.dims[d]);
-		}
-		bytes += n;
-	}
-	return bytes < OBSERVED_BYTES ? (size_t)(OBSERVED_BYTES / bytes) : 1;
-}
-
-static struct feed *feed_in_batches(const struct feed *feed, const struct session *s)
-{
-	struct feed *by = feed_twin(feed);
-
-	feed_limit_batch(by, samples_at_once(s, by));
-	return by;
-}
-
-enum fettle_status observed_run(struct observed *o, struct feed *feed, const struct calibrate_options *opt,
-				observe_fn take, void *self, struct err *err)
-{
-	struct tensor *out = xcalloc(session_n_outputs(o->session), sizeof(*out));
-	struct feed_batch *b = NULL;
-	struct feed *by = feed_in_batches(feed, o->session);
-	struct ahead *ahead;
-	size_t done = 0;
-	enum fettle_status st;
-
-	ahead = ahead_new(by);
-	while (!(st = ahead_next(ahead, &b, err))) {
-		st = session_run(o->session, b->inputs, out, err);
-		if (!st)
-			st = take(self, out, b, err);
-		if (st)
-			goto out;
-		done += b->valid;
-		if (opt->progress && !opt->progress(opt->self, done, feed_samples(feed))) {
-			st = fail(err, FETTLE_STOP, "calibration was stopped");
-			goto out;
-		}
-	}
-	if (st == FETTLE_STOP)
-		st = FETTLE_OK; /* the end of the samples */
-out:
-	ahead_free(ahead);
-	feed_free(by);
-	free(out);
-	return st;
-}
-
 /* The values of a batch, each of which is one observer's: they are looked at side by side. */
 struct looking {
 	struct calibration *c;
@@ -206,25 +75,26 @@ static void look_at(void *self, size_t i, size_t thread)
 	f->at = i;
 }
 
-static size_t look_threads(const struct tensor *out, size_t n)
+static size_t look_threads(const struct tensor *out, size_t n, size_t most)
 {
 	double elements = 0;
 	size_t i;
 
 	for (i = 0; i < n; i++)
 		elements += (double)tensor_count(&out[i]);
-	return elements < ALONE_MAX ? 1 : spread_threads();
+	return elements < ALONE_MAX ? 1 : most;
 }
 
 static enum fettle_status observe_all(struct calibration *c, const struct calibrate_watch *watch,
-				      const struct tensor *out, const struct feed_batch *b, struct err *err)
+				      const struct tensor *out, const struct feed_batch *b, size_t threads,
+				      struct err *err)
 {
 	struct looking l = { .c = c, .watch = watch, .out = out, .b = b };
 	const size_t n = watch ? watch->n : c->n;
 	const struct look_failure *first = NULL;
 	size_t i;
 
-	spread(n, look_threads(out, n), look_at, &l);
+	spread(n, look_threads(out, n, threads), look_at, &l);
 	for (i = 0; i < SPREAD_MAX; i++)
 		if (l.failed[i].st && (!first || l.failed[i].at < first->at))
 			first = &l.failed[i];
@@ -239,6 +109,7 @@ static enum fettle_status observe_all(struct calibration *c, const struct calibr
 struct watched {
 	struct calibration *c;
 	const struct calibrate_watch *watch; /* may be NULL */
+	const struct observed *by;
 };
 
 static enum fettle_status observe_watched(void *self, const struct tensor *out, const struct feed_batch *b,
@@ -246,7 +117,7 @@ static enum fettle_status observe_watched(void *self, const struct tensor *out, 
 {
 	const struct watched *w = self;
 
-	return observe_all(w->c, w->watch, out, b, err);
+	return observe_all(w->c, w->watch, out, b, spread_threads() - w->by->beside, err);
 }
 
 static void scratch_new(struct observer_scratch *scratch[SPREAD_MAX])
@@ -290,9 +161,9 @@ enum fettle_status calibrate(struct calibration **out, const struct calibrate_on
 			     struct err *err)
 {
 	struct calibration *c = calibration_new(values, n, o, false);
-	struct watched w = { c, o->watch };
 	struct observer_scratch *scratch[SPREAD_MAX];
 	struct observed s = OBSERVED_INIT;
+	struct watched w = { c, o->watch, &s };
 	enum fettle_status st = FETTLE_OK;
 
 	if (n) {
@@ -386,7 +257,7 @@ enum fettle_status calibrating_open(struct calibrating **out, const struct calib
 		return st;
 	}
 	c->out = xcalloc(session_n_outputs(c->s.session), sizeof(*c->out));
-	c->by = feed_in_batches(on->feed, c->s.session);
+	c->by = observed_begin(&c->s, on->feed, false);
 	*out = c;
 	return FETTLE_OK;
 }
@@ -416,7 +287,7 @@ enum fettle_status calibrating_observe(struct calibrating *c, size_t batch, stru
 	if (!st)
 		st = session_run(c->s.session, c->batch.inputs, c->out, err);
 	if (!st)
-		st = observe_all(part, NULL, c->out, &c->batch, err);
+		st = observe_all(part, NULL, c->out, &c->batch, spread_threads(), err);
 	if (st)
 		calibration_free(part);
 	else

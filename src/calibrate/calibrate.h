@@ -72,17 +72,26 @@ const struct observer *calibration_find(const struct calibration *c, const char 
 struct observed {
 	struct model *m;
 	struct session *session;
+	bool beside; /* a batch is looked at while the next one runs */
 };
 #define OBSERVED_INIT                                                                                        \
 	{                                                                                                    \
-		NULL, NULL                                                                                   \
+		.m = NULL                                                                                    \
 	}
 enum fettle_status observed_open(struct observed *o, struct runtime *rt, const struct model *m,
 				 const char *const *values, size_t n, int threads, struct err *err);
 void observed_close(struct observed *o);
-/* Runs it on all samples, from the first, and hands on the outputs of each batch. */
+/*
+ * Runs it on all samples, from the first, and hands on the outputs of each batch, in their order. If `beside`, take()
+ * is called in a thread of its own while the next batch runs.
+ */
 enum fettle_status observed_run(struct observed *o, struct feed *feed, const struct calibrate_options *opt,
 				observe_fn take, void *self, struct err *err);
+/*
+ * The same samples in the batches that it is run on, once: all values of a batch are in memory together, and what is observed does not
+ * depend on how many samples that are. `beside`: it may be, where there are a core and memory for it.
+ */
+struct feed *observed_begin(struct observed *o, const struct feed *feed, bool beside);
 
 /* What a session wants to be fed. */
 void session_specs(const struct session *s, struct input_spec *specs); /* session_n_inputs() of them */

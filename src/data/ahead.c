@@ -13,11 +13,11 @@ struct slot {
 
 struct ahead {
 	const struct feed *feed;
-	size_t n;               /* batches in all */
-	size_t made, taken;     /* made by the thread; asked for, the last of them being in use */
-	bool threaded, stop;    /* stop: nobody wants more */
-	pthread_t thread;       /* that makes them */
-	pthread_mutex_t lock;   /* of made, taken and stop; a slot belongs to the thread or to the caller */
+	size_t n;             /* batches in all */
+	size_t made, taken;   /* made by the thread; asked for, the last AHEAD_IN_USE of them being in use */
+	bool threaded, stop;  /* stop: nobody wants more */
+	pthread_t thread;     /* that makes them */
+	pthread_mutex_t lock; /* of made, taken and stop; a slot belongs to the thread or to the caller */
 	pthread_cond_t changed; /* one of these did */
 	struct slot v[AHEAD_BATCHES];
 };
@@ -39,7 +39,7 @@ static void *make(void *self)
 	for (k = 0; k < a->n && more; k++) {
 		pthread_mutex_lock(&a->lock);
 		/* the slot of batch k is free once batch k - AHEAD_BATCHES is no longer in use */
-		while (!a->stop && k >= AHEAD_BATCHES && a->taken <= k - AHEAD_BATCHES + 1)
+		while (!a->stop && k >= AHEAD_BATCHES && a->taken < k - AHEAD_BATCHES + 1 + AHEAD_IN_USE)
 			pthread_cond_wait(&a->changed, &a->lock);
 		more = !a->stop;
 		pthread_mutex_unlock(&a->lock);

@@ -3,7 +3,7 @@
  *
  *	struct ahead *a = ahead_new(feed);
  *	while (!(st = ahead_next(a, &b, err)))		(FETTLE_STOP is the end)
- *		run(b->inputs);				b is valid until the next call
+ *		run(b->inputs);				b is valid until the next call but one
  *	ahead_free(a);					also before the end
  *
  * Batches, their order and errors are those of feed_read(feed, 0), feed_read(feed, 1), …; an error comes when its batch is asked for. At
@@ -14,7 +14,7 @@
 
 #include "data/feed.h"
 
-enum { AHEAD_BATCHES = 3 }; /* with the one that is in use */
+enum { AHEAD_BATCHES = 4, AHEAD_IN_USE = 2 }; /* the former with those that are in use */
 
 struct ahead;
 

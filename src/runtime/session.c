@@ -10,6 +10,12 @@
 #include "base/file.h"
 #include "runtime/pool.h"
 
+/* The outputs of a run. */
+struct results {
+	OrtValue **v;
+	struct tensor *in; /* shapes of the run's inputs, if they are to be written to again */
+};
+
 struct session {
 	struct runtime *rt;
 	OrtSession *ort;
@@ -18,9 +24,8 @@ struct session {
 	struct value *in, *out;
 	const char **in_names, **out_names;
 	size_t n_in, n_out;
-	OrtValue **results;
-	struct tensor *last; /* shapes of the last run's inputs, when outputs are reused */
-	OrtValue **weights;  /* the model's, which the runtime reads where they lie */
+	struct results now, before; /* before: only where outputs are reused in turns */
+	OrtValue **weights;         /* the model's, which the runtime reads where they lie */
 	size_t n_weights;
 	bool large; /* its weights are: see session_run_large() */
 };
@@ -168,7 +173,7 @@ static enum fettle_status finish(struct session *s, const char *what, struct err
 	st = read_values(s, true, what, err);
 	if (!st)
 		st = read_values(s, false, what, err);
-	s->results = xcalloc(s->n_out, sizeof(OrtValue *));
+	s->now.v = xcalloc(s->n_out, sizeof(OrtValue *));
 out:
 	return st;
 }
@@ -357,7 +362,14 @@ static void release_values(struct session *s, OrtValue **v, size_t n)
 
 static void release_results(struct session *s)
 {
-	release_values(s, s->results, s->n_out);
+	release_values(s, s->now.v, s->n_out);
+}
+
+static void results_free(struct session *s, struct results *r)
+{
+	release_values(s, r->v, s->n_out);
+	free(r->v);
+	free(r->in);
 }
 
 static void release_names(struct session *s, const char **names, size_t n)
@@ -383,7 +395,8 @@ void session_free(struct session *s)
 {
 	if (!s)
 		return;
-	release_results(s);
+	results_free(s, &s->now);
+	results_free(s, &s->before);
 	release_names(s, s->in_names, s->n_in);
 	release_names(s, s->out_names, s->n_out);
 	if (s->ort)
@@ -393,8 +406,6 @@ void session_free(struct session *s)
 	free(s->weights);
 	free_values(s->in, s->n_in);
 	free_values(s->out, s->n_out);
-	free(s->results);
-	free(s->last);
 	free(s);
 }
 
@@ -431,10 +442,10 @@ static enum fettle_status read_result(struct session *s, size_t i, struct tensor
 	int is_tensor;
 
 	*t = (struct tensor)TENSOR_INIT;
-	TRY(api->IsTensor(s->results[i], &is_tensor));
+	TRY(api->IsTensor(s->now.v[i], &is_tensor));
 	if (!is_tensor) /* a sequence or map: DT_NONE tells the caller */
 		goto out;
-	TRY(api->GetTensorTypeAndShape(s->results[i], &info));
+	TRY(api->GetTensorTypeAndShape(s->now.v[i], &info));
 	TRY(api->GetTensorElementType(info, &dtype));
 	TRY(api->GetDimensionsCount(info, &rank));
 	if (rank > TENSOR_RANK_MAX) {
@@ -447,32 +458,40 @@ static enum fettle_status read_result(struct session *s, size_t i, struct tensor
 	t->rank = (int)rank;
 	TRY(api->GetDimensions(info, t->dims, rank));
 	if (t->dtype != DT_STRING)
-		TRY(api->GetTensorMutableData(s->results[i], &t->data));
+		TRY(api->GetTensorMutableData(s->now.v[i], &t->data));
 out:
 	if (info)
 		api->ReleaseTensorTypeAndShapeInfo(info);
 	return st;
 }
 
-void session_reuse_outputs(struct session *s)
+void session_reuse_outputs(struct session *s, bool in_turns)
 {
-	if (!s->last)
-		s->last = xcalloc(s->n_in, sizeof(*s->last));
+	s->now.in = xcalloc(s->n_in, sizeof(*s->now.in));
+	if (!in_turns)
+		return;
+	s->before.in = xcalloc(s->n_in, sizeof(*s->before.in));
+	s->before.v = xcalloc(s->n_out, sizeof(OrtValue *));
 }
 
-/* lets go of the last results, unless they are to be written to again */
+/* lets go of older results, unless they are to be written to again */
 static bool prepare_results(struct session *s, const struct tensor *in)
 {
-	bool same = s->last != NULL;
+	const struct results last = s->now;
+	bool same = last.in != NULL;
 	size_t i;
 
+	if (s->before.v) {
+		s->now = s->before;
+		s->before = last;
+	}
 	for (i = 0; i < s->n_in && same; i++)
-		same = tensor_same_shape(&in[i], &s->last[i]);
+		same = tensor_same_shape(&in[i], &s->now.in[i]);
 	if (same)
 		return true;
 	release_results(s);
-	if (s->last)
-		memcpy(s->last, in, s->n_in * sizeof(*in));
+	if (s->now.in)
+		memcpy(s->now.in, in, s->n_in * sizeof(*in));
 	return false;
 }
 
@@ -500,7 +519,7 @@ static enum fettle_status run_with(struct session *s, const OrtRunOptions *optio
 		goto out;
 	start = clock_now();
 	run = api->Run(s->ort, options, s->in_names, (const OrtValue *const *)values, s->n_in, s->out_names,
-		       s->n_out, s->results);
+		       s->n_out, s->now.v);
 	runtime_add_busy(s->rt, start);
 	if (run && atomic_load(&s->rt->stopped)) {
 		api->ReleaseStatus(run);
@@ -511,7 +530,7 @@ static enum fettle_status run_with(struct session *s, const OrtRunOptions *optio
 		api->ReleaseStatus(run);
 		release_results(s);
 		run = api->Run(s->ort, options, s->in_names, (const OrtValue *const *)values, s->n_in,
-			       s->out_names, s->n_out, s->results);
+			       s->out_names, s->n_out, s->now.v);
 	}
 	TRY(run);
 	for (i = 0; i < s->n_out && !st; i++)

@@ -81,10 +81,11 @@ enum fettle_status session_run_timed(struct session *s, const struct tensor *in,
 				     double *seconds, struct err *err);
 
 /*
- * From now on, as long as the inputs' shapes do not change, outputs are written to where they were the last time.
- * Not for models whose outputs' shapes depend on the data: those fall back to fresh ones by themselves.
+ * From now on, as long as the inputs' shapes do not change, outputs are written to where they were the last time; in turns, to where
+ * they were the last time but one, so that they stay valid until the next run but one, and can be looked at while the next one is in
+ * progress. To be called once. Not for models whose outputs' shapes depend on the data: those fall back to fresh ones by themselves.
  */
-void session_reuse_outputs(struct session *s);
+void session_reuse_outputs(struct session *s, bool in_turns);
 
 /* Ends profiling and gives the file's name, to be freed. */
 enum fettle_status session_end_profile(struct session *s, char **path, struct err *err);
