@@ -40,6 +40,15 @@ bool lab_go_on_uncounted(void *lab, size_t done, size_t total)
 	return !lab_stopped(lab);
 }
 
+void lab_count_as_rank(struct lab *l, const struct lab_times *before, double start)
+{
+	const double calibrated = l->times.calibrate - before->calibrate;
+
+	l->times = *before;
+	l->times.calibrate += calibrated;
+	l->times.rank += clock_now() - start - calibrated;
+}
+
 enum fettle_status lab_open_fp32(struct lab *l, struct err *err)
 {
 	const struct session_options so = lab_session_options(l);

@@ -159,6 +159,8 @@ bool lab_go_on(void *lab, size_t done, size_t total);
 bool lab_go_on_uncounted(void *lab, size_t done, size_t total);
 /* What the search does now, for who watches; LAB_TRIAL when it is nothing else. */
 void lab_phase(struct lab *l, const char *name);
+/* All that was done since `start`, when times were as before, counts as ranking, whatever it is made of; calibrating alone does not. */
+void lab_count_as_rank(struct lab *l, const struct lab_times *before, double start);
 #define LAB_TRIAL "trial"
 void lab_release(struct lab *l); /* what is kept between trials; the rest is the caller's */
 

@@ -326,8 +326,7 @@ enum fettle_status race_modes(struct lab *l, const struct plan *from, bool withi
 	*answer = (struct mode_answer){ NAN, INFINITY };
 	if (!within || may_be_faster(l, from))
 		st = find_candidates(l, from, within, &c, err);
-	l->times = before;
-	l->times.rank += clock_now() - start;
+	lab_count_as_rank(l, &before, start);
 	if (!st && !within && c.v.n && c.v.v[0].seconds >= l->modes->fp32.total)
 		keep_first(&c); /* it will not be faster; but profiles may be wrong on a busy machine */
 	if (!st && c.v.n)

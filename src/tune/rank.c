@@ -172,8 +172,7 @@ enum fettle_status lab_estimate(void *self, const struct plan *p, int batches, d
 		st = run_batches(l, l->fp32, (size_t)batches, keep_outputs, &l->scored, err);
 	if (!st)
 		st = output_error(l, p, &l->scored, (size_t)batches, error, err);
-	l->times = before;
-	l->times.rank += clock_now() - start;
+	lab_count_as_rank(l, &before, start);
 	return st;
 }
 
@@ -297,8 +296,7 @@ enum fettle_status lab_rank(void *self, const struct plan *p, enum rank by, int 
 	default:
 		st = rank_hessian(l, p, n, out, err);
 	}
-	l->times = before; /* scoring is its own phase, whatever it is made of */
-	l->times.rank += clock_now() - start;
+	lab_count_as_rank(l, &before, start);
 	lab_phase(l, LAB_TRIAL);
 	return st;
 }

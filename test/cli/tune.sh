@@ -27,6 +27,8 @@ for k in ('baseline', 'best'):
     interval = ['speedup_low', 'speedup_high'] # left out together when too few runs were timed to tell
     assert sorted(d[k]) in (sorted(want), sorted(want + interval)), sorted(d[k])
 assert not set('total prepare calibrate quantize session evaluate latency'.split()) - set(d['seconds'])
+parts = {k: v for k, v in d['seconds'].items() if k not in ('total', 'runtime')}
+assert parts['calibrate'] > 0 and sum(parts.values()) <= d['seconds']['total'], d['seconds']
 assert d['met'] is True and d['stop'] == 'accuracy_met' and d['strategy'] == 'auto' and 'cle' in d['recipes']
 b, f = d['best'], d['baseline']
 assert f['accuracy'] > 0.94 and b['accuracy'] >= 0.99 * f['accuracy'] and b['size_bytes'] < f['size_bytes']
