@@ -25,9 +25,10 @@ struct facts {
 	char *key; /* of the variant */
 	struct variant *v;
 	struct statistics *values;
-	struct calibration *own;          /* of the variant; NULL until it is needed */
-	struct channel_means *means;      /* NULL until they are needed */
-	struct map rounded;               /* path of a rounding -> its place in roundings */
+	struct calibration *own;     /* of the variant; NULL until it is needed */
+	struct calibration *few;     /* of the model as it is: only what the first plan needed; may be NULL */
+	struct channel_means *means; /* NULL until they are needed */
+	struct map rounded;          /* path of a rounding -> its place in roundings */
 	VEC(struct rounding *) roundings; /* models made from them share their bytes */
 	struct block_store *blocks;       /* weight-only weights that data made; NULL until they are needed */
 	struct grams *grams;              /* the last sweep for them */
@@ -50,6 +51,8 @@ struct learner {
 	struct arena arena;
 };
 
+/* Of the variant with this key, from so many samples; NULL: there are none yet. */
+struct facts *known_facts(const struct learner *l, int64_t samples, const char *key);
 /* The facts that a plan needs, with the variant of the model; the rest is filled in as plans need it. */
 enum fettle_status find_facts(struct learner *l, int64_t samples, const struct qplan *plan,
 			      struct facts **out, struct err *err);
@@ -62,6 +65,9 @@ enum fettle_status base_facts(struct learner *l, const struct facts *f, struct f
  */
 enum fettle_status make_variant(struct learner *l, struct facts *f, const struct qplan *plan,
 				struct err *err);
+/* Calibrates the model as it is on what a plan needs, if that is little beside what all plans may need, and the first. */
+enum fettle_status calibrate_few(struct learner *l, struct facts *f, const struct qplan *mapped,
+				 const struct needs *needs, struct err *err);
 enum fettle_status observe_range(struct learner *l, struct facts *f, const struct qplan *plan,
 				 const struct qplan *mapped, const struct range_need *n, struct range *out,
 				 struct err *err);

@@ -131,6 +131,7 @@ enum lab_weights {
 	WEIGHTS_AS_PLANNED,
 	WEIGHTS_NEAREST, /* for comparing plans: where finetune is always on it is left out, or each would need its own */
 	WEIGHTS_ANY, /* for speed and size, which do not depend on them: those at hand, else without finetune */
+	RANGES_ANY, /* the same; and as long as nothing is calibrated, ranges are made up */
 };
 /* The quantized model of a plan; belongs to the lab until the next call. */
 enum fettle_status lab_model(struct lab *l, const struct plan *p, enum lab_weights weights,

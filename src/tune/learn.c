@@ -39,6 +39,7 @@ static void facts_free(struct facts *f)
 	grams_free(f->grams);
 	channel_means_free(f->means);
 	calibration_free(f->own);
+	calibration_free(f->few);
 	statistics_free(f->values);
 	variant_free(f->v);
 	VEC_RELEASE(&f->new_ranges);
@@ -83,7 +84,7 @@ static enum fettle_status open_variant(struct learner *l, struct facts *f, const
 	return variant_new(&f->v, NULL, l->s.s, &none, NULL, NULL, NULL, err);
 }
 
-static struct facts *known_facts(const struct learner *l, int64_t samples, const char *key)
+struct facts *known_facts(const struct learner *l, int64_t samples, const char *key)
 {
 	size_t i;
 
@@ -122,7 +123,7 @@ enum fettle_status find_facts(struct learner *l, int64_t samples, const struct q
 static enum fettle_status learn_ranges(struct learner *l, struct facts *f, const struct qplan *plan,
 				       const struct qplan *mapped, const struct needs *needs, struct err *err)
 {
-	enum fettle_status st = FETTLE_OK;
+	enum fettle_status st = l->s.calib ? calibrate_few(l, f, mapped, needs, err) : FETTLE_OK;
 	size_t i;
 
 	for (i = 0; i < needs->ranges.n && !st; i++) {

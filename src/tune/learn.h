@@ -49,6 +49,15 @@ void learner_free(struct learner *l);
 enum fettle_status learn(struct learner *l, int64_t samples, const struct qplan *plan, struct knowledge *out,
 			 struct err *err);
 
+/*
+ * The same with made-up ranges, for plans that are only timed. *made_up is false where that cannot be: the plan needs more than ranges, or
+ * what a run takes depends on the data.
+ */
+enum fettle_status learn_made_up(struct learner *l, const struct qplan *plan, struct knowledge *out,
+				 bool *made_up, struct err *err);
+/* Was the model as it is calibrated on so many samples, or is there nothing to calibrate it on? */
+bool learner_calibrated(const struct learner *l, int64_t samples);
+
 /* From now on the calibration data is what `samples` of it are, as for learn(). */
 enum fettle_status learner_use_samples(struct learner *l, int64_t samples, struct err *err);
 /* The calibration of the model as it is, on so many samples; unless there is one. Releases it. */

@@ -7,6 +7,9 @@
 #include "quantize/by_parts.h"
 #include "tune/facts.h"
 
+/* A plan that needs fewer than one in so many of the values that plans may need is calibrated on these alone. */
+enum { FEW = 4 };
+
 static struct calibrate_options calibrate_options(const struct learner *l)
 {
 	struct calibrate_options o = { .threads = l->s.threads,
@@ -162,6 +165,46 @@ static enum fettle_status calibrate_facts(struct learner *l, struct facts *f, co
 	return st;
 }
 
+/* the values that a plan needs, each once */
+static size_t needed_values(const struct needs *needs, const char **out)
+{
+	size_t n = 0, i, k;
+
+	for (i = 0; i < needs->ranges.n; i++) {
+		for (k = 0; k < n && strcmp(out[k], needs->ranges.v[i].value) != 0; k++)
+			;
+		if (k == n)
+			out[n++] = needs->ranges.v[i].value;
+	}
+	return n;
+}
+
+enum fettle_status calibrate_few(struct learner *l, struct facts *f, const struct qplan *mapped,
+				 const struct needs *needs, struct err *err)
+{
+	const struct subject *s = f->v->s;
+	const struct calibrate_options o = calibrate_options(l);
+	const double start = clock_now();
+	const char **values, **all = NULL;
+	enum fettle_status st = FETTLE_OK;
+	size_t n;
+
+	if (*f->key || f->own || f->few || l->s.calibrate || !needs->ranges.n || needs->means.n)
+		return FETTLE_OK;
+	values = xcalloc(needs->ranges.n, sizeof(*values));
+	n = needed_values(needs, values);
+	if (n * FEW <= quantizer_values(&s->g, &s->ops, mapped, &all)) {
+		st = use_samples(l, f, err);
+		if (!st)
+			st = calibrate(&f->few, &(struct calibrate_on){ l->s.rt, s->m, l->s.calib }, values,
+				       n, &o, err);
+		spent(l, start);
+	}
+	free(all);
+	free(values);
+	return st;
+}
+
 /* of the model as it is, over the same samples */
 static enum fettle_status calibrate_base(struct learner *l, const struct facts *f, const struct qplan *plan,
 					 const struct calibration **out, struct err *err)
@@ -196,14 +239,15 @@ enum fettle_status observe_range(struct learner *l, struct facts *f, const struc
 	const struct qsetting *s = &n->setting;
 	const struct range_options o = { s->algorithm, s->parameter, s->dtype, s->scheme };
 	const struct calibration *base = NULL;
-	enum fettle_status st;
+	const bool few = !f->own && f->few && calibration_find(f->few, n->value);
+	enum fettle_status st = FETTLE_OK;
 
-	if (variant_needs_own(f->v, n->value, s->algorithm))
+	if (!few && variant_needs_own(f->v, n->value, s->algorithm))
 		st = calibrate_facts(l, f, mapped, err);
-	else
+	else if (!few)
 		st = calibrate_base(l, f, plan, &base, err);
 	if (!st)
-		st = variant_range(f->v, base, f->own, n->value, &o, out, err);
+		st = variant_range(f->v, few ? f->few : base, few ? f->few : f->own, n->value, &o, out, err);
 	if (!st)
 		note_range(f, n, *out);
 	return st;

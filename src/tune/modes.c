@@ -79,12 +79,31 @@ enum fettle_status profile_fp32(struct lab *l, struct err *err)
 	return st ? st : time_original(l, &m->original, err);
 }
 
+static const struct profiled *fastest_seen(const struct modes *m)
+{
+	size_t i, best = 0;
+
+	for (i = 1; i < m->seen.n; i++)
+		if (m->seen.v[i].p.total < m->seen.v[best].p.total)
+			best = i;
+	return &m->seen.v[best];
+}
+
+enum lab_weights modes_weights(const struct lab *l)
+{
+	const struct modes *m = l->modes;
+
+	return m && m->fp32.seconds && (!m->seen.n || fastest_seen(m)->p.total >= m->fp32.total)
+		       ? RANGES_ANY
+		       : WEIGHTS_ANY;
+}
+
 static enum fettle_status profile_new(struct lab *l, const struct plan *p, double predicted, struct err *err)
 {
 	struct profiled now = { PLAN_INIT, { .total = 0 }, predicted, NAN };
 	struct session *s = NULL;
 	struct model *model;
-	enum fettle_status st = lab_model(l, p, WEIGHTS_ANY, &model, err);
+	enum fettle_status st = lab_model(l, p, modes_weights(l), &model, err);
 
 	if (!st)
 		st = mode_profile(l, model, &now.p, &s, err);
@@ -98,16 +117,6 @@ static enum fettle_status profile_new(struct lab *l, const struct plan *p, doubl
 	now.ratio = l->modes->ratio;
 	VEC_PUSH(&l->modes->seen, now);
 	return FETTLE_OK;
-}
-
-static const struct profiled *fastest_seen(const struct modes *m)
-{
-	size_t i, best = 0;
-
-	for (i = 1; i < m->seen.n; i++)
-		if (m->seen.v[i].p.total < m->seen.v[best].p.total)
-			best = i;
-	return &m->seen.v[best];
 }
 
 enum fettle_status modes_profiles(struct lab *l, const struct plan *p, struct mode_profile *fp32,

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "runtime/probe.h"
+#include "tune/modes.h"
 #include "tune/worker.h"
 
 /* The sessions of one model. */
@@ -122,12 +123,12 @@ static enum fettle_status enter_plan(struct lab *l, const struct plan *p, struct
 	enum fettle_status st;
 
 	if (trials_run_as_deployed(l)) {
-		st = lab_session(l, p, WEIGHTS_ANY, &s, err);
+		st = lab_session(l, p, modes_weights(l), &s, err);
 		if (!st)
 			lend(e, s);
 		return st;
 	}
-	st = lab_model(l, p, WEIGHTS_ANY, &m, err);
+	st = lab_model(l, p, modes_weights(l), &m, err);
 	return st ? st : open_sessions(l, m, e, err);
 }
 
@@ -182,8 +183,8 @@ static enum fettle_status keep_at_hand(struct lab *l, const struct plan *against
 	enum fettle_status st;
 
 	if (!l->workers || !workers_with(l->workers, against)) {
-		st = trials_run_as_deployed(l) ? lab_session(l, against, WEIGHTS_ANY, &s, err)
-					       : lab_model(l, against, WEIGHTS_ANY, &m, err);
+		st = trials_run_as_deployed(l) ? lab_session(l, against, modes_weights(l), &s, err)
+					       : lab_model(l, against, modes_weights(l), &m, err);
 		if (st)
 			return st;
 	}
@@ -193,8 +194,8 @@ static enum fettle_status keep_at_hand(struct lab *l, const struct plan *against
 
 struct latency_limits report_limits(const struct lab *l)
 {
-	return (struct latency_limits){ .seconds = fmin(fmax(l->pass_seconds / 6, 0.05), 2),
-					.undecided = fmin(fmax(l->pass_seconds / 2, 0.1), 4),
+	return (struct latency_limits){ .seconds = fmin(fmax(l->pass_seconds / 6, 0.04), 2),
+					.undecided = fmin(fmax(l->pass_seconds / 2, 0.07), 4),
 					.equal = LATENCY_EQUAL,
 					.width = 2 * LATENCY_EQUAL };
 }

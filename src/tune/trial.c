@@ -46,6 +46,20 @@ static void forget_model(struct worker *d)
 	plan_release(&d->plan);
 }
 
+/* What the plan needs; *made_up: its ranges are, as they may be for RANGES_ANY. */
+static enum fettle_status learn_for(struct lab *l, const struct plan *p, const struct qplan *q,
+				    enum lab_weights weights, struct knowledge *out, bool *made_up,
+				    struct err *err)
+{
+	const int64_t samples = tuning_samples(l->t, p);
+	enum fettle_status st = FETTLE_OK;
+
+	*made_up = false;
+	if (weights == RANGES_ANY && !learner_calibrated(lab_learner(l), samples))
+		st = learn_made_up(lab_learner(l), q, out, made_up, err);
+	return st || *made_up ? st : lab_learn_plan(l, samples, q, out, err);
+}
+
 enum fettle_status worker_model(struct lab *l, struct worker *d, const struct plan *p,
 				enum lab_weights weights, double *seconds, struct err *err)
 {
@@ -53,31 +67,31 @@ enum fettle_status worker_model(struct lab *l, struct worker *d, const struct pl
 	struct qplan q = QPLAN_INIT;
 	enum fettle_status st;
 	double start, calibrating;
+	bool finetunes, made_up;
 
 	if (weights == WEIGHTS_NEAREST && l->t->base.recipes.finetune.algorithm == FINETUNE_OFF)
 		weights = WEIGHTS_AS_PLANNED; /* which then are the nearest too, or the plan's own recipe's */
 	workers_lock(l->workers);             /* the space, too, may grow meanwhile: tune/serve.c */
 	if (d->model && plan_equal(&d->plan, p, &l->t->space) &&
-	    (d->weights == weights || weights == WEIGHTS_ANY)) {
+	    (d->weights == weights || weights >= WEIGHTS_ANY)) {
 		workers_unlock(l->workers);
 		return FETTLE_OK;
 	}
 	forget_model(d);
 	tuning_qplan(l->t, p, &q);
-	if (q.recipes.finetune.algorithm == FINETUNE_OFF)
-		weights = WEIGHTS_AS_PLANNED;
+	finetunes = q.recipes.finetune.algorithm != FINETUNE_OFF;
 	if (weights != WEIGHTS_AS_PLANNED)
 		q.recipes.finetune.algorithm = FINETUNE_OFF;
 	start = clock_now();
 	calibrating = l->times.calibrate;
-	st = lab_learn_plan(l, tuning_samples(l->t, p), &q, &k, err);
+	st = learn_for(l, p, &q, weights, &k, &made_up, err);
 	if (!st)
 		st = quantize(l->s->z, &k, &q, &d->model, err);
 	calibrating = l->times.calibrate - calibrating;
 	qplan_release(&q);
 	workers_unlock(l->workers);
 	*seconds += clock_now() - start - calibrating;
-	d->weights = weights;
+	d->weights = made_up ? RANGES_ANY : finetunes ? weights : WEIGHTS_AS_PLANNED;
 	if (!st)
 		plan_copy(&d->plan, p);
 	return st;
