@@ -159,9 +159,11 @@ static enum fettle_status time_profiled(void *lab, struct session *s, double pro
 	struct modes *m = l->modes;
 	enum fettle_status st;
 
-	if (m->profiles_fp32)
+	if (m->profiles_fp32) {
+		m->fp32_profiled = profiled;
 		return is_as_given(l) ? FETTLE_OK : time_rewritten_with(l, s, plain, err);
-	if (profiled > CLEARLY_SLOWER * m->fp32.total)
+	}
+	if (profiled > CLEARLY_SLOWER * m->fp32_profiled) /* profiling adds to both */
 		return FETTLE_OK;
 	st = time_beside_fp32(l, s, profile_seconds(l) / 2, &m->ratio, err);
 	if (!st && m->ratio > 0 && m->original > 0)

@@ -45,6 +45,7 @@ struct modes {
 	double factor;            /* what conversions took in the last profile, over what the lines say */
 	struct mode_profile fp32; /* of the fp32 model as prepared */
 	double original;          /* seconds of the user's file */
+	double fp32_profiled;     /* the shortest run of the fp32 model while it was profiled */
 	bool *blocked;            /* per node: the fp32 model has its output in blocks of channels */
 	bool profiles_fp32;       /* the profile in progress is of the fp32 model */
 	double ratio; /* of the model profiled last: its time over that of the user's file; NAN: not known */
