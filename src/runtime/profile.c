@@ -195,7 +195,7 @@ static enum fettle_status run_both(struct session *s, const struct profile_optio
 	if (!st)
 		st = session_end_profile(s, file, err);
 	if (!st && o->also)
-		st = o->also(o->also_self, s, profiled, &plain, err);
+		st = o->also(o->also_self, s, &plain, err);
 	if (!st && o->plain && isnan(plain))
 		st = run_often(s, in, o->runs, PLAIN_LEAST, o->seconds / 3, &plain, err);
 	if (o->plain)

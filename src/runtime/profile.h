@@ -24,11 +24,10 @@ struct profile_options {
 	 */
 	double *plain;
 	/*
-	 * Called with the session, which is not profiled any more, and the seconds of its fastest run with a profile. May be NULL. If it
-	 * sets *plain, which is NAN at first, no more runs are made to find that out.
+	 * Called with the session, which is not profiled any more. May be NULL. If it sets *plain, which is NAN at first, no more runs
+	 * are made to find that out.
 	 */
-	enum fettle_status (*also)(void *self, struct session *s, double profiled, double *plain,
-				   struct err *err);
+	enum fettle_status (*also)(void *self, struct session *s, double *plain, struct err *err);
 	void *also_self;
 	struct session **keep; /* takes the session; NULL: it is closed */
 };

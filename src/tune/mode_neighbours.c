@@ -26,6 +26,29 @@ bool is_summed(const struct lab *l, size_t v)
 	return last == v;
 }
 
+bool makes_floats(const struct lab *l, size_t v)
+{
+	const struct modes *m = l->modes;
+	const int by = l->s->g.producer[v];
+	const size_t node = by == NO_NODE || m->place[by] < 0 ? MAP_NONE : m->node[m->place[by]];
+
+	return node != MAP_NONE && l->s->ops.v[node].rule->kind == OP_COMPUTE &&
+	       !op_needs_output(&l->s->g, l->s->ops.v[node].rule, l->s->m->nodes.v[node]->out[0]);
+}
+
+void find_within(struct lab *l, const struct plan *p)
+{
+	const struct modes *m = l->modes;
+	size_t i, k, at = 0, param;
+
+	for (i = 0; i < m->values.n; at += m->values.v[i++].n_readers)
+		for (k = at; k < at + m->values.v[i].n_readers; k++) {
+			param = tuning_param(l->t, m->node[m->readers.v[k]]);
+			if (param != MAP_NONE && mode_in(l, p, param) == ASSIGN_DYNAMIC)
+				m->within[m->names.v[i]] = !m->apart[m->names.v[i]];
+		}
+}
+
 struct makers {
 	size_t node[8], n;
 };

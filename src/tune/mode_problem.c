@@ -86,6 +86,8 @@ static void add_value(struct lab *l, struct modes *m, size_t v)
 	VEC_PUSH(&m->elements, n);
 	VEC_PUSH(&m->layouts, layout_of(l, v));
 	VEC_PUSH(&m->sums, is_summed(l, v));
+	VEC_PUSH(&m->floats, makes_floats(l, v));
+	VEC_PUSH(&m->names, v);
 }
 
 /* Ops with a choice, with the Relu or Clip that the runtime makes part of each; then what goes between them. */
@@ -211,7 +213,9 @@ static void price_values(struct modes *m, double factor)
 			v->to_float = v->to_int; /* none was seen */
 		if (m->sums.v[i])
 			v->to_float += line_at(&m->alone, n);
-		v->at_run_time = line_at(&m->lines[AT_RUN_TIME], n);
+		if (m->floats.v[i])
+			v->to_float = 0;
+		v->at_run_time = m->within[m->names.v[i]] ? 0 : line_at(&m->lines[AT_RUN_TIME], n);
 	}
 }
 

@@ -9,8 +9,8 @@
 #include "runtime/profile.h"
 #include "tune/modes_impl.h"
 
-enum { RUNS = 60 }; /* of a profile, at most */
-enum { ORIGINAL_LEAST = 3 };
+enum { RUNS = 60 };       /* of a profile, at most */
+enum { PLAIN_LEAST = 2 }; /* runs without a profile */
 /* Seconds for the runs of a profile: a share of an evaluation, and more than a small model's noise. */
 #define PROFILE_SHARE 0.05
 #define PROFILE_SECONDS 0.02
@@ -80,6 +80,23 @@ static size_t op_of(const struct profile_of *p, const char *node, const char *ty
 	return fused;
 }
 
+/* The value that a node quantizes at run time. */
+static void note_apart(const struct profile_of *p, const char *node)
+{
+	const struct model *m = p->g->m;
+	size_t i, v;
+
+	for (i = 0; i < m->nodes.n; i++) {
+		const struct node *n = m->nodes.v[i];
+
+		if (strcmp(n->name, node) != 0)
+			continue;
+		v = graph_value(&p->l->s->g, n->in[0]);
+		if (v != MAP_NONE)
+			p->l->modes->apart[v] = true;
+	}
+}
+
 static void take_node(void *self, const char *node, const char *type, double seconds, const void *shapes)
 {
 	struct profile_of *p = self;
@@ -89,6 +106,8 @@ static void take_node(void *self, const char *node, const char *type, double sec
 	if (op != MAP_NONE && conversion != TO_INT && conversion != TO_FLOAT && conversion != AT_RUN_TIME) {
 		p->out->seconds[op] += seconds;
 	} else if (conversion != CONVERSIONS) {
+		if (conversion == AT_RUN_TIME)
+			note_apart(p, node);
 		line_add(&p->lines[conversion], profile_elements(shapes), seconds);
 		p->out->converting[conversion] += seconds;
 	}
@@ -115,35 +134,63 @@ static bool is_as_given(const struct lab *l)
 	return !simplified_total(&l->s->rewritten) && !l->s->m->raised_from && !l->s->m->notes[2];
 }
 
-enum fettle_status time_original(struct lab *l, double *seconds, struct err *err)
+/* The shortest of a few runs without a profile, of a session that has run before; no more of them after so many seconds. */
+static enum fettle_status run_plainly(struct lab *l, struct session *s, double seconds, double *least,
+				      struct err *err)
 {
 	struct feed_batch b = FEED_BATCH_INIT;
-	struct tensor *out = NULL;
-	struct session *s;
-	enum fettle_status st;
+	struct tensor *out = xcalloc(session_n_outputs(s), sizeof(*out));
+	enum fettle_status st = feed_read(l->one, 0, &b, err);
 	double one, spent = 0;
 	size_t i;
 
-	*seconds = l->modes->fp32.total * rewritten_speedup(l);
-	if (!l->one || is_as_given(l) || rewritten_speedup(l) != 1)
-		return FETTLE_OK;
-	*seconds = INFINITY;
-	st = deployed_fp32(l, &s, err);
-	if (!st)
-		st = feed_read(l->one, 0, &b, err);
-	if (!st)
-		out = xcalloc(session_n_outputs(s), sizeof(*out));
-	/* the session has run before; as long as what it is compared with is run without a profile */
-	for (i = 0; ((i < ORIGINAL_LEAST && !(i && spent > profile_seconds(l))) ||
-		     (i < RUNS && spent < profile_seconds(l) / 3)) &&
-		    !st;
+	*least = INFINITY;
+	for (i = 0;
+	     ((i < PLAIN_LEAST && !(i && spent > profile_seconds(l))) || (i < RUNS && spent < seconds)) &&
+	     !st;
 	     i++) {
 		st = session_run_timed(s, b.inputs, out, &one, err);
-		*seconds = fmin(*seconds, one);
+		*least = fmin(*least, one);
 		spent += one;
 	}
 	feed_batch_release(&b);
 	free(out);
+	return st;
+}
+
+enum fettle_status time_original(struct lab *l, double *seconds, struct err *err)
+{
+	struct session *s;
+	enum fettle_status st;
+
+	*seconds = l->modes->fp32.total * rewritten_speedup(l);
+	if (!l->one || is_as_given(l) || rewritten_speedup(l) != 1)
+		return FETTLE_OK;
+	st = deployed_fp32(l, &s, err);
+	/* as long as what it is compared with is run without a profile */
+	return st ? st : run_plainly(l, s, profile_seconds(l) / 3, seconds, err);
+}
+
+/* Is a session much slower than the fp32 model, and not because the machine is just now? *least is its shortest run. */
+static enum fettle_status is_clearly_slower(struct lab *l, struct session *s, double *least, bool *is,
+					    struct err *err)
+{
+	const struct modes *m = l->modes;
+	struct session *fp32;
+	double now = INFINITY;
+	enum fettle_status st;
+
+	*is = false;
+	*least = NAN;
+	if (!l->one)
+		return FETTLE_OK;
+	st = run_plainly(l, s, 0, least, err);
+	if (st || *least <= CLEARLY_SLOWER * m->fp32.total)
+		return st;
+	st = deployed_fp32(l, &fp32, err);
+	if (!st)
+		st = run_plainly(l, fp32, 0, &now, err);
+	*is = *least > CLEARLY_SLOWER * m->fp32.total * fmax(now / m->original, 1);
 	return st;
 }
 
@@ -152,19 +199,21 @@ enum fettle_status time_original(struct lab *l, double *seconds, struct err *err
  * turns with the user's model, as it will be measured in the end. A plan that is much slower than fp32 is no candidate, whatever its
  * time is precisely.
  */
-static enum fettle_status time_profiled(void *lab, struct session *s, double profiled, double *plain,
-					struct err *err)
+static enum fettle_status time_profiled(void *lab, struct session *s, double *plain, struct err *err)
 {
 	struct lab *l = lab;
 	struct modes *m = l->modes;
 	enum fettle_status st;
+	double least;
+	bool slower;
 
-	if (m->profiles_fp32) {
-		m->fp32_profiled = profiled;
+	if (m->profiles_fp32)
 		return is_as_given(l) ? FETTLE_OK : time_rewritten_with(l, s, plain, err);
+	st = is_clearly_slower(l, s, &least, &slower, err);
+	if (st || slower) {
+		*plain = least;
+		return st;
 	}
-	if (profiled > CLEARLY_SLOWER * m->fp32_profiled) /* profiling adds to both */
-		return FETTLE_OK;
 	st = time_beside_fp32(l, s, profile_seconds(l) / 2, &m->ratio, err);
 	if (!st && m->ratio > 0 && m->original > 0)
 		*plain = m->ratio * m->original;

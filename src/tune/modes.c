@@ -28,6 +28,8 @@ void modes_free(struct modes *m)
 	free(m->fp32.seconds);
 	free(m->slower);
 	free(m->blocked);
+	free(m->apart);
+	free(m->within);
 	free(m->place);
 	free(m->node);
 	VEC_RELEASE(&m->values);
@@ -35,6 +37,8 @@ void modes_free(struct modes *m)
 	VEC_RELEASE(&m->elements);
 	VEC_RELEASE(&m->layouts);
 	VEC_RELEASE(&m->sums);
+	VEC_RELEASE(&m->floats);
+	VEC_RELEASE(&m->names);
 	VEC_RELEASE(&m->seen);
 	free(m);
 }
@@ -45,6 +49,8 @@ struct modes *modes_of(struct lab *l)
 		l->modes = xcalloc(1, sizeof(*l->modes));
 		l->modes->slower = xcalloc(l->s->m->nodes.n + 1, sizeof(bool));
 		l->modes->blocked = xcalloc(l->s->m->nodes.n + 1, sizeof(bool));
+		l->modes->apart = xcalloc(l->s->g.n + 1, sizeof(bool));
+		l->modes->within = xcalloc(l->s->g.n + 1, sizeof(bool));
 	}
 	return l->modes;
 }
@@ -174,6 +180,7 @@ enum fettle_status profile_plan(struct lab *l, const struct plan *p, double pred
 				m->seconds[mode][k] = now->seconds[k];
 	}
 	charge_makers(l, p, now);
+	find_within(l, p);
 	for (i = 0; i < l->s->m->nodes.n && first; i++)
 		if (m->place[i] >= 0 && tuning_param(l->t, m->node[m->place[i]]) == MAP_NONE &&
 		    now->seconds[i] > 0)

@@ -45,7 +45,6 @@ struct modes {
 	double factor;            /* what conversions took in the last profile, over what the lines say */
 	struct mode_profile fp32; /* of the fp32 model as prepared */
 	double original;          /* seconds of the user's file */
-	double fp32_profiled;     /* the shortest run of the fp32 model while it was profiled */
 	bool *blocked;            /* per node: the fp32 model has its output in blocks of channels */
 	bool profiles_fp32;       /* the profile in progress is of the fp32 model */
 	double ratio; /* of the model profiled last: its time over that of the user's file; NAN: not known */
@@ -58,7 +57,11 @@ struct modes {
 	VEC(double) elements; /* per value */
 	/* per value: convolutions in integers read it or make it; those in floats make it in blocks, or read it so */
 	VEC(struct mode_layout) layouts;
-	VEC(bool) sums; /* per value: is_summed() */
+	VEC(bool) sums;    /* per value: is_summed() */
+	VEC(bool) floats;  /* per value: in integers too, what makes it gives floats if they are wanted */
+	VEC(size_t) names; /* per value: its number in the graph */
+	/* per value of the graph: it is quantized at run time by a node of its own; by those that read it, as part of what they do */
+	bool *apart, *within;
 	VEC(struct profiled) seen;
 	/* the last answer */
 	struct plan fastest;
@@ -94,6 +97,10 @@ bool is_summed(const struct lab *l, size_t value);
  * the ops in integers that they read from.
  */
 void charge_makers(struct lab *l, const struct plan *p, const struct mode_profile *now);
+/* Does the op that makes a value give floats if they are wanted, without a conversion? */
+bool makes_floats(const struct lab *l, size_t value);
+/* By the profile of a plan, in `apart`: dynamic ops whose input no node of its own has quantized have done it themselves. */
+void find_within(struct lab *l, const struct plan *p);
 
 /* ---- modes.c ---- */
 

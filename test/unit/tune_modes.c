@@ -33,9 +33,12 @@ static void bench_open(struct bench *b, const char *body, const char *output)
 	assert_ok(subject_open(&b->s, rt, b->path, &err), err);
 	masks = xcalloc(b->s->ops.n, sizeof(*masks));
 	o.defaults = qplan_defaults(&b->s->cpu);
+	o.defaults.approach = APPROACH_AUTO;
 	o.masks = masks;
 	o.recipe_fixed = fixed;
-	b->l = (struct lab){ .rt = rt, .s = b->s, .o = { .deployed = { .threads = 1 } } };
+	b->l = (struct lab){
+		.rt = rt, .s = b->s, .deadline = INFINITY, .o = { .deployed = { .threads = 1 } }
+	};
 	b->l.t = tuning_new(&b->s->ops, &b->s->g, &o);
 	modes_of(&b->l);
 	free(masks);
@@ -137,12 +140,38 @@ static double conversions_in(struct bench *b, const struct plan *p)
 	return n;
 }
 
+/* Nothing has a price. */
+static void price_nothing(struct bench *b)
+{
+	struct modes *m = b->l.modes;
+	struct err err = ERR_INIT;
+	size_t i;
+
+	assert_ok(profile_fp32(&b->l, &err), err);
+	find_mode_ops(&b->l);
+	m->factor = 1;
+	for (i = 0; i < ASSIGN_MODES; i++)
+		m->seconds[i] = xcalloc(b->s->m->nodes.n + 1, sizeof(double));
+}
+
+/* Every conversion has a price of 1. */
+static void price_conversions(struct bench *b)
+{
+	struct modes *m = b->l.modes;
+	size_t i;
+
+	for (i = 0; i < CONVERSIONS; i++) {
+		m->lines[i] = (struct line){ .n = 0 };
+		line_add(&m->lines[i], 1, 1);
+		line_add(&m->lines[i], 2, 1);
+	}
+}
+
 /* Each at a price of 1, what conversions cost is how many there are. In floats, two are at the ends of the model. */
 static void conversions_are_where_the_runtime_has_them(void **state)
 {
 	enum { CONVS = 4 };
 	struct bench b;
-	struct err err = ERR_INIT;
 	struct plan p = PLAN_INIT;
 	struct modes *m;
 	size_t i, k;
@@ -156,16 +185,8 @@ static void conversions_are_where_the_runtime_has_them(void **state)
 		   "y");
 	m = b.l.modes;
 	assert_int_equal(b.l.t->space.n_ops, CONVS);
-	assert_ok(profile_fp32(&b.l, &err), err);
-	find_mode_ops(&b.l);
-	m->factor = 1;
-	for (i = 0; i < ASSIGN_MODES; i++)
-		m->seconds[i] = xcalloc(b.s->m->nodes.n + 1, sizeof(double));
-	for (i = 0; i < CONVERSIONS; i++) {
-		m->lines[i] = (struct line){ .n = 0 };
-		line_add(&m->lines[i], 1, 1);
-		line_add(&m->lines[i], 2, 1);
-	}
+	price_nothing(&b);
+	price_conversions(&b);
 	for (k = 1; k < 1 << CONVS; k++) {
 		const bool first = k & 1, last = k & 1 << (CONVS - 1);
 		const double ends = m->blocked[0] ? !first + !last : 0;
@@ -182,9 +203,76 @@ static void conversions_are_where_the_runtime_has_them(void **state)
 	bench_close(&b);
 }
 
+/* All in one mode; false: an op does not have it. */
+static bool put_in(const struct bench *b, struct plan *p, size_t op, enum assign_mode mode)
+{
+	const unsigned o = mode_option(&b->l, op, p, false, mode);
+
+	if (o != NO_OPTION)
+		p->choice[op] = (uint16_t)o;
+	return o != NO_OPTION;
+}
+
+/* What the runtime does with a plan that is dynamic is seen in its profile. */
+static void see_dynamic(struct bench *b, const struct plan *p)
+{
+	struct mode_profile seen;
+	struct qplan q = QPLAN_INIT;
+	struct model *m = NULL;
+	struct err err = ERR_INIT;
+
+	b->l.o.model = b->path;
+	assert_ok(lab_open_fp32(&b->l, &err), err);
+	tuning_qplan(b->l.t, p, &q);
+	assert_ok(quantize_by(b->s, &q, any_range, NULL, NULL, &m, &err), err);
+	assert_ok(mode_profile(&b->l, m, &seen, NULL, &err), err);
+	find_within(&b->l, p);
+	free(seen.seconds);
+	timing_free(b->l.timing);
+	session_free(b->l.fp32);
+	model_free(m);
+	qplan_release(&q);
+}
+
+/* Matrices give floats by themselves, and one that alone reads a value quantizes it by itself: neither is a conversion. */
+static void matrices_convert_by_themselves(void **state)
+{
+	enum { MATRICES = 4, ALL = 81 };
+	static const enum assign_mode modes[] = { ASSIGN_FP32, ASSIGN_STATIC, ASSIGN_DYNAMIC };
+	struct bench b;
+	struct plan p = PLAN_INIT;
+	size_t i, k, left;
+	bool alone;
+
+	(void)state;
+	bench_open(&b,
+		   "w0 = 12x12; a = MatMul(x, w0); w1 = 12x12; b = MatMul(x, w1); t = Tanh(a); u = Tanh(b);"
+		   "s = Sub(t, u); w2 = 12x12; c = MatMul(s, w2); v = Tanh(c); w3 = 12x12; y = MatMul(v, w3)",
+		   "y");
+	assert_int_equal(b.l.t->space.n_ops, MATRICES);
+	price_nothing(&b);
+	plan_init(&p, &b.l.t->space);
+	for (i = 0; i < MATRICES; i++)
+		assert_true(put_in(&b, &p, i, ASSIGN_DYNAMIC));
+	see_dynamic(&b, &p);
+	price_conversions(&b); /* which the profile has added to */
+	for (k = 0; k < ALL; k++) {
+		for (i = 0, left = k; i < MATRICES; i++, left /= 3)
+			assert_true(put_in(&b, &p, i, modes[left % 3]));
+		/* of two that may read a value, one that does so alone does it by itself, too: at the same price */
+		alone = (mode_in(&b.l, &p, 0) == ASSIGN_DYNAMIC) != (mode_in(&b.l, &p, 1) == ASSIGN_DYNAMIC);
+		if (price_plan(&b.l, &p).converting != conversions_in(&b, &p) + alone)
+			fail_msg("modes %zu: %g conversions are priced, there are %g", k,
+				 price_plan(&b.l, &p).converting, conversions_in(&b, &p) + alone);
+	}
+	plan_release(&p);
+	bench_close(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(matrices_convert_by_themselves),
 		cmocka_unit_test(no_node_is_lost),
 		cmocka_unit_test(conversions_are_measured_first),
 		cmocka_unit_test(conversions_are_where_the_runtime_has_them),
