@@ -254,6 +254,19 @@ static void recall_first(struct lab *l, const struct plan *p)
 		lab_recall(l, p, seen->ratio, l->modes->original);
 }
 
+static enum fettle_status time_candidate(struct lab *l, struct timed *now, const struct timed *against,
+					 struct err *err)
+{
+	const struct trial *t = against ? &against->t : NULL;
+	enum fettle_status st = lab_objective(l, &now->t, t, &now->t.score.objective, err);
+	struct model *m;
+
+	if (!needs_calibration(l, st))
+		return st;
+	st = lab_model(l, &now->t.plan, WEIGHTS_AS_PLANNED, &m, err);
+	return st ? st : lab_objective(l, &now->t, t, &now->t.score.objective, err);
+}
+
 /* Profiles are not taken in turns: the candidate that is fastest when they are timed against each other. */
 static enum fettle_status race_candidates(struct lab *l, const struct plan *from, bool within,
 					  const struct candidates *c, struct plan *out,
@@ -276,7 +289,7 @@ static enum fettle_status race_candidates(struct lab *l, const struct plan *from
 		now.seconds = c->v.v[i].seconds;
 		if (!i)
 			recall_first(l, &now.t.plan);
-		st = lab_objective(l, &now.t, i ? &best.t : NULL, &now.t.score.objective, err);
+		st = time_candidate(l, &now, i ? &best : NULL, err);
 		if (st)
 			break;
 		if (!i || is_faster(&now, &best)) {

@@ -99,26 +99,47 @@ enum lab_weights modes_weights(const struct lab *l)
 {
 	const struct modes *m = l->modes;
 
-	return m && m->fp32.seconds && (!m->seen.n || fastest_seen(m)->p.total >= m->fp32.total)
+	return m && m->fp32.seconds && !m->calibrate &&
+			       (!m->seen.n || fastest_seen(m)->p.total >= m->fp32.total)
 		       ? RANGES_ANY
 		       : WEIGHTS_ANY;
+}
+
+bool needs_calibration(struct lab *l, enum fettle_status st)
+{
+	const bool needs = modes_weights(l) == RANGES_ANY && (st == FETTLE_BACKEND || st == FETTLE_INVALID);
+
+	l->modes->calibrate |= needs;
+	return needs;
+}
+
+static enum fettle_status profile_with(struct lab *l, const struct plan *p, enum lab_weights weights,
+				       struct mode_profile *out, struct err *err)
+{
+	struct session *s = NULL;
+	struct model *model;
+	enum fettle_status st = lab_model(l, p, weights, &model, err);
+
+	if (!st)
+		st = mode_profile(l, model, out, &s, err);
+	if (!st)
+		lab_take_session(l, p, s);
+	if (st)
+		free(out->seconds);
+	return st;
 }
 
 static enum fettle_status profile_new(struct lab *l, const struct plan *p, double predicted, struct err *err)
 {
 	struct profiled now = { PLAN_INIT, { .total = 0 }, predicted, NAN };
-	struct session *s = NULL;
-	struct model *model;
-	enum fettle_status st = lab_model(l, p, modes_weights(l), &model, err);
+	enum fettle_status st = profile_with(l, p, modes_weights(l), &now.p, err);
 
-	if (!st)
-		st = mode_profile(l, model, &now.p, &s, err);
-	if (!st)
-		lab_take_session(l, p, s);
-	if (st) {
-		free(now.p.seconds);
-		return st;
+	if (needs_calibration(l, st)) {
+		now.p = (struct mode_profile){ .total = 0 };
+		st = profile_with(l, p, WEIGHTS_AS_PLANNED, &now.p, err);
 	}
+	if (st)
+		return st;
 	plan_copy(&now.plan, p);
 	now.ratio = l->modes->ratio;
 	VEC_PUSH(&l->modes->seen, now);

@@ -46,6 +46,7 @@ struct modes {
 	struct mode_profile fp32; /* of the fp32 model as prepared */
 	double original;          /* seconds of the user's file */
 	bool *blocked;            /* per node: the fp32 model has its output in blocks of channels */
+	bool calibrate;           /* plans do not run with made-up ranges */
 	bool profiles_fp32;       /* the profile in progress is of the fp32 model */
 	double ratio; /* of the model profiled last: its time over that of the user's file; NAN: not known */
 	size_t rows;  /* samples per run */
@@ -113,6 +114,11 @@ const struct profiled *seen_of(const struct lab *l, const struct plan *p);
 const struct mode_profile *profile_of(const struct lab *l, const struct plan *p);
 /* Profiles a plan; what each of its ops took in the mode it has counts from here on. `predicted`: as in struct profiled. */
 enum fettle_status profile_plan(struct lab *l, const struct plan *p, double predicted, struct err *err);
+/*
+ * Has a plan failed to run because its ranges are made up, perhaps: of values that cannot be, such as an index that is not there? Then
+ * others are calibrated from now on.
+ */
+bool needs_calibration(struct lab *l, enum fettle_status st);
 /* Profiles the model in fp32, with all ops static, and with all dynamic. */
 enum fettle_status measure_modes(struct lab *l, const struct plan *from, struct err *err);
 

@@ -204,6 +204,28 @@ def nbits(folder):
           microsoft=True)
 
 
+def index(folder):
+    """What a convolution makes is at least 5 or so, and becomes an index: with values around 0 there is no such row."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w1"], ["c"], "first", pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["r"], "relu"),
+        helper.make_node("Conv", ["r", "w2", "b2"], ["d"], "second", pads=[1, 1, 1, 1]),
+        helper.make_node("GlobalAveragePool", ["d"], ["p"], "pool"),
+        helper.make_node("Sub", ["p", "two"], ["s"], "sub"),
+        helper.make_node("Sqrt", ["s"], ["q"], "root"),
+        helper.make_node("Cast", ["q"], ["i"], "index", to=INT64),
+        helper.make_node("Gather", ["table", "i"], ["t"], "look up"),
+        helper.make_node("Add", ["t", "q"], ["y"], "add"),
+    ]
+    two = numpy_helper.from_array(np.array(2, np.float32), "two")
+    bias = numpy_helper.from_array(np.full(32, 9, np.float32), "b2")
+    small = numpy_helper.from_array((0.02 * rng.standard_normal((32, 32, 3, 3))).astype(np.float32), "w2")
+    write(folder, "index", nodes, [helper.make_tensor_value_info("x", FLOAT, ["n", 16, 16, 16])],
+          [helper.make_tensor_value_info("y", FLOAT, ["n", 32, 1, 1])],
+          [weight("w1", 32, 16, 3, 3), small, bias, two, weight("table", 8)],
+          {"x": rng.random((24, 16, 16, 16)).astype(np.float32)})
+
+
 if __name__ == "__main__":
-    for make in (embedding, residual, mlp, init_inputs, halves, halves_inside, voice, voice_stem, loop, nbits):
+    for make in (embedding, residual, mlp, init_inputs, halves, halves_inside, voice, voice_stem, loop, nbits, index):
         make(sys.argv[1])
