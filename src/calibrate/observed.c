@@ -34,13 +34,11 @@ static void expose(struct model *m, const char *const *values, size_t n)
 enum fettle_status observed_open(struct observed *o, struct runtime *rt, const struct model *m,
 				 const char *const *values, size_t n, int threads, struct err *err)
 {
-	struct session_options so = { .threads = threads };
-	enum fettle_status st;
+	const struct session_options so = { .threads = threads };
 
 	o->m = model_derive(m);
 	expose(o->m, values, n);
-	st = session_new(&o->session, rt, o->m, &so, err);
-	return st;
+	return session_new(&o->session, rt, o->m, &so, err);
 }
 
 void observed_close(struct observed *o)

@@ -242,8 +242,8 @@ static void limit_bytes(struct feed *f, size_t most)
 {
 	const double fit = (double)most / sample_bytes(f);
 
-	if (most && !f->d->whole)
-		feed_limit_batch(f, fit < 1 ? 1 : fit < SIZE_MAX ? (size_t)fit : SIZE_MAX);
+	if (most && !f->d->whole && fit < (double)f->batch)
+		feed_limit_batch(f, fit < 1 ? 1 : (size_t)fit);
 }
 
 static enum fettle_status choose_batch(struct feed *f, size_t asked, struct err *err)

@@ -130,14 +130,22 @@ static double own_seconds(const struct turns *t, const struct contender_times *c
 	return sum;
 }
 
-static bool is_over(const struct turns *t, const struct contender_times *c, size_t rounds, double elapsed)
+/* Fewer rounds have to do where runs are long, or time is up. */
+static size_t least_rounds(const struct turns *t, const struct contender_times *c, double elapsed)
 {
 	const bool is_long = elapsed > LONG_TURNS * t->seconds && c[0].least > LONG_RUN;
-	const size_t least = t->width > 0 ? is_long ? RACE_FEW : RACE_FIRST_LOOK : is_long ? 2 : ROUNDS_MIN;
 
+	if (!(t->width > 0))
+		return is_long ? 2 : ROUNDS_MIN;
+	return is_long || (t->undecided > 0 && own_seconds(t, c) >= t->undecided) ? RACE_FEW
+										  : RACE_FIRST_LOOK;
+}
+
+static bool is_over(const struct turns *t, const struct contender_times *c, size_t rounds, double elapsed)
+{
 	if (rounds == ROUNDS_MAX || all_decided(t, c, t->width))
 		return true;
-	if (rounds < least || elapsed < t->seconds)
+	if (elapsed < t->seconds || (rounds < RACE_FIRST_LOOK && rounds < least_rounds(t, c, elapsed)))
 		return false;
 	return own_seconds(t, c) >= t->undecided || all_decided(t, c, 0);
 }
