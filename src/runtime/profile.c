@@ -185,13 +185,13 @@ static enum fettle_status run_both(struct session *s, const struct profile_optio
 	struct tensor *made_up = xcalloc(session_n_inputs(s), sizeof(*made_up)),
 		      *in = o->inputs ? o->inputs : made_up;
 	enum fettle_status st = FETTLE_OK;
-	double profiled, plain = NAN;
+	double ignored, plain = NAN;
 	size_t i;
 
 	if (!o->inputs)
 		st = fake_inputs(s, o->batch, 1, true, made_up, err);
 	if (!st)
-		st = run_often(s, in, o->runs, PROFILE_LEAST, o->seconds, &profiled, err);
+		st = run_often(s, in, o->runs, PROFILE_LEAST, o->seconds, &ignored, err);
 	if (!st)
 		st = session_end_profile(s, file, err);
 	if (!st && o->also)

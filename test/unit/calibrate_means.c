@@ -2,11 +2,9 @@
 #include "unit/unit.h"
 #include "unit/build.h"
 #include "unit/data_files.h"
+#include "unit/place.h"
 
 #include "calibrate/means.h"
-
-static struct runtime *rt;
-static char *dir;
 
 static struct feed *open_feed(struct model *m, const char *data, size_t batch, struct dataset **set)
 {
@@ -181,26 +179,9 @@ static void means_of_channels(void **state)
 	check("x:4x2x3", 4); /* the second batch has one that only pads */
 }
 
-static int begin(void **state)
-{
-	struct err err = ERR_INIT;
-
-	(void)state;
-	dir = temp_tree();
-	return runtime_new(&rt, &err) != FETTLE_OK;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	runtime_free(rt);
-	remove_tree(dir);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(means_of_channels) };
 
-	return cmocka_run_group_tests(tests, begin, end);
+	return cmocka_run_group_tests(tests, place_open, place_close);
 }

@@ -2,6 +2,7 @@
 #include "unit/unit.h"
 #include "unit/build.h"
 #include "unit/data_files.h"
+#include "unit/place.h"
 
 #include <unistd.h>
 
@@ -9,9 +10,6 @@
 #include "calibrate/calibrate.h"
 
 enum { N = 11, FAILS_AT = 3 };
-
-static struct runtime *rt;
-static char *dir;
 
 struct taken {
 	size_t n, batches, fails_at;
@@ -110,27 +108,10 @@ static void the_first_failure_ends_it(void **state)
 	}
 }
 
-static int begin(void **state)
-{
-	struct err err = ERR_INIT;
-
-	(void)state;
-	dir = temp_tree();
-	return runtime_new(&rt, &err) != FETTLE_OK;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	runtime_free(rt);
-	remove_tree(dir);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(every_batch_comes_as_it_was),
 					    cmocka_unit_test(the_first_failure_ends_it) };
 
-	return cmocka_run_group_tests(tests, begin, end);
+	return cmocka_run_group_tests(tests, place_open, place_close);
 }

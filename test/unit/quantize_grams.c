@@ -2,13 +2,11 @@
 #include "unit/unit.h"
 #include "unit/build.h"
 #include "unit/data_files.h"
+#include "unit/place.h"
 
 #include "base/file.h"
 #include "quantize/blocks.h"
 #include "quantize/grams.h"
-
-static struct runtime *rt;
-static char *dir;
 
 /* x[i] counts up from 0 in [n, 2, 3]; z = x / 10 - 2; rows of z are what matrices would see */
 static void check(const char *shape, size_t batch)
@@ -120,27 +118,10 @@ static void files_hold_weights(void **state)
 	free(model);
 }
 
-static int begin(void **state)
-{
-	struct err err = ERR_INIT;
-
-	(void)state;
-	dir = temp_tree();
-	return runtime_new(&rt, &err) != FETTLE_OK;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	runtime_free(rt);
-	remove_tree(dir);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(sums_are_those_of_all_rows),
 					    cmocka_unit_test(files_hold_weights) };
 
-	return cmocka_run_group_tests(tests, begin, end);
+	return cmocka_run_group_tests(tests, place_open, place_close);
 }

@@ -1,13 +1,11 @@
 /* What plans are calibrated on: nothing where they are only timed, few values where they need few, else all values at once. */
 #include "unit/quantize.h"
 #include "unit/data_files.h"
+#include "unit/place.h"
 
 #include "tune/learn.h"
 
 enum { SAMPLES = 24, BATCH = 8, OPS = 8 };
-
-static struct runtime *rt;
-static char *dir;
 
 static bool read_sample(void *self, size_t sample, size_t field, void *to)
 {
@@ -194,28 +192,11 @@ static void few_values_are_observed_alone(void **state)
 	course_close(&all);
 }
 
-static int begin(void **state)
-{
-	struct err err = ERR_INIT;
-
-	(void)state;
-	dir = temp_tree();
-	return runtime_new(&rt, &err) != FETTLE_OK;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	runtime_free(rt);
-	remove_tree(dir);
-	return 0;
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(made_up_ranges_make_the_same_ops),
 					    cmocka_unit_test(what_depends_on_data_is_not_made_up),
 					    cmocka_unit_test(few_values_are_observed_alone) };
 
-	return cmocka_run_group_tests(tests, begin, end);
+	return cmocka_run_group_tests(tests, place_open, place_close);
 }
