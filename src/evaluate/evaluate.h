@@ -58,7 +58,7 @@ struct contender {
 };
 bool sessions_crowd(size_t n, int threads); /* so many at once, each on so many threads (0: all cores) */
 struct latency_limits {
-	double seconds, undecided, equal, width, warm; /* as in struct turns */
+	double seconds, undecided, equal, width, slower, warm, least; /* as in struct turns */
 };
 /* Times models against each other: see evaluate/turns.h. */
 enum fettle_status evaluate_latency(const struct contender *v, size_t n, const struct latency_limits *limits,

@@ -152,7 +152,9 @@ enum fettle_status evaluate_latency(const struct contender *v, size_t n, const s
 				     .undecided = limits->undecided,
 				     .equal = limits->equal,
 				     .width = limits->width,
-				     .warm = limits->warm };
+				     .slower = limits->slower,
+				     .warm = limits->warm,
+				     .least = limits->least };
 	cpu_set_t before;
 	const bool bound = use_all_cores(v, n) && bind_to_first(&before);
 	enum fettle_status st = turns_take(&turns, out, err);

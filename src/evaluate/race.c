@@ -4,11 +4,17 @@
 #include <stdlib.h>
 
 #define LOOK_GROWTH 1.5
+/* Of a quiet pair, neither takes longer than so many times its shortest. */
+#define QUIET 1.1
 
 void race_init(struct race *r, double confidence)
 {
 	*r = (struct race){
-		.error = 1 - confidence, .next = RACE_FIRST_LOOK, .low = -INFINITY, .high = INFINITY
+		.error = 1 - confidence,
+		.least = { INFINITY, INFINITY },
+		.next = RACE_FIRST_LOOK,
+		.low = -INFINITY,
+		.high = INFINITY,
 	};
 }
 
@@ -24,15 +30,61 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static double *sorted(const struct race *r)
+size_t race_n_quiet(const struct race *r)
 {
-	double *v = xcalloc(r->v.n + 1, sizeof(*v));
+	size_t i, n = 0;
+
+	for (i = 0; i < r->v.n; i++)
+		n += r->v.v[i].first <= QUIET * r->least.first && r->v.v[i].second <= QUIET * r->least.second;
+	return n;
+}
+
+/* What each takes when it is hardly disturbed: a quarter of all take less. The shortest would be a matter of chance. */
+static struct race_pair usual(const struct race *r)
+{
+	const size_t n = r->v.n;
+	double *first = xcalloc(n + 1, sizeof(*first)), *second = xcalloc(n + 1, sizeof(*second));
+	struct race_pair out;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		first[i] = r->v.v[i].first;
+		second[i] = r->v.v[i].second;
+	}
+	qsort(first, n, sizeof(*first), by_value);
+	qsort(second, n, sizeof(*second), by_value);
+	out = (struct race_pair){ first[n / 4], second[n / 4] };
+	free(first);
+	free(second);
+	return out;
+}
+
+/* Logarithms of first/second. */
+struct ratios {
+	double *v;
+	size_t n;
+};
+
+/* Of the pairs that count; with `all`, of all pairs. */
+static struct ratios sorted(const struct race *r, bool all)
+{
+	const struct race_pair is = usual(r);
+	struct ratios out = { xcalloc(r->v.n + 1, sizeof(double)), 0 };
+	double *disturbed = xcalloc(r->v.n + 1, sizeof(*disturbed)),
+	       *sorted = xcalloc(r->v.n + 1, sizeof(*sorted)), most;
 	size_t i;
 
 	for (i = 0; i < r->v.n; i++)
-		v[i] = r->v.v[i];
-	qsort(v, r->v.n, sizeof(*v), by_value);
-	return v;
+		sorted[i] = disturbed[i] = fmax(r->v.v[i].first / is.first, r->v.v[i].second / is.second);
+	qsort(sorted, r->v.n, sizeof(*sorted), by_value);
+	most = fmax(sorted[r->v.n / 2], QUIET);
+	for (i = 0; i < r->v.n; i++)
+		if (all || disturbed[i] <= most)
+			out.v[out.n++] = log(r->v.v[i].first / r->v.v[i].second);
+	qsort(out.v, out.n, sizeof(*out.v), by_value);
+	free(disturbed);
+	free(sorted);
+	return out;
 }
 
 /*
@@ -69,46 +121,66 @@ static void bounds_of_few(const double *v, size_t n, double *low, double *high)
 	*high = fmax(mean + half, v[n - 1]);
 }
 
-/* As the look of that number has it: the parts of the error that looks spend sum up to all of it. */
-static void bounds(const struct race *r, const double *v, size_t look, double *low, double *high)
+static void bounds_of(const struct ratios *v, double error, double *low, double *high)
 {
-	double part = r->error * 6 / (M_PI * M_PI) / (double)(look * look);
-	size_t k = rank_of_bounds(r->v.n, part);
+	const size_t k = rank_of_bounds(v->n, error);
 
-	*low = k ? v[k - 1] : -INFINITY;
-	*high = k ? v[r->v.n - k] : INFINITY;
-	if (r->v.n >= RACE_FEW && r->v.n < RACE_FIRST_LOOK)
-		bounds_of_few(v, r->v.n, low, high);
+	*low = k ? v->v[k - 1] : -INFINITY;
+	*high = k ? v->v[v->n - k] : INFINITY;
+}
+
+/*
+ * As the look of that number has it: the parts of the error that looks spend sum up to all of it. Pairs that do not count widen the
+ * interval if the machine was disturbed by others, and narrow it if all pairs are alike.
+ */
+static void bounds(const struct race *r, size_t look, double *low, double *high)
+{
+	const double part = r->error * 6 / (M_PI * M_PI) / (double)(look * look);
+	const struct ratios all = sorted(r, true), quiet = sorted(r, false);
+	double quiet_low, quiet_high;
+
+	bounds_of(&all, part, low, high);
+	bounds_of(&quiet, part, &quiet_low, &quiet_high);
+	if (quiet_high - quiet_low < *high - *low) {
+		*low = quiet_low;
+		*high = quiet_high;
+	}
+	if (all.n >= RACE_FEW && all.n < RACE_FIRST_LOOK)
+		bounds_of_few(all.v, all.n, low, high);
+	free(all.v);
+	free(quiet.v);
 }
 
 static void look(struct race *r)
 {
-	double *v = sorted(r);
-
 	r->look++;
 	r->next = (size_t)ceil(LOOK_GROWTH * (double)r->next);
-	bounds(r, v, r->look, &r->low, &r->high);
-	free(v);
+	bounds(r, r->look, &r->low, &r->high);
 }
 
 void race_add(struct race *r, double first, double second)
 {
-	VEC_PUSH(&r->v, log(first / second));
+	VEC_PUSH(&r->v, ((struct race_pair){ first, second }));
+	r->least = (struct race_pair){ fmin(r->least.first, first), fmin(r->least.second, second) };
 	if (r->v.n == r->next)
 		look(r);
 }
 
 struct race_ratio race_ratio(const struct race *r)
 {
-	double *v = sorted(r), middle, low, high;
-	size_t n = r->v.n;
+	const struct ratios v = sorted(r, false);
+	const double middle = v.n ? (v.v[(v.n - 1) / 2] + v.v[v.n / 2]) / 2 : NAN;
+	double low, high;
 
-	middle = !n ? NAN : n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
-	bounds(r, v, r->look + 1, &low, &high); /* one more look; what the last one saw holds as well */
-	free(v);
-	low = fmax(low, r->low);
-	high = fmin(high, r->high);
-	return (struct race_ratio){ exp(fmin(fmax(middle, low), high)), exp(low), exp(high) };
+	bounds(r, r->look + 1, &low, &high); /* one more look */
+	if (r->low <= middle &&
+	    middle <=
+		    r->high) { /* what the last one saw holds as well, unless it saw a machine that was not quiet */
+		low = fmax(low, r->low);
+		high = fmin(high, r->high);
+	}
+	free(v.v);
+	return (struct race_ratio){ exp(middle), exp(fmin(low, middle)), exp(fmax(high, middle)) };
 }
 
 bool race_decided(const struct race *r, double equal)

@@ -3,6 +3,10 @@
  * the machine disturbs both of a pair, or makes an outlier: the interval is one of the median ratio and follows from the
  * ranks of the ratios alone, so outliers do not count. It is looked at after 9, 14, 21, … pairs, and each look spends a
  * part of the allowed error, so stopping at any look is as good as having planned to.
+ *
+ * A neighbour on the same physical core slows integers down more than floats, for 20 to 200 ms at a time: then the ratio is
+ * another one. A pair is quiet if neither took much longer than the shortest time it ever took. Quiet pairs count, and the
+ * quieter half of all in any case.
  */
 #ifndef EVALUATE_RACE_H
 #define EVALUATE_RACE_H
@@ -16,11 +20,17 @@ enum {
 }; /* the least that gives an interval if the ratios are taken to vary as a normal distribution does */
 enum { RACE_FIRST_LOOK = 9 }; /* the least that gives an interval: all one way by chance once in 256 */
 
+/* Seconds that each took. */
+struct race_pair {
+	double first, second;
+};
+
 struct race {
-	double error;      /* 1 - confidence */
-	VEC(double) v;     /* logarithms of first/second */
-	size_t look, next; /* how often it was looked at; at how many pairs it is next */
-	double low, high;  /* of the logarithm, by the last look; infinite before the first */
+	double error; /* 1 - confidence */
+	VEC(struct race_pair) v;
+	struct race_pair least; /* the shortest that each ever took */
+	size_t look, next;      /* how often it was looked at; at how many pairs it is next */
+	double low, high;       /* of the logarithm, by the last look; infinite before the first */
 };
 
 void race_init(struct race *r, double confidence);
@@ -33,6 +43,7 @@ struct race_ratio {
 };
 struct race_ratio race_ratio(const struct race *r);
 
+size_t race_n_quiet(const struct race *r);
 /* Is it certain that one is faster, or that they differ by less than `equal` (0.01: 1 %)? */
 bool race_decided(const struct race *r, double equal);
 /* Is the interval, by the last look, at most so wide (0.02: from 1.49 to 1.51)? Of 0, any is. */

@@ -14,6 +14,8 @@ enum { WARM_UP = 3, ROUNDS_MIN = 3, ROUNDS_MAX = 100000, TURN_RUNS_MAX = 8 };
 /* A turn that takes so many times as long as the contender's shortest was disturbed: it has more runs, up to so many times as many. */
 #define DISTURBED 1.1
 enum { DISTURBED_RUNS = 4 };
+/* Rounds on a machine that is not quiet are not enough until they have taken so many times as long as they should. */
+#define PATIENCE 4
 
 struct contender_times {
 	VEC(double) own, elapsed; /* of every run */
@@ -141,11 +143,43 @@ static size_t least_rounds(const struct turns *t, const struct contender_times *
 										  : RACE_FIRST_LOOK;
 }
 
+/* Rounds that are enough, of a quiet machine; of any, when that has taken too long. */
+static size_t rounds_taken(const struct turns *t, const struct contender_times *c, size_t rounds,
+			   double elapsed)
+{
+	size_t i, n = rounds;
+
+	for (i = 1; i < t->n && elapsed < PATIENCE * t->seconds; i++) {
+		const size_t quiet = race_n_quiet(&c[i].race);
+
+		n = quiet < n ? quiet : n;
+	}
+	return n;
+}
+
+static bool all_slower(const struct turns *t, const struct contender_times *c)
+{
+	size_t i;
+
+	for (i = 1; i < t->n; i++)
+		if (race_ratio(&c[i].race).value * t->slower > 1)
+			return false;
+	return true;
+}
+
 static bool is_over(const struct turns *t, const struct contender_times *c, size_t rounds, double elapsed)
 {
+	size_t least, taken;
+
 	if (rounds == ROUNDS_MAX || all_decided(t, c, t->width))
 		return true;
-	if (elapsed < t->seconds || (rounds < RACE_FIRST_LOOK && rounds < least_rounds(t, c, elapsed)))
+	if (elapsed < t->seconds && !(t->slower > 0 && rounds < ROUNDS_MIN))
+		return false;
+	least = least_rounds(t, c, elapsed);
+	taken = rounds_taken(t, c, rounds, elapsed);
+	if (t->slower > 0 && taken && taken < ROUNDS_MIN && all_slower(t, c))
+		return true;
+	if (elapsed < t->seconds || taken < (least < RACE_FIRST_LOOK ? least : RACE_FIRST_LOOK))
 		return false;
 	return own_seconds(t, c) >= t->undecided || all_decided(t, c, 0);
 }
@@ -173,6 +207,8 @@ enum fettle_status turns_take(const struct turns *t, struct latency *out, struct
 	for (i = 0; i < t->n; i++) {
 		race_init(&c[i].race, LATENCY_CONFIDENCE);
 		c[i].least = INFINITY;
+		if (t->least > 0)
+			c[i].race.least.first = t->least;
 	}
 	for (i = 0; i < t->n && !is_warm(t) && !st; i++)
 		st = warm_up(t, i, &shortest, err);

@@ -44,6 +44,9 @@ struct turns {
 	 * 1 %), and its interval is at most so wide (0.02: from 1.49 to 1.51). 0: takes all the time; is as wide as it is.
 	 */
 	double equal, width;
+	/* Ends after one quiet round if the others take so many times as long as the first: how long precisely does not matter. 0: never. */
+	double slower;
+	double least; /* the shortest that a run of the first ever took: it tells how quiet the machine is; 0: not known */
 	/* Contenders have run before, and a run of the first takes about so long: then none need be run just to see that. 0: warms up. */
 	double warm;
 };

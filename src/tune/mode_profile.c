@@ -171,29 +171,6 @@ enum fettle_status time_original(struct lab *l, double *seconds, struct err *err
 	return st ? st : run_plainly(l, s, profile_seconds(l) / 3, seconds, err);
 }
 
-/* Is a session much slower than the fp32 model, and not because the machine is just now? *least is its shortest run. */
-static enum fettle_status is_clearly_slower(struct lab *l, struct session *s, double *least, bool *is,
-					    struct err *err)
-{
-	const struct modes *m = l->modes;
-	struct session *fp32;
-	double now = INFINITY;
-	enum fettle_status st;
-
-	*is = false;
-	*least = NAN;
-	if (!l->one)
-		return FETTLE_OK;
-	st = run_plainly(l, s, 0, least, err);
-	if (st || *least <= CLEARLY_SLOWER * m->fp32.total)
-		return st;
-	st = deployed_fp32(l, &fp32, err);
-	if (!st)
-		st = run_plainly(l, fp32, 0, &now, err);
-	*is = *least > CLEARLY_SLOWER * m->fp32.total * fmax(now / m->original, 1);
-	return st;
-}
-
 /*
  * Other processes slow a machine down for a while, and profiles are taken one after the other: a plan's time is what it takes in
  * turns with the user's model, as it will be measured in the end. A plan that is much slower than fp32 is no candidate, whatever its
@@ -204,17 +181,11 @@ static enum fettle_status time_profiled(void *lab, struct session *s, double *pl
 	struct lab *l = lab;
 	struct modes *m = l->modes;
 	enum fettle_status st;
-	double least;
-	bool slower;
 
 	if (m->profiles_fp32)
 		return is_as_given(l) ? FETTLE_OK : time_rewritten_with(l, s, plain, err);
-	st = is_clearly_slower(l, s, &least, &slower, err);
-	if (st || slower) {
-		*plain = least;
-		return st;
-	}
-	st = time_beside_fp32(l, s, profile_seconds(l) / 2, &m->ratio, err);
+	st = time_beside_fp32(l, s, profile_seconds(l) / 2, CLEARLY_SLOWER * m->fp32.total / m->original,
+			      &m->ratio, err);
 	if (!st && m->ratio > 0 && m->original > 0)
 		*plain = m->ratio * m->original;
 	return st;

@@ -19,7 +19,7 @@ struct entrant {
 
 struct timing {
 	struct entrant fp32;          /* kept from one timing to the next */
-	double run[DEPLOYED_BATCHES]; /* seconds of one, by the place in l->timed; 0: not known */
+	double run[DEPLOYED_BATCHES]; /* seconds of the shortest, by the place in l->timed; 0: not known */
 	struct latency rewritten[2];  /* of the fp32 model as it is and as rewritten, if it was timed */
 	bool has_rewritten;
 };
@@ -218,9 +218,12 @@ static enum fettle_status time_pair(struct lab *l, const struct entrant *first, 
 		v[1] = (struct contender){ own->s, own->n, in.inputs, crowd, !l->o.deployed.threads };
 		if (l->timing && own->borrowed) /* a session that others have used */
 			how.warm = l->timing->run[which];
+		if (with_fp32)
+			how.least = l->timing->run[which];
 		st = evaluate_latency(v, 2, &how, lab_go_on_uncounted, l, times, err);
 		if (!st && with_fp32)
-			l->timing->run[which] = times[0].least;
+			l->timing->run[which] =
+				how.least > 0 ? fmin(how.least, times[0].least) : times[0].least;
 	}
 	l->times.latency += clock_now() - start;
 	timed_on_release(&in);
@@ -287,10 +290,10 @@ enum fettle_status time_rewritten_with(struct lab *l, struct session *s, double 
 	return st;
 }
 
-enum fettle_status time_beside_fp32(struct lab *l, struct session *s, double seconds, double *ratio,
-				    struct err *err)
+enum fettle_status time_beside_fp32(struct lab *l, struct session *s, double seconds, double slower,
+				    double *ratio, struct err *err)
 {
-	const struct latency_limits limits = { .seconds = seconds };
+	const struct latency_limits limits = { .seconds = seconds, .slower = slower };
 	struct latency times[2];
 	enum fettle_status st;
 

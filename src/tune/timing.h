@@ -19,10 +19,10 @@ struct latency_limits report_limits(const struct lab *l);
  */
 enum fettle_status lab_time_rewritten(struct lab *l, struct latency times[2], struct err *err);
 enum fettle_status time_rewritten_with(struct lab *l, struct session *s, double *least, struct err *err);
-/* What a run of the session takes, in units of the user's model: in turns with it, for about so many seconds. NAN: several
- * instances are deployed, which a session is not. */
-enum fettle_status time_beside_fp32(struct lab *l, struct session *s, double seconds, double *ratio,
-				    struct err *err);
+/* What a run of the session takes, in units of the user's model: in turns with it, for about so many seconds; for less if that is
+ * more than `slower`. NAN: several instances are deployed, which a session is not. */
+enum fettle_status time_beside_fp32(struct lab *l, struct session *s, double seconds, double slower,
+				    double *ratio, struct err *err);
 /* How many times as fast the rewritten model was then; 1: it was not timed. */
 double rewritten_speedup(const struct lab *l);
 /* A session of the plan's model, as it will be deployed: its worker keeps it, if its own would be the same. */
