@@ -174,7 +174,8 @@ enum fettle_status evaluate_accuracy(const struct evaluation *e, struct accuracy
 			goto out;
 		}
 		bounds(e, total - out->samples, baseline, out);
-		if (e->certain && out->samples < total && e->certain(e->judge, out->low, out->high))
+		if (e->certain && out->samples >= e->least && out->samples < total &&
+		    e->certain(e->judge, out->low, out->high))
 			goto out;
 	}
 	st = finish(e, out, err);

@@ -34,6 +34,7 @@ struct evaluation {
 	/* Asked after each batch: are these bounds of the value good enough to stop? */
 	bool (*certain)(void *judge, double low, double high);
 	void *judge;
+	size_t least; /* samples that are looked at in any case */
 	/*
 	 * The feed may visit the samples in another order than their own: scores[place[sample number]] gets what each
 	 * scored, so that their mean is, to the bit, what it is in their own order. Only for metrics that are means.

@@ -228,7 +228,7 @@ static enum fettle_status drop_slow_ops(struct search *s, const struct plan *met
 		search_stage(s, "faster");
 		search_want(s, WANT_FASTER);
 		st = stage_try(s, &p, NULL);
-		search_want(s, WANT_VERDICT);
+		search_want(s, WANT_PASS);
 	}
 	plan_release(&p);
 	return st;
@@ -486,7 +486,7 @@ static enum fettle_status try_slight(struct search *s, const struct plan *base, 
 	search_want(s, WANT_FASTER);
 	for (i = 0; i < SLIGHT_TRIALS && slight[i].plan.n && !met && !st; i++)
 		st = stage_try(s, &slight[i].plan, &met);
-	search_want(s, WANT_VERDICT);
+	search_want(s, WANT_PASS);
 	for (i = 0; i < SLIGHT_TIMED; i++)
 		plan_release(&slight[i].plan);
 	op_order_release(&alone);
@@ -649,6 +649,7 @@ enum fettle_status fettle_search(struct search *s, size_t leave)
 	enum fettle_status st;
 
 	search_hold(s);
+	search_want(s, WANT_PASS);
 	plan_init(&base, search_space(s));
 	search_stage(s, "default");
 	st = choose_modes(s, &base);
@@ -668,12 +669,14 @@ enum fettle_status fettle_search(struct search *s, size_t leave)
 	if (!st)
 		st = score.met ? try_slight(s, &base, NULL) : fall_back(s, &base, &score, leave);
 	plan_release(&base);
+	search_want(s, WANT_VERDICT);
+	if (!st)
+		st = search_settle(s);
 	return st ? st : search_release(s);
 }
 
 static enum fettle_status fettle_traverse(struct search *s)
 {
-	search_want(s, WANT_VERDICT);
 	search_untried(s, "settings, recipes and sets of fallen-back ops that are predicted to lose more");
 	return fettle_search(s, 0);
 }

@@ -54,7 +54,12 @@ enum want {
 	 * and the search is not held, only which is the best: `met` of others may be false though nobody knows.
 	 */
 	WANT_VERDICT,
-	/* The same while the search is held: a plan that quantizes less and is no faster is not even evaluated. */
+	/*
+	 * Whether the criterion is met. Where samples are right or wrong, a trial that fails is looked at on the hardest samples only,
+	 * and its loss is what it lost of them; see search_settle().
+	 */
+	WANT_PASS,
+	/* As WANT_VERDICT while the search is held: a plan that quantizes less and is no faster is not even evaluated. */
 	WANT_FASTER,
 };
 
@@ -98,6 +103,9 @@ enum fettle_status search_try(struct search *s, const struct plan *p, struct sco
 /* Trials that do not depend on each other; scores in the order of the plans. May end early with FETTLE_STOP:
  * those not tried have failed set. */
 enum fettle_status search_try_all(struct search *s, const struct plan *plans, size_t n, struct score *scores);
+/* As long as nothing meets the criterion: trials that may be the most accurate so far, but were looked at in part, are evaluated to
+ * their end. At the end of a search it is done in any case. */
+enum fettle_status search_settle(struct search *s);
 /* Says what the strategy leaves untried, and why, as a phrase; for the user, should the search end for lack of plans. */
 void search_untried(struct search *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void search_want(struct search *s, enum want what);

@@ -35,6 +35,7 @@ static void put_verdict(struct str *to, const struct verdict *v)
 	wire_put_real(to, v->beat);
 	wire_put_real(to, v->tie);
 	wire_put_count(to, v->exact_pass);
+	wire_put_real(to, v->look);
 }
 
 void errand_put_roots(struct str *to, const struct space *s, struct peer *peer)
@@ -99,6 +100,7 @@ static void read_verdict(struct wire *w, struct errand *e)
 	e->verdict.beat = wire_real(w);
 	e->verdict.tie = wire_real(w);
 	e->verdict.exact_pass = wire_count(w);
+	e->verdict.look = wire_real(w);
 	e->t.verdict = &e->verdict;
 }
 

@@ -98,6 +98,8 @@ static enum fettle_status evaluate_graph(struct lab *l, struct worker *d, const 
 		e.certain = certain;
 		e.judge = &v;
 	}
+	if (e.judge && v.look > 0) /* in their own order, some samples say nothing about the rest */
+		e.least = hardest_first(l, t) ? (size_t)ceil(v.look * (double)e.n_scores) : e.n_scores;
 	if (hardest_first(l, t)) {
 		e.feed = l->examiner->order->feed;
 		if (!l->examiner->order->hard) {

@@ -26,15 +26,13 @@ bool replay_trial(struct search *s, struct trial *t)
 	return true;
 }
 
-/* What ended early has bounds only: where its value is wanted it runs again, to its end. It stays one trial. */
-static enum fettle_status complete(struct search *s, struct trial *t)
+/* What ended early has bounds only: it runs again, to its end. It stays one trial. */
+static enum fettle_status run_to_end(struct search *s, struct trial *t)
 {
 	struct trial again = *t;
 	bool newly_met;
 	enum fettle_status st;
 
-	if (!t->score.early || !wants_value(s))
-		return FETTLE_OK;
 	again.score = (struct score){ .accuracy = NAN };
 	again.why[0] = '\0';
 	st = s->c.backend->run(s->c.self, &again, &s->err);
@@ -48,7 +46,33 @@ static enum fettle_status complete(struct search *s, struct trial *t)
 		keep_best(s, t);
 	if (!t->score.failed && s->c.backend->completed)
 		s->c.backend->completed(s->c.self, t);
-	return search_after_trial(s);
+	return FETTLE_OK;
+}
+
+static enum fettle_status complete(struct search *s, struct trial *t)
+{
+	enum fettle_status st = FETTLE_OK;
+
+	if (!t->score.early || !wants_value(s))
+		return FETTLE_OK;
+	st = run_to_end(s, t);
+	return st ? st : search_after_trial(s);
+}
+
+/* What a trial lost on some samples is the least that it can have lost: if the best of them is known exactly, it is the best. */
+enum fettle_status search_settle(struct search *s)
+{
+	enum fettle_status st = FETTLE_OK;
+
+	while (!st && s->best && !trial_at(s, s->best)->score.met) {
+		const size_t place = trial_at(s, s->best)->score.early ? s->best : s->whole;
+
+		if (!place || !trial_at(s, place)->score.early)
+			break;
+		st = run_to_end(s, trial_at(s, place));
+		find_best_again(s);
+	}
+	return st;
 }
 
 /* A trial that has run, or is known: it counts from here on. */

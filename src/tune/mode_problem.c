@@ -144,7 +144,8 @@ unsigned mode_option(const struct lab *l, size_t param, const struct plan *from,
 		return from->choice[param];
 	if (mode == ASSIGN_FP32)
 		return p->fallback;
-	if (within || (mode == ASSIGN_DYNAMIC && l->s->ops.v[l->t->node[param]].rule->dynamic_slow))
+	if (within || (mode == ASSIGN_DYNAMIC &&
+		       (l->modes->few_dynamic || l->s->ops.v[l->t->node[param]].rule->dynamic_slow)))
 		return NO_OPTION;
 	return param_option_in(p, options[mode]);
 }

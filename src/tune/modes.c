@@ -9,6 +9,8 @@
 
 /* The share of the fp32 model's time that conversions can take without meaning much. */
 #define CONVERTING_LITTLE 0.05
+/* The share of it that ops which may be dynamic take at least to be worth a profile: no more than half of it can be gained. */
+#define DYNAMIC_LITTLE 0.04
 
 void modes_free(struct modes *m)
 {
@@ -231,6 +233,17 @@ static void all_in(const struct lab *l, const struct plan *from, enum assign_mod
 	}
 }
 
+static bool has_few_dynamic(const struct lab *l, const struct plan *from)
+{
+	double sum = 0;
+	size_t i;
+
+	for (i = 0; i < l->t->space.n_ops; i++)
+		if (mode_option(l, i, from, false, ASSIGN_DYNAMIC) != NO_OPTION)
+			sum += l->modes->fp32.seconds[l->t->node[i]];
+	return sum < DYNAMIC_LITTLE * l->modes->fp32.total;
+}
+
 enum fettle_status measure_modes(struct lab *l, const struct plan *from, struct err *err)
 {
 	struct modes *m = l->modes;
@@ -246,6 +259,7 @@ enum fettle_status measure_modes(struct lab *l, const struct plan *from, struct 
 		st = measure_conversions(l, err);
 	for (i = 0; i < l->s->m->nodes.n && !st; i++)
 		m->seconds[ASSIGN_FP32][i] = m->seconds[ASSIGN_STATIC][i] = m->fp32.seconds[i];
+	m->few_dynamic = !st && has_few_dynamic(l, from);
 	all_in(l, from, ASSIGN_STATIC, &p);
 	if (!st && plan_n_quantized(&p, &l->t->space))
 		st = profile_plan(l, &p, NAN, err);

@@ -47,7 +47,8 @@ struct modes {
 	double original;          /* seconds of the user's file */
 	bool *blocked;            /* per node: the fp32 model has its output in blocks of channels */
 	bool calibrate;           /* plans do not run with made-up ranges */
-	bool profiles_fp32;       /* the profile in progress is of the fp32 model */
+	bool few_dynamic; /* ops that may be dynamic take next to no time: static ones need not be tried so */
+	bool profiles_fp32; /* the profile in progress is of the fp32 model */
 	double ratio; /* of the model profiled last: its time over that of the user's file; NAN: not known */
 	size_t rows;  /* samples per run */
 	/* the problem: which node is which op of it, and what it reads and makes */

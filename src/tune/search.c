@@ -524,6 +524,8 @@ enum fettle_status search_run(struct search *s, const struct strategy *strategy,
 
 	s->strategy = strategy->replays && s->c.backend->run_all && s->c.width > 1 ? strategy : NULL;
 	st = strategy_run(strategy, s);
+	if ((!st || st == FETTLE_STOP) && !search_cancelled(s))
+		st = search_settle(s);
 	if (st && st != FETTLE_STOP) {
 		s->failed = st;
 		s->why = SEARCH_FAILED;

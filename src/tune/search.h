@@ -26,6 +26,7 @@ struct verdict {
 	double beat;     /* a trial that fails is of use only if it is at least this good; NaN: it never is */
 	double tie;      /* less than this is of no use even if it meets the criterion; NaN: it is */
 	bool exact_pass; /* the value of those that meet it is wanted too */
+	double look; /* this share of the samples, the hardest, is looked at even if it is certain before */
 };
 /* Can no value within low..high, NaN included, make a difference? */
 bool verdict_certain(const struct verdict *v, double low, double high);

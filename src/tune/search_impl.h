@@ -78,6 +78,7 @@ bool quantizes_little(const struct search *s, const struct plan *p);
 void judge(const struct search *s,
 	   struct trial *t); /* fills in what follows from its accuracy, or its bounds */
 void keep_best(struct search *s, const struct trial *t); /* one of those remembered may be the best now */
+void find_best_again(struct search *s);                  /* of all, after scores have changed */
 bool wants_value(const struct search *s);                /* of the trials to come, not just a verdict */
 /* What is enough to know of the trials to come, by what is known now. */
 void decide_verdict(struct search *s);

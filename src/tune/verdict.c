@@ -19,6 +19,9 @@ static double loss_of(const struct search_config *c, double accuracy)
 	return c->relative ? loss / fabs(c->baseline) : loss;
 }
 
+/* Of a trial that fails, the share of the samples, the hardest, that say how much it loses: most of what is lost is among them. */
+#define FAILED_LOOK 0.25
+
 /* Sums of scores differ in their last bits with the order of the samples: what is nearer than this is not certain. */
 #define VERDICT_SLACK 1e-9
 
@@ -180,7 +183,23 @@ void keep_best(struct search *s, const struct trial *t)
 	}
 }
 
+void find_best_again(struct search *s)
+{
+	size_t i;
+
+	s->best = s->most_accurate = s->whole = s->n_met = 0;
+	s->least = INFINITY;
+	for (i = 1; i <= s->trials.n; i++)
+		keep_best(s, trial_at(s, i));
+}
+
 /* ---- what is wanted of the next ---- */
+
+/* Where losses are spread over all samples, those of some say little about the rest. */
+static bool wants_pass_alone(const struct search *s)
+{
+	return s->want == WANT_PASS && s->c.counts;
+}
 
 void decide_verdict(struct search *s)
 {
@@ -195,6 +214,7 @@ void decide_verdict(struct search *s)
 		.tie = finds_best && !(c->accuracy_weight > 0) ? trial_at(s, s->best)->score.accuracy : NAN,
 		/* where the search continues after a success, ties in the objective go to the more accurate */
 		.exact_pass = s->held || c->timeout > 0 || c->enough > 1 || c->accuracy_weight > 0,
+		.look = wants_pass_alone(s) ? FAILED_LOOK : 0,
 	};
 	s->best_before = s->best;
 	s->most_accurate_before = s->most_accurate;
@@ -247,7 +267,7 @@ static double to_beat(const struct search *s, const struct plan *p)
 {
 	size_t best = plan_is_whole(p, s->c.space) ? s->whole_before : s->most_accurate_before;
 
-	if (s->n_met)
+	if (s->n_met || wants_pass_alone(s))
 		return NAN;
 	return best ? trial_at(s, best)->score.accuracy : s->c.higher_is_better ? -INFINITY : INFINITY;
 }

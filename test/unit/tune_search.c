@@ -411,45 +411,57 @@ static void verdicts(void **state)
 		double low, high;
 		bool certain;
 	} rows[] = {
-		{ "nothing is known yet", { true, 0.9, NAN, NAN, false }, -INFINITY, INFINITY, false },
+		{ "nothing is known yet", { true, 0.9, NAN, NAN, false, 0 }, -INFINITY, INFINITY, false },
 		{ "it cannot pass any more, and how badly is all the same",
-		  { true, 0.9, NAN, NAN, false },
+		  { true, 0.9, NAN, NAN, false, 0 },
 		  0,
 		  0.89,
 		  true },
 		{ "it cannot pass, but may be the best that failed",
-		  { true, 0.9, 0.5, NAN, false },
+		  { true, 0.9, 0.5, NAN, false, 0 },
 		  0,
 		  0.89,
 		  false },
-		{ "it cannot even be that", { true, 0.9, 0.5, NAN, false }, 0, 0.49, true },
+		{ "it cannot even be that", { true, 0.9, 0.5, NAN, false, 0 }, 0, 0.49, true },
 		{ "as good as the best that failed: then more in int8 wins",
-		  { true, 0.9, 0.5, NAN, false },
+		  { true, 0.9, 0.5, NAN, false, 0 },
 		  0,
 		  0.5,
 		  false },
-		{ "it passes whatever comes", { true, 0.9, 0.5, NAN, false }, 0.91, 1, true },
-		{ "it passes, but by how much is asked", { true, 0.9, 0.5, NAN, true }, 0.91, 1, false },
-		{ "it may still fall below", { true, 0.9, 0.5, NAN, false }, 0.89, 1, false },
-		{ "exactly what is asked: sums are rounded", { true, 0.9, NAN, NAN, false }, 0.9, 1, false },
-		{ "exactly what is asked, from below", { true, 0.9, NAN, NAN, false }, 0, 0.9, false },
+		{ "it passes whatever comes", { true, 0.9, 0.5, NAN, false, 0 }, 0.91, 1, true },
+		{ "it passes, but by how much is asked", { true, 0.9, 0.5, NAN, true, 0 }, 0.91, 1, false },
+		{ "it may still fall below", { true, 0.9, 0.5, NAN, false, 0 }, 0.89, 1, false },
+		{ "exactly what is asked: sums are rounded",
+		  { true, 0.9, NAN, NAN, false, 0 },
+		  0.9,
+		  1,
+		  false },
+		{ "exactly what is asked, from below", { true, 0.9, NAN, NAN, false, 0 }, 0, 0.9, false },
 		{ "it may pass, but is worse than the best",
-		  { true, 0.9, NAN, 0.95, true },
+		  { true, 0.9, NAN, 0.95, true, 0 },
 		  0.85,
 		  0.94,
 		  true },
-		{ "it may be better than the best", { true, 0.9, NAN, 0.95, true }, 0.85, 0.96, false },
-		{ "NaN stays NaN", { true, 0.9, 0.5, 0.95, true }, NAN, NAN, true },
-		{ "an error that is too high already", { false, 2, NAN, NAN, false }, 2.1, INFINITY, true },
-		{ "an error that is not", { false, 2, NAN, NAN, false }, 1.9, INFINITY, false },
-		{ "an error that cannot come to be too high", { false, 2, NAN, NAN, false }, 0, 1.9, true },
+		{ "it may be better than the best", { true, 0.9, NAN, 0.95, true, 0 }, 0.85, 0.96, false },
+		{ "NaN stays NaN", { true, 0.9, 0.5, 0.95, true, 0 }, NAN, NAN, true },
+		{ "an error that is too high already",
+		  { false, 2, NAN, NAN, false, 0 },
+		  2.1,
+		  INFINITY,
+		  true },
+		{ "an error that is not", { false, 2, NAN, NAN, false, 0 }, 1.9, INFINITY, false },
+		{ "an error that cannot come to be too high",
+		  { false, 2, NAN, NAN, false, 0 },
+		  0,
+		  1.9,
+		  true },
 		{ "higher than the least error of those that failed",
-		  { false, 2, 3, NAN, false },
+		  { false, 2, 3, NAN, false, 0 },
 		  3.1,
 		  INFINITY,
 		  true },
 		{ "perhaps the least error of those that failed",
-		  { false, 2, 3, NAN, false },
+		  { false, 2, 3, NAN, false, 0 },
 		  2.1,
 		  9,
 		  false },
@@ -489,7 +501,7 @@ static void verdicts_by_brute_force(void **state)
 		/* multiples of 1/24, so that ends often fall on thresholds */
 #define SOME ((double)rng_below(&r, STEPS + 1) / STEPS)
 		struct verdict v = { rng_below(&r, 2) != 0, SOME, rng_below(&r, 2) ? SOME : NAN, NAN,
-				     rng_below(&r, 2) != 0 };
+				     rng_below(&r, 2) != 0, 0 };
 		double low = SOME, high = low + SOME * SOME;
 		bool same = true, certain, clear = true;
 
@@ -541,7 +553,8 @@ static enum fettle_status early_run(void *self, struct trial *t, struct err *err
 	for (i = 0; i < SAMPLES; i++) {
 		double low = (double)hits / SAMPLES, high = low + (double)(SAMPLES - i) / SAMPLES;
 
-		if (t->verdict && i && verdict_certain(t->verdict, low, high)) {
+		if (t->verdict && i && (double)i >= t->verdict->look * SAMPLES &&
+		    verdict_certain(t->verdict, low, high)) {
 			t->score.early = true;
 			t->score.low = low;
 			t->score.high = high;
@@ -559,7 +572,7 @@ static const struct search_backend early_backend = { .run = early_run,
 						     .now = bench_now };
 
 /* All plans, one by one; held in the middle if asked. */
-static void early_go(struct early *e, struct search_config c, const size_t *plans, bool hold)
+static void early_go(struct early *e, struct search_config c, const size_t *plans, bool hold, enum want want)
 {
 	struct err err = ERR_INIT;
 	struct score score;
@@ -571,7 +584,7 @@ static void early_go(struct early *e, struct search_config c, const size_t *plan
 	c.backend = &early_backend;
 	c.self = e;
 	assert_ok(search_new(&e->b.s, &c, &err), err);
-	search_want(e->b.s, WANT_VERDICT);
+	search_want(e->b.s, want);
 	for (i = 0; i < N_PLANS - 1; i++) {
 		if (hold && i == 3)
 			search_hold(e->b.s);
@@ -582,11 +595,11 @@ static void early_go(struct early *e, struct search_config c, const size_t *plan
 	}
 }
 
-/* With early verdicts and without: the same trials, the same best, the same end. */
+/* With early verdicts and without: the same trials, the same best once that is settled, the same end. */
 static void early_verdicts_change_nothing(void **state)
 {
 	struct early *e = xcalloc(1, sizeof(*e));
-	size_t plans[N_PLANS], round, i, k, saved = 0, skipped = 0;
+	size_t plans[N_PLANS], round, i, k, saved = 0, skipped = 0, settled = 0;
 	struct rng r;
 
 	(void)state;
@@ -596,12 +609,14 @@ static void early_verdicts_change_nothing(void **state)
 						.max_trials = rng_below(&r, 2) ? 20 : 0,
 						.objective_equal = rng_below(&r, 2) ? 0.05 : 0);
 		bool hold = rng_below(&r, 2), by_noise = c.objective_equal > 0;
+		const enum want want = rng_below(&r, 2) ? WANT_PASS : WANT_VERDICT;
 		struct search *exact;
 		const struct trial *a, *b;
 		size_t evaluated;
 
 		bench_init(&e->b);
 		c.baseline = 0.9;
+		c.counts = true;
 		c.tolerance = 0.1 * (double)(1 + rng_below(&r, 6));
 		for (i = 0; i < N_OPS; i++)
 			e->b.ops[i].gain = by_noise ? (double)rng_below(&r, 3) : 0;
@@ -616,14 +631,18 @@ static void early_verdicts_change_nothing(void **state)
 		}
 		rng_shuffle(&r, plans, N_PLANS - 1);
 		c.no_early = true;
-		early_go(e, c, plans, hold);
+		early_go(e, c, plans, hold, want);
 		exact = e->b.s;
 		evaluated = e->evaluated;
 		c.no_early = false;
-		early_go(e, c, plans, hold);
+		early_go(e, c, plans, hold, want);
 		assert_true(e->evaluated <= evaluated);
 		saved += evaluated - e->evaluated;
 		skipped += search_n_trials(e->b.s) - e->b.n_runs;
+		evaluated = e->evaluated;
+		assert_int_equal(search_settle(e->b.s), FETTLE_OK);
+		settled += e->evaluated > evaluated;
+		assert_true(want == WANT_PASS || e->evaluated == evaluated);
 		assert_int_equal(search_n_trials(e->b.s), search_n_trials(exact));
 		assert_int_equal(search_why(e->b.s), search_why(exact));
 		for (i = 1; i <= search_n_trials(exact); i++) {
@@ -654,7 +673,7 @@ static void early_verdicts_change_nothing(void **state)
 		search_free(exact);
 		search_free(e->b.s);
 	}
-	assert_true(saved > 0 && skipped > 0);
+	assert_true(saved > 0 && skipped > 0 && settled > 0);
 	free(e);
 }
 
@@ -705,6 +724,31 @@ static void a_value_is_exact_when_it_is_wanted_later(void **state)
 	assert_int_equal(search_best_trial(e->b.s)->number, 1);
 	assert_false(search_trial(e->b.s, 2)->score.early);
 	search_free(e->b.s);
+	free(e);
+}
+
+/* What fails is looked at on a quarter of the samples at least; where losses are spread over all of them, as before. */
+static void what_fails_is_looked_at_in_part(void **state)
+{
+	struct early *e = xcalloc(1, sizeof(*e));
+	struct search_config c = HIGHER(.space = &e->b.space, .backend = &early_backend, .self = e);
+	struct err err = ERR_INIT;
+	struct score score;
+	int k;
+
+	(void)state;
+	bench_init(&e->b);
+	for (k = 0; k < 2; k++) {
+		c.counts = k;
+		e->evaluated = 0;
+		assert_ok(search_new(&e->b.s, &c, &err), err);
+		search_want(e->b.s, WANT_PASS);
+		assert_int_equal(try_digits(&e->b, 0, &score), FETTLE_OK);
+		assert_true(!score.met && score.early == c.counts);
+		assert_int_equal(e->evaluated, c.counts ? SAMPLES / 4 : SAMPLES);
+		assert_true(!c.counts || (score.loss > 0.24 && score.loss < 0.26));
+		search_free(e->b.s);
+	}
 	free(e);
 }
 
@@ -934,6 +978,7 @@ int main(void)
 		cmocka_unit_test(verdicts_by_brute_force),
 		cmocka_unit_test(early_verdicts_change_nothing),
 		cmocka_unit_test(a_value_is_exact_when_it_is_wanted_later),
+		cmocka_unit_test(what_fails_is_looked_at_in_part),
 		cmocka_unit_test(slow_plans_are_not_evaluated),
 		cmocka_unit_test(what_gains_nothing_wins_last),
 	};
