@@ -28,7 +28,8 @@ enum { RACE_CANDIDATES = 4 };
 
 struct candidate {
 	struct plan plan;
-	double seconds; /* by its profile, or as predicted; INFINITY: not known */
+	double seconds; /* by its profile, or as predicted */
+	size_t order;   /* in which it was added */
 };
 
 struct candidates {
@@ -53,7 +54,7 @@ static void keep_first(struct candidates *c)
 static void add_candidate(const struct lab *l, const struct plan *from, const struct plan *p, double seconds,
 			  struct candidates *c)
 {
-	struct candidate new = { PLAN_INIT, seconds };
+	struct candidate new = { PLAN_INIT, seconds, c->v.n };
 	size_t i;
 
 	if (!plan_n_quantized(p, &l->t->space) || mode_share(l, p) < least_share(l, from))
@@ -86,7 +87,8 @@ static int by_seconds(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
 
-	return (x->seconds > y->seconds) - (x->seconds < y->seconds);
+	return x->seconds != y->seconds ? (x->seconds > y->seconds ? 1 : -1)
+					: (x->order > y->order) - (x->order < y->order);
 }
 
 /* Seconds of the fastest plan that was profiled, of those with enough in integers, from the first of them on. */
@@ -119,7 +121,7 @@ static enum fettle_status profile_assignments(struct lab *l, const struct plan *
 		if (!plan_n_quantized(&p, &l->t->space) || profile_of(l, &p))
 			break;
 		predicted = mode_predicted(l, &p);
-		if (round && predicted > ROUNDS_GAIN * fastest_profiled(l, from, first))
+		if (predicted > (round ? ROUNDS_GAIN : NEARLY) * fastest_profiled(l, from, first))
 			break;
 		st = profile_plan(l, &p, predicted, err);
 	}
@@ -127,7 +129,8 @@ static enum fettle_status profile_assignments(struct lab *l, const struct plan *
 	return st;
 }
 
-/* What was profiled; and what the assignment would be if conversions cost more or less. Those that seem fastest first. */
+/* What was profiled; and what the assignment would be if conversions cost more or less. Those that seem fastest first; of equal ones,
+ * those that were profiled. */
 static enum fettle_status find_candidates(struct lab *l, const struct plan *from, bool within,
 					  struct candidates *c, struct err *err)
 {
@@ -136,7 +139,7 @@ static enum fettle_status find_candidates(struct lab *l, const struct plan *from
 	};
 	struct modes *m = l->modes;
 	struct plan p = PLAN_INIT;
-	double least, best = NAN;
+	double least;
 	enum fettle_status st = FETTLE_OK;
 	size_t i, first;
 
@@ -151,14 +154,10 @@ static enum fettle_status find_candidates(struct lab *l, const struct plan *from
 		add_candidate(l, from, &m->seen.v[i].plan, m->seen.v[i].p.total, c);
 	least = fastest_profiled(l, from, first);
 	for (i = 0; i < ARRAY_LEN(wishes); i++) {
-		struct mode_price price;
-
 		if (wishes[i].least && least < CLEARLY_FASTER * m->fp32.total)
 			continue;
-		price = solve_modes(l, from, within, wishes[i], &p);
-		if (!i)
-			best = price.ops + price.converting;
-		add_candidate(l, from, &p, least + price.ops + price.converting - best, c);
+		solve_modes(l, from, within, wishes[i], &p);
+		add_candidate(l, from, &p, mode_predicted(l, &p), c);
 	}
 	if (within) /* it was timed already */
 		add_candidate(l, from, from, profile_of(l, from) ? profile_of(l, from)->total : least, c);
