@@ -9,6 +9,10 @@
 #define WORTH 0.01
 /* To have the least in integers, a few small ops rather than a large one: more than this share of one does not count. */
 #define LEAST_PART 0.03
+/* The share of the time that an op which sees an image of so many channels must save: it gains little, and its error goes through all
+ * that follows. */
+#define IMAGE_WORTH 0.015
+enum { IMAGE_CHANNELS = 4 };
 
 bool has_mode_choice(const struct lab *l, size_t node)
 {
@@ -155,10 +159,23 @@ struct worth {
 	double all, most;
 };
 
+/* A convolution of what the model is given, as images with their few channels. */
+static bool sees_image(const struct lab *l, size_t node)
+{
+	const struct node *n = l->s->m->nodes.v[node];
+	const struct init *w = op_convolves(n) && n->n_in > 1 ? model_init(l->s->m, n->in[1]) : NULL;
+	const size_t v = w ? graph_value(&l->s->g, n->in[0]) : MAP_NONE;
+
+	return v != MAP_NONE && l->s->g.producer[v] == NO_NODE && w->t.rank > 2 &&
+	       w->t.dims[1] <= IMAGE_CHANNELS;
+}
+
 static double worth_of(const struct lab *l, size_t node, struct worth w)
 {
 	const struct op_list *ops = &l->s->ops;
 
+	if (sees_image(l, node))
+		return -IMAGE_WORTH * l->modes->fp32.total;
 	return ops->total_macs > 0 ? w.all * fmin(ops->v[node].macs / ops->total_macs, w.most) : 0;
 }
 

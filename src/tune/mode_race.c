@@ -26,6 +26,11 @@ enum { RACE_CANDIDATES = 4 };
 #define FINAL_SECONDS 0.1
 #define FINAL_NEARLY 1.05
 
+/* A plan that takes this much of the time of the fp32 model as rewritten is timed beside it, for such a share of an evaluation. */
+#define BESIDE_LEAST 0.9
+#define BESIDE_MOST 1.05
+#define BESIDE_SHARE 0.15
+
 struct candidate {
 	struct plan plan;
 	double seconds; /* by its profile, or as predicted */
@@ -64,23 +69,6 @@ static void add_candidate(const struct lab *l, const struct plan *from, const st
 			return;
 	plan_copy(&new.plan, p);
 	VEC_PUSH(&c->v, new);
-}
-
-/* What comes first reads floats, and images have few channels: often faster in fp32, by little more than noise. */
-static void add_without_first(const struct lab *l, const struct plan *from, double seconds,
-			      struct candidates *c)
-{
-	struct plan q = PLAN_INIT;
-	size_t i;
-
-	for (i = 0; i < l->t->space.n_ops && !l->t->space.v[i].compute; i++)
-		;
-	if (i == l->t->space.n_ops || !plan_can_fall_back(from, &l->t->space, i))
-		return;
-	plan_copy(&q, from);
-	q.choice[i] = l->t->space.v[i].fallback;
-	add_candidate(l, from, &q, seconds, c);
-	plan_release(&q);
 }
 
 static int by_seconds(const void *a, const void *b)
@@ -161,8 +149,6 @@ static enum fettle_status find_candidates(struct lab *l, const struct plan *from
 	}
 	if (within) /* it was timed already */
 		add_candidate(l, from, from, profile_of(l, from) ? profile_of(l, from)->total : least, c);
-	else if (profile_of(l, from))
-		add_without_first(l, from, profile_of(l, from)->total, c);
 	for (i = 0; i < c->v.n;)
 		if (c->v.v[i].seconds <= NEARLY * least || !isfinite(least)) {
 			i++;
@@ -224,24 +210,43 @@ static double predicted(struct lab *l, const struct plan *p)
 	return !seen ? mode_predicted(l, p) : isnan(seen->predicted) ? seen->p.total : seen->predicted;
 }
 
+/*
+ * What a plan takes, beside the fp32 model as rewritten. Each was timed in turns with the user's model: if they take about as long, they
+ * are timed with each other.
+ */
+static enum fettle_status seconds_beside_rewritten(struct lab *l, const struct timed *t, double *seconds,
+						   struct err *err)
+{
+	const double timed = t->t.score.objective * l->modes->original, fp32 = l->modes->fp32.total;
+	double ratio = NAN;
+	enum fettle_status st = FETTLE_OK;
+
+	*seconds = isfinite(t->seconds) ? sqrt(timed * t->seconds) : timed;
+	if (*seconds > BESIDE_LEAST * fp32 && *seconds < BESIDE_MOST * fp32 && was_rewritten(l))
+		st = time_beside_rewritten(l, &t->t.plan, BESIDE_SHARE * l->pass_seconds, &ratio, err);
+	if (ratio > 0)
+		*seconds = ratio * fp32;
+	return st;
+}
+
 /* Where no plan is faster than fp32, one with next to nothing in integers is as fast as that: it need not be timed to know. */
-static void prefer_slight(struct lab *l, const struct plan *from, const struct timed *best, struct plan *out,
-			  struct mode_answer *answer)
+static enum fettle_status prefer_slight(struct lab *l, const struct plan *from, const struct timed *best,
+					struct plan *out, struct mode_answer *answer, struct err *err)
 {
 	const struct modes *m = l->modes;
-	const double timed = best->t.score.objective * m->original,
-		     seconds = isfinite(best->seconds) ? sqrt(timed * best->seconds) : timed;
 	struct plan p = PLAN_INIT;
-	double slight;
+	double slight, seconds;
+	enum fettle_status st = seconds_beside_rewritten(l, best, &seconds, err);
 
-	if (seconds < CLEARLY_FASTER * m->fp32.total)
-		return;
+	if (st || seconds < CLEARLY_FASTER * m->fp32.total)
+		return st;
 	slight = slight_plan(l, from, &p);
 	if (slight * (1 + SMALLER_WORTH * mode_share(l, &best->t.plan)) < seconds) {
 		plan_copy(out, &p);
 		*answer = (struct mode_answer){ m->original / slight, 0 };
 	}
 	plan_release(&p);
+	return FETTLE_OK;
 }
 
 /* The first candidate was timed in turns with fp32 when it was profiled, and that is all that is needed of it. */
@@ -306,7 +311,7 @@ static enum fettle_status race_candidates(struct lab *l, const struct plan *from
 		answer->predicted = m->original / predicted(l, out);
 		answer->saves = fmax(fmin(m->fp32.total / m->original, 1) - best.t.score.objective, 0);
 		if (!within)
-			prefer_slight(l, from, &best, out, answer);
+			st = prefer_slight(l, from, &best, out, answer, err);
 	}
 	plan_release(&best.t.plan);
 	plan_release(&second.t.plan);

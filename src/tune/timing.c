@@ -306,9 +306,32 @@ enum fettle_status time_beside_fp32(struct lab *l, struct session *s, double sec
 	return st;
 }
 
+enum fettle_status time_beside_rewritten(struct lab *l, const struct plan *p, double seconds, double *ratio,
+					 struct err *err)
+{
+	const struct latency_limits limits = { .seconds = seconds };
+	struct entrant own = { .n = 0 }, rewritten = { .n = 0 };
+	struct latency times[2];
+	enum fettle_status st = open_sessions(l, l->s->m, &rewritten, err);
+
+	if (!st)
+		st = enter_plan(l, p, &own, err);
+	if (!st)
+		st = time_pair(l, &rewritten, &own, 0, &limits, times, err);
+	*ratio = st ? NAN : 1 / times[1].speedup.value;
+	entrant_release(&own);
+	entrant_release(&rewritten);
+	return st;
+}
+
+bool was_rewritten(const struct lab *l)
+{
+	return l->timing && l->timing->has_rewritten;
+}
+
 double rewritten_speedup(const struct lab *l)
 {
-	return l->timing && l->timing->has_rewritten ? l->timing->rewritten[1].speedup.value : 1;
+	return was_rewritten(l) ? l->timing->rewritten[1].speedup.value : 1;
 }
 
 enum fettle_status lab_time_rewritten(struct lab *l, struct latency times[2], struct err *err)

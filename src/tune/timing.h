@@ -23,6 +23,10 @@ enum fettle_status time_rewritten_with(struct lab *l, struct session *s, double 
  * more than `slower`. NAN: several instances are deployed, which a session is not. */
 enum fettle_status time_beside_fp32(struct lab *l, struct session *s, double seconds, double slower,
 				    double *ratio, struct err *err);
+/* The same of a plan, in units of the fp32 model as rewritten. */
+enum fettle_status time_beside_rewritten(struct lab *l, const struct plan *p, double seconds, double *ratio,
+					 struct err *err);
+bool was_rewritten(const struct lab *l); /* and timed so */
 /* How many times as fast the rewritten model was then; 1: it was not timed. */
 double rewritten_speedup(const struct lab *l);
 /* A session of the plan's model, as it will be deployed: its worker keeps it, if its own would be the same. */
