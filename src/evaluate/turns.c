@@ -143,13 +143,13 @@ static size_t least_rounds(const struct turns *t, const struct contender_times *
 										  : RACE_FIRST_LOOK;
 }
 
-/* Rounds that are enough, of a quiet machine; of any, when that has taken too long. */
+/* Of few rounds, those of a quiet machine; of any, when that has taken too long. For an interval there are enough. */
 static size_t rounds_taken(const struct turns *t, const struct contender_times *c, size_t rounds,
 			   double elapsed)
 {
 	size_t i, n = rounds;
 
-	for (i = 1; i < t->n && elapsed < PATIENCE * t->seconds; i++) {
+	for (i = 1; i < t->n && !(t->width > 0) && elapsed < PATIENCE * t->seconds; i++) {
 		const size_t quiet = race_n_quiet(&c[i].race);
 
 		n = quiet < n ? quiet : n;
