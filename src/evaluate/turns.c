@@ -83,10 +83,12 @@ static size_t runs_in_turn(double shortest)
 	return shortest > LONG_RUN ? 1 : fits < 2 ? 2 : fits < TURN_RUNS_MAX ? (size_t)fits : TURN_RUNS_MAX;
 }
 
-/* In all, disturbed turns at most double the runs: on a machine that is slower from now on, or a busy one, they show nothing. */
+/* In all, disturbed turns at most double the runs: on a machine that is slower from now on, or a busy one, they show nothing. Long runs
+ * are not repeated. */
 static bool is_disturbed(const struct contender_times *c, size_t taken, size_t runs)
 {
-	return c->turn > DISTURBED * c->least && taken < DISTURBED_RUNS * runs && 2 * c->more < c->own.n;
+	return c->turn > DISTURBED * c->least && c->least <= LONG_RUN && taken < DISTURBED_RUNS * runs &&
+	       2 * c->more < c->own.n;
 }
 
 static enum fettle_status take_turn(const struct turns *t, size_t which, size_t runs,
