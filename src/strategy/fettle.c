@@ -562,42 +562,75 @@ static enum fettle_status improve(struct search *s, struct plan *base, double en
 	return st ? st : search_try(s, base, score);
 }
 
-/* The default's ops with all corrections; where they run otherwise by more than a little, the plan's own. */
-static void make_alike(const struct space *space, const struct plan *base, struct plan *out)
+/* Applies all corrections; had the plan one of them already? */
+static bool correct_all(const struct space *space, struct plan *p)
+{
+	bool had = false;
+	size_t i;
+
+	for (i = space->n_ops; i < space->n; i++)
+		if (space->v[i].corrects && space->v[i].apply != NO_OPTION) {
+			had |= p->choice[i] == space->v[i].apply;
+			p->choice[i] = space->v[i].apply;
+		}
+	return had;
+}
+
+/* Has a plan more than a little in other modes than another? */
+static bool runs_otherwise(const struct space *space, const struct plan *a, const struct plan *b)
 {
 	double all = 0, other = 0;
 	size_t i;
 
-	plan_init(out, space);
 	for (i = 0; i < space->n_ops; i++) {
 		const struct param *op = &space->v[i];
 
 		all += op->gain;
-		if (op->options[base->choice[i]].mode != op->options[out->choice[i]].mode)
+		if (op->options[a->choice[i]].mode != op->options[b->choice[i]].mode)
 			other += op->gain;
 	}
-	if (other > ALIKE_OTHER * all)
-		plan_copy(out, base);
-	for (i = space->n_ops; i < space->n; i++) {
-		const bool corrects = space->v[i].corrects && space->v[i].apply != NO_OPTION;
-
-		out->choice[i] = corrects ? space->v[i].apply : base->choice[i];
-	}
+	return other > ALIKE_OTHER * all;
 }
 
-/* A plan that is about as fast and as accurate as one that loses a single sample too many need not lose it, too. */
+/* The default's ops, with the recipes of the plan; those of the plan, if the default's run otherwise by more than a little. */
+static void with_default_ops(const struct space *space, const struct plan *base, struct plan *out)
+{
+	size_t i;
+
+	plan_init(out, space);
+	for (i = space->n_ops; i < space->n; i++)
+		out->choice[i] = base->choice[i];
+	if (runs_otherwise(space, base, out))
+		plan_copy(out, base);
+}
+
+static enum fettle_status try_instead(struct search *s, const struct plan *p, struct plan *base,
+				      struct score *score)
+{
+	struct score last;
+	enum fettle_status st = search_try(s, p, &last);
+
+	if (!st && (last.met || last.loss <= score->loss)) { /* more of it can fall back */
+		*score = last;
+		plan_copy(base, p);
+	}
+	return st;
+}
+
+/* Plans that are about as fast and as accurate as one that loses a single sample too many need not lose it, too. */
 static enum fettle_status try_alike(struct search *s, struct plan *base, struct score *score)
 {
 	struct plan p = PLAN_INIT;
-	enum fettle_status st;
-	struct score last;
+	enum fettle_status st = FETTLE_OK;
 
 	search_stage(s, "alike");
-	make_alike(search_space(s), base, &p);
-	st = search_try(s, &p, &last);
-	if (!st && (last.met || last.loss <= score->loss)) { /* more of it can fall back */
-		*score = last;
-		plan_copy(base, &p);
+	plan_copy(&p, base);
+	if (!correct_all(search_space(s), &p))
+		st = try_instead(s, &p, base, score);
+	if (!st && !score->met) {
+		with_default_ops(search_space(s), base, &p);
+		correct_all(search_space(s), &p);
+		st = try_instead(s, &p, base, score);
 	}
 	plan_release(&p);
 	return st;
