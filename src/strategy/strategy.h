@@ -55,8 +55,8 @@ enum want {
 	 */
 	WANT_VERDICT,
 	/*
-	 * Whether the criterion is met. Where samples are right or wrong, a trial that fails is looked at on the hardest samples only,
-	 * and its loss is what it lost of them; see search_settle().
+	 * Whether the criterion is met. Where samples are right or wrong and hardly one may be lost, a trial that fails is looked at on
+	 * the hardest samples only, and its loss is what it lost of them; see search_settle().
 	 */
 	WANT_PASS,
 	/* As WANT_VERDICT while the search is held: a plan that quantizes less and is no faster is not even evaluated. */

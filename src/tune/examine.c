@@ -34,6 +34,17 @@ static bool hardest_first(const struct lab *l, const struct trial *t)
 	return t->verdict && l->examiner && l->examiner->order->feed && !depends_on_batches(l, &t->plan);
 }
 
+/* Those that the fp32 model has wrong come first and cannot be lost. In their own order, some samples say nothing about the rest. */
+static size_t samples_to_look_at(const struct lab *l, const struct trial *t, double share)
+{
+	const struct order *o = l->examiner->order;
+	size_t i, wrong = 0;
+
+	for (i = 0; i < o->n; i++)
+		wrong += o->baseline[i] <= metric_type(l->metric)->score_min;
+	return hardest_first(l, t) ? wrong + (size_t)ceil(share * (double)(o->n - wrong)) : o->n;
+}
+
 static void begin_evaluation(struct lab *l, struct worker *d, struct evaluation *e)
 {
 	size_t i;
@@ -98,8 +109,8 @@ static enum fettle_status evaluate_graph(struct lab *l, struct worker *d, const 
 		e.certain = certain;
 		e.judge = &v;
 	}
-	if (e.judge && v.look > 0) /* in their own order, some samples say nothing about the rest */
-		e.least = hardest_first(l, t) ? (size_t)ceil(v.look * (double)e.n_scores) : e.n_scores;
+	if (e.judge && v.look > 0)
+		e.least = samples_to_look_at(l, t, v.look);
 	if (hardest_first(l, t)) {
 		e.feed = l->examiner->order->feed;
 		if (!l->examiner->order->hard) {

@@ -21,6 +21,8 @@ static double loss_of(const struct search_config *c, double accuracy)
 
 /* Of a trial that fails, the share of the samples, the hardest, that say how much it loses: most of what is lost is among them. */
 #define FAILED_LOOK 0.25
+/* If fewer may be lost. */
+#define FEW_LOST 4
 
 /* Sums of scores differ in their last bits with the order of the samples: what is nearer than this is not certain. */
 #define VERDICT_SLACK 1e-9
@@ -195,10 +197,12 @@ void find_best_again(struct search *s)
 
 /* ---- what is wanted of the next ---- */
 
-/* Where losses are spread over all samples, those of some say little about the rest. */
+/* Where hardly a sample may be lost, the hardest say all; elsewhere, what is lost of them says little about how much is in all. */
 static bool wants_pass_alone(const struct search *s)
 {
-	return s->want == WANT_PASS && s->c.counts;
+	const double loss = s->c.tolerance * (s->c.relative ? fabs(s->c.baseline) : 1);
+
+	return s->want == WANT_PASS && s->c.counts && loss * (double)s->c.samples < FEW_LOST;
 }
 
 void decide_verdict(struct search *s)

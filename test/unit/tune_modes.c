@@ -18,7 +18,7 @@ struct bench {
 	char *path;
 };
 
-static void bench_open(struct bench *b, const char *body, const char *output)
+static void bench_open_on(struct bench *b, const char *input, const char *body, const char *output)
 {
 	static const int64_t samples[] = { 10 };
 	const struct recipe_numbers numbers[RECIPES] = { { .n = 0 } };
@@ -29,7 +29,7 @@ static void bench_open(struct bench *b, const char *body, const char *output)
 
 	b->path = xstrfmt("%s/m.onnx", dir);
 	memset(fixed, true, sizeof(fixed));
-	build_model(b->path, 13, "x:1x32x12x12", body, output);
+	build_model(b->path, 13, input, body, output);
 	assert_ok(subject_open(&b->s, rt, b->path, &err), err);
 	masks = xcalloc(b->s->ops.n, sizeof(*masks));
 	o.defaults = qplan_defaults(&b->s->cpu);
@@ -42,6 +42,11 @@ static void bench_open(struct bench *b, const char *body, const char *output)
 	b->l.t = tuning_new(&b->s->ops, &b->s->g, &o);
 	modes_of(&b->l);
 	free(masks);
+}
+
+static void bench_open(struct bench *b, const char *body, const char *output)
+{
+	bench_open_on(b, "x:1x32x12x12", body, output);
 }
 
 static void bench_close(struct bench *b)
@@ -270,10 +275,43 @@ static void matrices_convert_by_themselves(void **state)
 	bench_close(&b);
 }
 
+/* Of two convolutions that gain as little, the one that reads an image stays in floats; unless it gains more. */
+static void what_sees_an_image_must_gain(void **state)
+{
+	static const double saved[] = { 1, 3 }; /* of 100 */
+	struct bench b;
+	struct plan from = PLAN_INIT, p = PLAN_INIT;
+	struct modes *m;
+	size_t i, k;
+
+	(void)state;
+	bench_open_on(&b, "x:1x3x12x12",
+		      "w0 = 32x3x3x3; c0 = Conv(x, w0) pads=1,1,1,1; r0 = Relu(c0);"
+		      "w1 = 32x32x3x3; y = Conv(r0, w1) pads=1,1,1,1",
+		      "y");
+	m = b.l.modes;
+	price_nothing(&b);
+	m->fp32.total = 100;
+	plan_init(&from, &b.l.t->space);
+	for (k = 0; k < ARRAY_LEN(saved); k++) {
+		for (i = 0; i < b.l.t->space.n_ops; i++) {
+			m->seconds[ASSIGN_FP32][b.l.t->node[i]] = 50;
+			m->seconds[ASSIGN_STATIC][b.l.t->node[i]] = 50 - saved[k];
+		}
+		solve_modes(&b.l, &from, false, (struct mode_wish){ 1, false }, &p);
+		assert_int_equal(mode_in(&b.l, &p, 0), k ? ASSIGN_STATIC : ASSIGN_FP32);
+		assert_int_equal(mode_in(&b.l, &p, 1), ASSIGN_STATIC);
+	}
+	plan_release(&p);
+	plan_release(&from);
+	bench_close(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(matrices_convert_by_themselves),
+		cmocka_unit_test(what_sees_an_image_must_gain),
 		cmocka_unit_test(no_node_is_lost),
 		cmocka_unit_test(conversions_are_measured_first),
 		cmocka_unit_test(conversions_are_where_the_runtime_has_them),
