@@ -173,9 +173,8 @@ struct race_ratio race_ratio(const struct race *r)
 	double low, high;
 
 	bounds(r, r->look + 1, &low, &high); /* one more look */
-	if (r->low <= middle &&
-	    middle <=
-		    r->high) { /* what the last one saw holds as well, unless it saw a machine that was not quiet */
+	/* what the last one saw holds as well, unless it saw a machine that was not quiet */
+	if (r->low <= middle && middle <= r->high) {
 		low = fmax(low, r->low);
 		high = fmin(high, r->high);
 	}

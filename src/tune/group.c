@@ -51,7 +51,7 @@ static enum fettle_status run_to_end(struct search *s, struct trial *t)
 
 static enum fettle_status complete(struct search *s, struct trial *t)
 {
-	enum fettle_status st = FETTLE_OK;
+	enum fettle_status st;
 
 	if (!t->score.early || !wants_value(s))
 		return FETTLE_OK;

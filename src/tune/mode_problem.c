@@ -173,10 +173,9 @@ static bool sees_image(const struct lab *l, size_t node)
 static double worth_of(const struct lab *l, size_t node, struct worth w)
 {
 	const struct op_list *ops = &l->s->ops;
+	const double share = ops->total_macs > 0 ? ops->v[node].macs / ops->total_macs : 0;
 
-	if (sees_image(l, node))
-		return -IMAGE_WORTH * l->modes->fp32.total;
-	return ops->total_macs > 0 ? w.all * fmin(ops->v[node].macs / ops->total_macs, w.most) : 0;
+	return w.all * fmin(share, w.most) - (sees_image(l, node) ? IMAGE_WORTH * l->modes->fp32.total : 0);
 }
 
 static bool can_be_in(const struct lab *l, size_t node, const struct plan *from, bool within,
