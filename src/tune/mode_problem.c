@@ -11,7 +11,7 @@
 #define LEAST_PART 0.03
 /* The share of the time that an op which sees an image of so many channels must save: it gains little, and its error goes through all
  * that follows. */
-#define IMAGE_WORTH 0.015
+#define IMAGE_WORTH 0.02
 enum { IMAGE_CHANNELS = 4 };
 
 bool has_mode_choice(const struct lab *l, size_t node)

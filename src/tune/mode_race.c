@@ -14,6 +14,8 @@ enum { ROUNDS = 3 }; /* assignments that are profiled, at most: each corrects th
 #define NEARLY 1.15
 /* What it is worth, as a share of the time, to have all multiply-adds in integers: a model that is a quarter of the size. */
 #define SMALLER_WORTH 0.02
+/* What a plan with next to nothing in integers must gain over one with nothing: it may lose accuracy, and finding out costs trials. */
+#define LITTLE_WORTH 0.05
 /* Evaluations that timing all candidates may take, and until one is faster than fp32; two are timed unless the first takes all of it.
  * If one is, no more than so many: they differ by little. */
 enum { RACE_CANDIDATES = 4 };
@@ -233,15 +235,16 @@ static enum fettle_status seconds_beside_rewritten(struct lab *l, const struct t
 static enum fettle_status prefer_slight(struct lab *l, const struct plan *from, const struct timed *best,
 					struct plan *out, struct mode_answer *answer, struct err *err)
 {
+	const double share = mode_share(l, &best->t.plan);
 	const struct modes *m = l->modes;
 	struct plan p = PLAN_INIT;
 	double slight, seconds;
 	enum fettle_status st = seconds_beside_rewritten(l, best, &seconds, err);
 
-	if (st || seconds < CLEARLY_FASTER * m->fp32.total)
+	if (st || seconds < (1 - LITTLE_WORTH * (1 - share)) * m->fp32.total)
 		return st;
 	slight = slight_plan(l, from, &p);
-	if (slight * (1 + SMALLER_WORTH * mode_share(l, &best->t.plan)) < seconds) {
+	if (slight * (1 + SMALLER_WORTH * share) < seconds) {
 		plan_copy(out, &p);
 		*answer = (struct mode_answer){ m->original / slight, 0 };
 	}

@@ -11,6 +11,8 @@
 #define CONVERTING_LITTLE 0.05
 /* The share of it that ops which may be dynamic take at least to be worth a profile: no more than half of it can be gained. */
 #define DYNAMIC_LITTLE 0.04
+/* As long as the fastest plan takes more than this share of it, the result may be one that needs next to no calibration. */
+#define GAINED_LITTLE 0.9
 
 void modes_free(struct modes *m)
 {
@@ -102,7 +104,7 @@ enum lab_weights modes_weights(const struct lab *l)
 	const struct modes *m = l->modes;
 
 	return m && m->fp32.seconds && !m->calibrate &&
-			       (!m->seen.n || fastest_seen(m)->p.total >= m->fp32.total)
+			       (!m->seen.n || fastest_seen(m)->p.total >= GAINED_LITTLE * m->fp32.total)
 		       ? RANGES_ANY
 		       : WEIGHTS_ANY;
 }

@@ -31,7 +31,7 @@ double lab_saves(void *lab);
  */
 enum fettle_status modes_profiles(struct lab *l, const struct plan *p, struct mode_profile *fp32,
 				  struct mode_profile *of_plan, double *share, struct err *err);
-/* Which weights plans are timed with: as long as integers have gained nothing, calibrating may be for nothing, too. */
+/* Which weights plans are timed with: as long as integers have gained little, calibrating may be for nothing. */
 enum lab_weights modes_weights(const struct lab *l);
 /* Does a plan have next to nothing in integers because they gain nothing? */
 bool modes_gain_nothing(const struct lab *l, const struct plan *p);
