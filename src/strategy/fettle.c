@@ -628,6 +628,7 @@ static enum fettle_status try_alike(struct search *s, struct plan *base, struct 
 	if (!correct_all(search_space(s), &p))
 		st = try_instead(s, &p, base, score);
 	if (!st && !score->met) {
+		plan_release(&p);
 		with_default_ops(search_space(s), base, &p);
 		correct_all(search_space(s), &p);
 		st = try_instead(s, &p, base, score);
