@@ -182,7 +182,7 @@ static void explain_modes(struct job *j)
 		if (is->v[i].is == PRECISION_FP32 && is->v[i].reason == FP32_SEARCH &&
 		    modes_slower(j->o.lab->modes, i)) {
 			is->v[i].reason = FP32_NO_GAIN;
-			is->v[i].why = "faster in fp32, with its conversions";
+			is->v[i].why = "no slower in fp32, with its conversions";
 		}
 }
 
