@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #define LOOK_GROWTH 1.5
-/* Of a quiet pair, neither takes longer than so many times its shortest. */
+/* What takes so many times as long as it does on a quiet machine is disturbed. */
 #define QUIET 1.1
 
 void race_init(struct race *r, double confidence)
@@ -130,8 +130,8 @@ static void bounds_of(const struct ratios *v, double error, double *low, double 
 }
 
 /*
- * As the look of that number has it: the parts of the error that looks spend sum up to all of it. Pairs that do not count widen the
- * interval if the machine was disturbed by others, and narrow it if all pairs are alike.
+ * As the look of that number has it: the parts of the error that looks spend sum up to all of it. The narrower of two: of the pairs
+ * that count, which it is if the others were disturbed, and of all, if they are alike.
  */
 static void bounds(const struct race *r, size_t look, double *low, double *high)
 {

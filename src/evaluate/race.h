@@ -5,8 +5,8 @@
  * part of the allowed error, so stopping at any look is as good as having planned to.
  *
  * A neighbour on the same physical core slows integers down more than floats, for 20 to 200 ms at a time: then the ratio is
- * another one. A pair is quiet if neither took much longer than the shortest time it ever took. Quiet pairs count, and the
- * quieter half of all in any case.
+ * another one. Pairs count in which neither took much longer than it does in the quickest quarter of all, and the less
+ * disturbed half in any case.
  */
 #ifndef EVALUATE_RACE_H
 #define EVALUATE_RACE_H
@@ -43,6 +43,7 @@ struct race_ratio {
 };
 struct race_ratio race_ratio(const struct race *r);
 
+/* Pairs in which neither took much longer than its shortest, which may be known from before: see `least`. */
 size_t race_n_quiet(const struct race *r);
 /* Is it certain that one is faster, or that they differ by less than `equal` (0.01: 1 %)? */
 bool race_decided(const struct race *r, double equal);

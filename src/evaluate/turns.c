@@ -171,17 +171,16 @@ static bool all_slower(const struct turns *t, const struct contender_times *c)
 
 static bool is_over(const struct turns *t, const struct contender_times *c, size_t rounds, double elapsed)
 {
-	size_t least, taken;
+	size_t taken;
 
 	if (rounds == ROUNDS_MAX || all_decided(t, c, t->width))
 		return true;
 	if (elapsed < t->seconds && !(t->slower > 0 && rounds < ROUNDS_MIN))
 		return false;
-	least = least_rounds(t, c, elapsed);
 	taken = rounds_taken(t, c, rounds, elapsed);
 	if (t->slower > 0 && taken && taken < ROUNDS_MIN && all_slower(t, c))
 		return true;
-	if (elapsed < t->seconds || taken < (least < RACE_FIRST_LOOK ? least : RACE_FIRST_LOOK))
+	if (elapsed < t->seconds || taken < least_rounds(t, c, elapsed))
 		return false;
 	return own_seconds(t, c) >= t->undecided || all_decided(t, c, 0);
 }

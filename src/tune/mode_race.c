@@ -35,7 +35,7 @@ enum { RACE_CANDIDATES = 4 };
 
 struct candidate {
 	struct plan plan;
-	double seconds; /* by its profile, or as predicted */
+	double seconds; /* by its profile, or as predicted; INFINITY: not known */
 	size_t order;   /* in which it was added */
 };
 
