@@ -46,6 +46,7 @@ struct learner {
 	VEC(struct facts *) facts;
 	size_t total;  /* samples there are */
 	size_t *order; /* which, in the order of the feed */
+	bool all;      /* learner_expect_plans() */
 	struct history_ranges stored;
 	struct map stored_at; /* "value\tsetting\tsamples" -> place in stored */
 	struct arena arena;

@@ -179,6 +179,11 @@ static size_t needed_values(const struct needs *needs, const char **out)
 	return n;
 }
 
+void learner_expect_plans(struct learner *l)
+{
+	l->all = true;
+}
+
 enum fettle_status calibrate_few(struct learner *l, struct facts *f, const struct qplan *mapped,
 				 const struct needs *needs, struct err *err)
 {
@@ -189,7 +194,7 @@ enum fettle_status calibrate_few(struct learner *l, struct facts *f, const struc
 	enum fettle_status st = FETTLE_OK;
 	size_t n;
 
-	if (*f->key || f->own || f->few || l->s.calibrate || !needs->ranges.n || needs->means.n)
+	if (l->all || *f->key || f->own || f->few || l->s.calibrate || !needs->ranges.n || needs->means.n)
 		return FETTLE_OK;
 	values = xcalloc(needs->ranges.n, sizeof(*values));
 	n = needed_values(needs, values);

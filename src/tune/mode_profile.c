@@ -15,7 +15,7 @@ enum { PLAIN_LEAST = 2 }; /* runs without a profile */
 #define PROFILE_SHARE 0.05
 #define PROFILE_SECONDS 0.02
 /* What takes so many times as long as fp32 is not timed in turns with it. */
-#define CLEARLY_SLOWER 1.4
+#define CLEARLY_SLOWER 1.25
 
 struct profile_of {
 	struct lab *l;

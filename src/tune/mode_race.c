@@ -14,7 +14,7 @@ enum { ROUNDS = 3 }; /* assignments that are profiled, at most: each corrects th
 #define NEARLY 1.15
 /* What it is worth, as a share of the time, to have all multiply-adds in integers: a model that is a quarter of the size. */
 #define SMALLER_WORTH 0.02
-/* What a plan with next to nothing in integers must gain over one with nothing: it may lose accuracy, and finding out costs trials. */
+/* What a plan with next to nothing in integers must gain over one with a single op: it may lose accuracy, and finding out costs trials. */
 #define LITTLE_WORTH 0.05
 /* Evaluations that timing all candidates may take, and until one is faster than fp32; two are timed unless the first takes all of it.
  * If one is, no more than so many: they differ by little. */
@@ -29,7 +29,7 @@ enum { RACE_CANDIDATES = 4 };
 #define FINAL_NEARLY 1.05
 
 /* A plan that takes this much of the time of the fp32 model as rewritten is timed beside it, for such a share of an evaluation. */
-#define BESIDE_LEAST 0.9
+#define BESIDE_LEAST 0.85
 #define BESIDE_MOST 1.05
 #define BESIDE_SHARE 0.15
 
@@ -167,7 +167,12 @@ static enum fettle_status find_candidates(struct lab *l, const struct plan *from
 struct timed {
 	struct trial t;
 	double seconds; /* as the candidate has them */
+	double beside;  /* its time over that of the fp32 model as rewritten, in turns; NAN: not known */
 };
+#define TIMED_INIT                                                                                           \
+	{                                                                                                    \
+		.seconds = NAN, .beside = NAN                                                                \
+	}
 
 /* Both what turns and what profiles say counts: on a busy machine each is off by more than near-equal plans differ. */
 static bool is_faster(const struct timed *a, const struct timed *b)
@@ -184,6 +189,7 @@ static void timed_copy(struct timed *to, const struct timed *from)
 	plan_copy(&to->t.plan, &from->t.plan);
 	to->t.score.objective = from->t.score.objective;
 	to->seconds = from->seconds;
+	to->beside = from->beside;
 }
 
 /* The two that are fastest are timed once more, for longer, if they are nearly equal and an evaluation takes long enough. */
@@ -212,39 +218,41 @@ static double predicted(struct lab *l, const struct plan *p)
 	return !seen ? mode_predicted(l, p) : isnan(seen->predicted) ? seen->p.total : seen->predicted;
 }
 
-/*
- * What a plan takes, beside the fp32 model as rewritten. Each was timed in turns with the user's model: if they take about as long, they
- * are timed with each other.
- */
-static enum fettle_status seconds_beside_rewritten(struct lab *l, const struct timed *t, double *seconds,
-						   struct err *err)
+/* Does a plan seem to take about as long as the fp32 model as rewritten? Each was timed with the user's model, not with the other. */
+static bool is_near_rewritten(const struct lab *l, double seconds)
 {
-	const double timed = t->t.score.objective * l->modes->original, fp32 = l->modes->fp32.total;
-	double ratio = NAN;
-	enum fettle_status st = FETTLE_OK;
+	const double fp32 = l->modes->fp32.total;
 
-	*seconds = isfinite(t->seconds) ? sqrt(timed * t->seconds) : timed;
-	if (*seconds > BESIDE_LEAST * fp32 && *seconds < BESIDE_MOST * fp32 && was_rewritten(l))
-		st = time_beside_rewritten(l, &t->t.plan, BESIDE_SHARE * l->pass_seconds, &ratio, err);
-	if (ratio > 0)
-		*seconds = ratio * fp32;
-	return st;
+	return was_rewritten(l) && seconds > BESIDE_LEAST * fp32 && seconds < BESIDE_MOST * fp32;
 }
 
-/* Where no plan is faster than fp32, one with next to nothing in integers is as fast as that: it need not be timed to know. */
-static enum fettle_status prefer_slight(struct lab *l, const struct plan *from, const struct timed *best,
+static enum fettle_status time_beside(struct lab *l, struct timed *t, struct err *err)
+{
+	return time_beside_rewritten(l, &t->t.plan, BESIDE_SHARE * l->pass_seconds, &t->beside, err);
+}
+
+/*
+ * Where no plan is faster than fp32, one with next to nothing in integers is as fast as that: it need not be timed to know. The less
+ * a plan has in integers, the more it must gain over that one.
+ */
+static enum fettle_status prefer_slight(struct lab *l, const struct plan *from, struct timed *best,
 					struct plan *out, struct mode_answer *answer, struct err *err)
 {
-	const double share = mode_share(l, &best->t.plan);
 	const struct modes *m = l->modes;
+	const double share = mode_share(l, &best->t.plan), timed = best->t.score.objective * m->original,
+		     enough = 1 + SMALLER_WORTH * share - LITTLE_WORTH * (1 - share);
 	struct plan p = PLAN_INIT;
-	double slight, seconds;
-	enum fettle_status st = seconds_beside_rewritten(l, best, &seconds, err);
+	double slight, seconds = isfinite(best->seconds) ? sqrt(timed * best->seconds) : timed;
+	enum fettle_status st = FETTLE_OK;
 
-	if (st || seconds < (1 - LITTLE_WORTH * (1 - share)) * m->fp32.total)
+	if (isnan(best->beside) && is_near_rewritten(l, seconds))
+		st = time_beside(l, best, err);
+	if (best->beside > 0)
+		seconds = best->beside * m->fp32.total;
+	if (st || seconds < enough * m->fp32.total)
 		return st;
 	slight = slight_plan(l, from, &p);
-	if (slight * (1 + SMALLER_WORTH * share) < seconds) {
+	if (enough * slight <= seconds) {
 		plan_copy(out, &p);
 		*answer = (struct mode_answer){ m->original / slight, 0 };
 	}
@@ -252,13 +260,23 @@ static enum fettle_status prefer_slight(struct lab *l, const struct plan *from, 
 	return FETTLE_OK;
 }
 
-/* The first candidate was timed in turns with fp32 when it was profiled, and that is all that is needed of it. */
-static void recall_first(struct lab *l, const struct plan *p)
+/*
+ * What is known of the first candidate's time over that of the user's model: it was timed so when it was profiled. If it seems to take
+ * about as long as the fp32 model as rewritten, which was timed so too, the two are timed with each other, and once is enough.
+ */
+static enum fettle_status recall_first(struct lab *l, struct timed *t, struct err *err)
 {
-	const struct profiled *seen = seen_of(l, p);
+	const struct profiled *seen = seen_of(l, &t->t.plan);
+	enum fettle_status st = FETTLE_OK;
+	double ratio = seen ? seen->ratio : NAN;
 
-	if (seen && seen->ratio > 0)
-		lab_recall(l, p, seen->ratio, l->modes->original);
+	if (!(ratio > 0) && is_near_rewritten(l, t->seconds)) {
+		st = time_beside(l, t, err);
+		ratio = t->beside * l->modes->fp32.total / l->modes->original;
+	}
+	if (!st && ratio > 0)
+		lab_recall(l, &t->t.plan, ratio, l->modes->original);
+	return needs_calibration(l, st) ? FETTLE_OK : st;
 }
 
 static enum fettle_status time_candidate(struct lab *l, struct timed *now, const struct timed *against,
@@ -281,10 +299,12 @@ static enum fettle_status race_candidates(struct lab *l, const struct plan *from
 {
 	const struct modes *m = l->modes;
 	const double start = clock_now(), faster = CLEARLY_FASTER * m->fp32.total / m->original;
-	struct timed best = { .seconds = NAN }, second = { .seconds = NAN }, now = { .seconds = NAN };
+	struct timed best = TIMED_INIT, second = TIMED_INIT, now = TIMED_INIT;
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
+	if (c->v.n > 1 && modes_weights(l) != RANGES_ANY)
+		learner_expect_plans(lab_learner(l));
 	for (i = 0; i < c->v.n && !st; i++) {
 		const bool found = i && best.t.score.objective < faster;
 		const double share = found ? RACE_SHARE : RACE_MOST;
@@ -294,9 +314,11 @@ static enum fettle_status race_candidates(struct lab *l, const struct plan *from
 			break;
 		plan_copy(&now.t.plan, &c->v.v[i].plan);
 		now.seconds = c->v.v[i].seconds;
+		now.beside = NAN;
 		if (!i)
-			recall_first(l, &now.t.plan);
-		st = time_candidate(l, &now, i ? &best : NULL, err);
+			st = recall_first(l, &now, err);
+		if (!st)
+			st = time_candidate(l, &now, i ? &best : NULL, err);
 		if (st)
 			break;
 		if (!i || is_faster(&now, &best)) {

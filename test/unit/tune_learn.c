@@ -192,11 +192,36 @@ static void few_values_are_observed_alone(void **state)
 	course_close(&all);
 }
 
+/* Where several plans are to be compared, the second one needs no calibration of its own. */
+static void several_plans_are_calibrated_at_once(void **state)
+{
+	struct course c;
+	struct knowledge k;
+	struct err err = ERR_INIT;
+	size_t i, op, per_sweep = 0;
+
+	(void)state;
+	course_open(&c, CONV("a", "x") CONV("b", "a") CONV("c", "b") CONV("d", "c") CONV("e", "d")
+				CONV("f", "e") CONV("g", "f") CONV("y", "g"));
+	learner_expect_plans(c.l);
+	for (op = 3; op < 6; op++) {
+		for (i = 0; i < OPS; i++)
+			c.plan.ops[i].mode = i == op ? OP_STATIC : OP_FP32;
+		assert_ok(learn(c.l, 0, &c.plan, &k, &err), err);
+		assert_true(learner_calibrated(c.l, 0));
+		if (op == 3)
+			per_sweep = c.read;
+		assert_int_equal(c.read, per_sweep);
+	}
+	course_close(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(made_up_ranges_make_the_same_ops),
 					    cmocka_unit_test(what_depends_on_data_is_not_made_up),
-					    cmocka_unit_test(few_values_are_observed_alone) };
+					    cmocka_unit_test(few_values_are_observed_alone),
+					    cmocka_unit_test(several_plans_are_calibrated_at_once) };
 
 	return cmocka_run_group_tests(tests, place_open, place_close);
 }
