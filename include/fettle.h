@@ -635,7 +635,7 @@ struct fettle_tuned {
 	size_t n_rewritings;
 	/* why it is no faster than fp32, by op types, and what would help (NULL: nothing is known); NULL: it is faster */
 	const char *no_faster, *would_help;
-	/* how many times as fast as fp32 profiles predicted it to be, before it was timed; NaN: they did not */
+	/* how many times as fast as fp32 it was to be when it was chosen, by its profile or those of others; NaN: not known */
 	double predicted_speedup;
 	const struct fettle_ranks *ranks; /* NULL: there were no others */
 };

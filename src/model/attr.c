@@ -133,6 +133,16 @@ void node_set_int(struct model *m, struct node *n, const char *name, int64_t v)
 	put_attr(m, n, a);
 }
 
+void node_set_ints(struct model *m, struct node *n, const char *name, const int64_t *v, size_t count)
+{
+	Onnx__AttributeProto *a = new_attr(m, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
+
+	a->n_ints = count;
+	a->ints = arena_alloc(&m->arena, count * sizeof(*v));
+	memcpy(a->ints, v, count * sizeof(*v));
+	put_attr(m, n, a);
+}
+
 void node_set_float(struct model *m, struct node *n, const char *name, float v)
 {
 	Onnx__AttributeProto *a = new_attr(m, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);

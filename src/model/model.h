@@ -196,6 +196,7 @@ const float *node_floats(const struct node *n, const char *name, size_t *count);
 bool node_has_subgraph(const struct node *n);
 size_t node_count_inside(const struct node *n, const char *op); /* nodes of that type in its subgraphs */
 void node_set_int(struct model *m, struct node *n, const char *name, int64_t v);
+void node_set_ints(struct model *m, struct node *n, const char *name, const int64_t *v, size_t count);
 void node_set_float(struct model *m, struct node *n, const char *name, float v);
 void node_set_str(struct model *m, struct node *n, const char *name, const char *v);
 void node_copy_attr(struct model *m, struct node *to, const struct node *from, const char *name);

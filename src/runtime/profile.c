@@ -240,13 +240,31 @@ enum fettle_status profile_model(struct runtime *rt, struct model *m, const char
 	return st;
 }
 
+/* of a node's first input; NULL: none */
+static const json_t *first_dims(const void *shapes)
+{
+	json_t *first = json_array_get(shapes, 0); /* {"float": [1, 3, 32, 32]} */
+
+	return json_object_iter_value(json_object_iter(first));
+}
+
 double profile_elements(const void *shapes)
 {
-	const json_t *first = json_array_get(shapes, 0), *dim;
-	void *type = json_object_iter((json_t *)first); /* {"float": [1, 3, 32, 32]} */
-	double n = type ? 1 : 0;
+	const json_t *dims = first_dims(shapes), *dim;
+	double n = dims ? 1 : 0;
 	size_t i;
 
-	json_array_foreach(json_object_iter_value(type), i, dim) n *= (double)json_integer_value(dim);
+	json_array_foreach(dims, i, dim) n *= (double)json_integer_value(dim);
 	return n;
+}
+
+int64_t profile_least_dim(const void *shapes)
+{
+	const json_t *dims = first_dims(shapes), *dim;
+	int64_t least = 0;
+	size_t i;
+
+	json_array_foreach(dims, i, dim) if (i && (!least || json_integer_value(dim) < least)) least =
+		json_integer_value(dim);
+	return least;
 }

@@ -38,5 +38,7 @@ enum fettle_status profile_model(struct runtime *rt, struct model *m, const char
 
 /* Of the node's first input, by its shapes; 0: it has none. */
 double profile_elements(const void *shapes);
+/* Its least dimension beside the first; 0: it has none. */
+int64_t profile_least_dim(const void *shapes);
 
 #endif

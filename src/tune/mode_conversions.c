@@ -7,9 +7,16 @@
 #include "runtime/profile.h"
 #include "tune/modes_impl.h"
 
-/* The small model's values: as large as the largest of the real model's, up to this, and a sixteenth of that. */
+/* The small model's values: as large as the largest of the real model's, up to this, and about a sixteenth of that. */
 #define MOST_ELEMENTS (1 << 18)
-enum { CHANNELS = 32, LEAST_ELEMENTS = 1 << 10, SIZES = 2 };
+enum {
+	CHANNELS = 32,
+	FEW_CHANNELS = 3,
+	IMAGE_CHANNELS = 4,
+	LEAST_ELEMENTS = 1 << 10,
+	SIZES = 2,
+	SMALLER = 4
+};
 /* Its runs: enough for a mean, but few beside an evaluation. */
 enum { RUNS = 60 };
 #define SECONDS 0.004
@@ -38,7 +45,12 @@ double line_at(const struct line *l, double x)
 	return start + slope * x;
 }
 
-int conversion_of(const char *op)
+bool has_few_channels(int64_t channels)
+{
+	return channels <= IMAGE_CHANNELS;
+}
+
+int conversion_of(const char *op, const void *shapes)
 {
 	static const struct {
 		const char *op;
@@ -53,10 +65,12 @@ int conversion_of(const char *op)
 	};
 	size_t i;
 
-	for (i = 0; i < ARRAY_LEN(known); i++)
-		if (strcmp(known[i].op, op) == 0)
-			return known[i].is;
-	return CONVERSIONS;
+	for (i = 0; i < ARRAY_LEN(known) && strcmp(known[i].op, op) != 0; i++)
+		;
+	if (i == ARRAY_LEN(known))
+		return CONVERSIONS;
+	return known[i].is == TO_LAST && has_few_channels(profile_least_dim(shapes)) ? FEW_TO_LAST
+										     : known[i].is;
 }
 
 /* ---- the small model ---- */
@@ -95,37 +109,60 @@ static struct node *add_node(struct small *s, const char *op, const char *domain
 		n->in[2] = c;
 	n->out[0] = model_fresh(s->m, "converted");
 	VEC_PUSH(&s->nodes, n);
-	VEC_PUSH(&s->outputs, n->out[0]);
 	return n;
 }
 
-static void add_size(struct small *s, int64_t elements, bool blocks)
+/* Channels go last, as convolutions in integers want them, or first. */
+static const char *transposed(struct small *s, const char *value, bool last)
 {
-	static const char nchwc[] = "com.microsoft.nchwc";
-	const int64_t image[] = { 1, CHANNELS, 8, elements / (8 * CHANNELS) },
-		      matrix[] = { CHANNELS, elements / CHANNELS };
-	const char *floats = add_constant(s, DT_F32, image, 4), *ints = add_constant(s, DT_U8, matrix, 2);
+	static const int64_t to_last[] = { 0, 2, 3, 1 }, to_first[] = { 0, 3, 1, 2 };
+	struct node *n = add_node(s, "Transpose", "", value, NULL, NULL);
 
-	add_node(s, "QuantizeLinear", "", floats, s->scale, s->zero);
-	add_node(s, "DequantizeLinear", "", ints, s->scale, s->zero);
-	add_node(s, "Transpose", "", ints, NULL, NULL);
-	add_node(s, "Add", "", floats, floats, NULL);
-	if (!blocks)
-		return;
-	model_need_domain(s->m, nchwc, 1);
-	add_node(s, "ReorderInput", nchwc, floats, NULL, NULL);
-	node_set_int(s->m, add_node(s, "ReorderOutput", nchwc, floats, NULL, NULL), "channels", CHANNELS);
+	node_set_ints(s->m, n, "perm", last ? to_last : to_first, 4);
+	return n->out[0];
 }
 
-static struct model *small_model(const struct model *base, int64_t largest, bool blocks)
+/* How a value is laid out: of all that convolutions work on, one is typical. */
+struct planes {
+	int64_t channels, height, width;
+};
+
+/* Each reads what the one before it has made, which is still in a cache, as in a real model: of an image, only the model's own is not. */
+static void add_size(struct small *s, const struct planes *p, bool blocks)
+{
+	static const char nchwc[] = "com.microsoft.nchwc";
+	const int64_t dims[] = { 1, p->channels, p->height, p->width },
+		      image[] = { 1, FEW_CHANNELS, p->height, p->width * p->channels / FEW_CHANNELS };
+	const char *v = add_constant(s, DT_F32, dims, 4);
+	struct node *n;
+
+	v = add_node(s, "Add", "", v, v, NULL)->out[0];
+	v = add_node(s, "QuantizeLinear", "", v, s->scale, s->zero)->out[0];
+	v = transposed(s, transposed(s, v, true), false);
+	v = add_node(s, "DequantizeLinear", "", v, s->scale, s->zero)->out[0];
+	if (blocks) {
+		model_need_domain(s->m, nchwc, 1);
+		v = add_node(s, "ReorderInput", nchwc, v, NULL, NULL)->out[0];
+		n = add_node(s, "ReorderOutput", nchwc, v, NULL, NULL);
+		node_set_int(s->m, n, "channels", p->channels);
+		v = n->out[0];
+	}
+	VEC_PUSH(&s->outputs, v);
+	VEC_PUSH(&s->outputs, transposed(s, add_constant(s, DT_U8, image, 4), true));
+}
+
+static struct model *small_model(const struct model *base, struct planes p, bool blocks)
 {
 	struct small s = { .m = model_derive(base) };
 	size_t i;
 
 	s.scale = add_constant(&s, DT_F32, NULL, 0);
 	s.zero = add_constant(&s, DT_U8, NULL, 0);
-	for (i = 0; i<SIZES; i++, largest = largest> 16 * LEAST_ELEMENTS ? largest / 16 : LEAST_ELEMENTS)
-		add_size(&s, largest, blocks);
+	for (i = 0; i < SIZES; i++) {
+		add_size(&s, &p, blocks);
+		p.height = p.height > SMALLER ? p.height / SMALLER : 1;
+		p.width = p.width > SMALLER ? p.width / SMALLER : 1;
+	}
 	model_set_nodes(s.m, s.nodes.v, s.nodes.n);
 	model_set_outputs(s.m, s.outputs.v, s.outputs.n);
 	model_sweep(s.m);
@@ -134,10 +171,40 @@ static struct model *small_model(const struct model *base, int64_t largest, bool
 	return s.m;
 }
 
+/*
+ * How fast channels can be moved depends on how far apart they are: powers of two are slow. So the planes are those of the largest of
+ * the model's values, up to so many elements; made up, if no convolution reads any.
+ */
+static struct planes typical_planes(const struct lab *l)
+{
+	const struct modes *m = l->modes;
+	double most = 2 * LEAST_ELEMENTS, largest = 0;
+	struct planes out;
+	size_t i;
+
+	for (i = 0; i < m->elements.n; i++)
+		most = fmax(most, m->elements.v[i] * (double)m->rows);
+	most = fmin(most, MOST_ELEMENTS);
+	out = (struct planes){ CHANNELS, 8,
+			       (int64_t)most / LEAST_ELEMENTS * LEAST_ELEMENTS / (8 * CHANNELS) };
+	for (i = 0; i < m->names.n; i++) {
+		const struct tensor *t = subject_shape(l->s, l->s->g.names[m->names.v[i]]);
+		const double n = t && t->rank == 4 ? (double)(t->dims[1] * t->dims[2] * t->dims[3]) : 0;
+
+		if (!m->layouts.v[i].image || m->layouts.v[i].few_channels || n < LEAST_ELEMENTS ||
+		    n <= largest || n > MOST_ELEMENTS)
+			continue;
+		largest = n;
+		out = (struct planes){ (t->dims[1] + CHANNELS - 1) / CHANNELS * CHANNELS, t->dims[2],
+				       t->dims[3] };
+	}
+	return out;
+}
+
 static void take_node(void *self, const char *node, const char *type, double seconds, const void *shapes)
 {
 	struct modes *m = self;
-	const int conversion = conversion_of(type);
+	const int conversion = conversion_of(type, shapes);
 
 	(void)node;
 	if (conversion != CONVERSIONS)
@@ -149,7 +216,7 @@ static void take_node(void *self, const char *node, const char *type, double sec
 enum fettle_status measure_conversions(struct lab *l, struct err *err)
 {
 	struct modes *m = l->modes;
-	double plain, most = 0;
+	double plain;
 	struct feed_batch b = FEED_BATCH_INIT;
 	struct profile_options o = {
 		.session = { .threads = l->o.deployed.threads, .deployed = true, .level = OPT_NONE },
@@ -163,12 +230,9 @@ enum fettle_status measure_conversions(struct lab *l, struct err *err)
 	enum fettle_status st = l->one ? feed_read(l->one, 0, &b, err) : FETTLE_OK;
 	size_t i;
 
-	for (i = 0; i < m->elements.n; i++)
-		most = fmax(most, m->elements.v[i] * (double)m->rows);
 	for (i = 0; i < l->s->m->nodes.n; i++)
 		blocks |= m->blocked[i];
-	most = fmin(fmax(most, 2 * LEAST_ELEMENTS), MOST_ELEMENTS);
-	small = small_model(l->s->m, (int64_t)most / LEAST_ELEMENTS * LEAST_ELEMENTS, blocks);
+	small = small_model(l->s->m, typical_planes(l), blocks);
 	o.inputs = l->one ? b.inputs : NULL;
 	if (!st)
 		st = profile_model(l->rt, small, NULL, &o, take_node, m, err);

@@ -36,6 +36,22 @@ bool makes_floats(const struct lab *l, size_t v)
 	       !op_needs_output(&l->s->g, l->s->ops.v[node].rule, l->s->m->nodes.v[node]->out[0]);
 }
 
+double out_of_blocks(const struct lab *l, size_t v)
+{
+	const struct graph_index *g = &l->s->g;
+	const struct modes *m = l->modes;
+	double sum = 0;
+	size_t i;
+
+	for (i = g->first[v]; i < g->first[v + 1]; i++) {
+		const size_t by = g->uses[i];
+
+		if (m->blocked[by] && node_is(g->m->nodes.v[by], "Resize"))
+			sum += fmax(m->seconds[ASSIGN_STATIC][by] - m->seconds[ASSIGN_FP32][by], 0);
+	}
+	return sum;
+}
+
 void find_within(struct lab *l, const struct plan *p)
 {
 	const struct modes *m = l->modes;

@@ -9,10 +9,11 @@
 #define WORTH 0.01
 /* To have the least in integers, a few small ops rather than a large one: more than this share of one does not count. */
 #define LEAST_PART 0.03
-/* The share of the time that an op which sees an image of so many channels must save: it gains little, and its error goes through all
+/* The share of the time that an op which sees an image must save: it gains little, and its error goes through all
  * that follows. */
 #define IMAGE_WORTH 0.02
-enum { IMAGE_CHANNELS = 4 };
+/* A plan that differs from one that was profiled in ops with this share of the time is as well known as if it had been profiled itself. */
+#define WEIGHT_FLOOR 0.05
 
 bool has_mode_choice(const struct lab *l, size_t node)
 {
@@ -53,7 +54,10 @@ static struct mode_layout layout_of(const struct lab *l, size_t v)
 {
 	const struct graph_index *g = &l->s->g;
 	const int by = g->producer[v];
-	struct mode_layout out = { .made_in_blocks = by != NO_NODE && l->modes->blocked[by],
+	const struct tensor *shape = subject_shape(l->s, g->names[v]);
+	struct mode_layout out = { .few_channels =
+					   shape && shape->rank > 1 && has_few_channels(shape->dims[1]),
+				   .made_in_blocks = by != NO_NODE && l->modes->blocked[by],
 				   .image = by != NO_NODE && is_of_images(l, (size_t)by) };
 	size_t i;
 
@@ -167,7 +171,7 @@ static bool sees_image(const struct lab *l, size_t node)
 	const size_t v = w ? graph_value(&l->s->g, n->in[0]) : MAP_NONE;
 
 	return v != MAP_NONE && l->s->g.producer[v] == NO_NODE && w->t.rank > 2 &&
-	       w->t.dims[1] <= IMAGE_CHANNELS;
+	       has_few_channels(w->t.dims[1]);
 }
 
 static double worth_of(const struct lab *l, size_t node, struct worth w)
@@ -207,12 +211,15 @@ static void price_ops(const struct lab *l, const struct modes *m, const struct p
 /* A convolution in integers wants another layout than one in floats: out of the one, into the other. */
 static double layout_price(const struct modes *m, size_t value, bool blocks, double n)
 {
-	return (m->layouts.v[value].image ? line_at(&m->lines[TO_LAST], n) : 0) +
+	const enum mode_conversion last = m->layouts.v[value].few_channels ? FEW_TO_LAST : TO_LAST;
+
+	return (m->layouts.v[value].image ? line_at(&m->lines[last], n) : 0) +
 	       (blocks ? line_at(&m->lines[TO_BLOCKS], n) : 0);
 }
 
-static void price_values(struct modes *m, double factor)
+static void price_values(struct lab *l, double factor)
 {
+	struct modes *m = l->modes;
 	size_t i, at = 0;
 
 	for (i = 0; i < m->values.n; i++) {
@@ -232,6 +239,7 @@ static void price_values(struct modes *m, double factor)
 			v->to_float += line_at(&m->alone, n);
 		if (m->floats.v[i])
 			v->to_float = 0;
+		v->to_float += out_of_blocks(l, m->names.v[i]);
 		v->at_run_time = m->within[m->names.v[i]] ? 0 : line_at(&m->lines[AT_RUN_TIME], n);
 	}
 }
@@ -307,7 +315,7 @@ struct mode_price price_plan(struct lab *l, const struct plan *plan)
 	struct mode_price price;
 	size_t i, k;
 
-	price_values(l->modes, m->factor);
+	price_values(l, m->factor);
 	price_ops(l, m, plan, true, ops);
 	for (i = 0; i < l->t->space.n_ops; i++)
 		for (k = 0; k < ASSIGN_MODES && m->place[l->t->node[i]] >= 0; k++)
@@ -339,29 +347,41 @@ static double in_common(const struct lab *l, const struct plan *p, const struct 
 	return sum;
 }
 
+/* How much a profile says about a plan: the less, the more of the time is in ops that have other modes there. */
+static double weight_of(double all, double common)
+{
+	const double other = 1 - common / all + WEIGHT_FLOOR;
+
+	return 1 / (other * other);
+}
+
 /*
- * From each plan that was profiled, by the difference of their prices; more so from those that have more in common with it. What the
+ * From each plan that was profiled, by the difference of their prices; most of all from those that differ from it in few ops. What the
  * modes of ops do to others, which have no choice, is not in the prices.
  */
 double mode_predicted(struct lab *l, const struct plan *p)
 {
 	const struct modes *m = l->modes;
-	double weight = in_common(l, p, NULL), fp32 = 0, sum, seconds = mode_seconds(l, p);
+	const double seconds = mode_seconds(l, p), all = in_common(l, p, p);
+	double weight, sum, fp32 = 0;
 	size_t i;
 
 	for (i = 0; i < l->s->m->nodes.n; i++)
 		fp32 += m->place[i] >= 0 ? m->fp32.seconds[i] : 0;
 	/* what has no choice takes some time, however noisy the profile */
 	fp32 = fmax(m->fp32.total - fp32, 0) + seconds;
+	if (!(all > 0))
+		return fp32;
+	weight = weight_of(all, in_common(l, p, NULL));
 	sum = weight * fp32;
 	for (i = 0; i < m->seen.n; i++) {
 		const struct profiled *q = &m->seen.v[i];
-		double w = in_common(l, p, &q->plan);
+		const double w = weight_of(all, in_common(l, p, &q->plan));
 
 		weight += w;
 		sum += w * (fmax(q->p.total - mode_seconds(l, &q->plan), 0) + seconds);
 	}
-	return weight > 0 ? sum / weight : fp32;
+	return sum / weight;
 }
 
 /* If the fastest has next to nothing in integers, being so is made worth more: no more than it takes. For the least, less. */
@@ -383,7 +403,7 @@ struct mode_price solve_modes(struct lab *l, const struct plan *from, bool withi
 	struct mode_price price;
 	size_t k;
 
-	price_values(m, wish.dearer * m->factor);
+	price_values(l, wish.dearer * m->factor);
 	price_ops(l, m, from, within, ops);
 	for (k = 0; k < DOUBLINGS && !assign(&t, &p, worth, out); k++) {
 		low = worth.all;
@@ -396,7 +416,7 @@ struct mode_price solve_modes(struct lab *l, const struct plan *from, bool withi
 	}
 	if (low < worth.all)
 		assign(&t, &p, worth, out);
-	price_values(m, m->factor);
+	price_values(l, m->factor);
 	price = price_of(&p, t.mode);
 	free(ops);
 	free(t.as);
@@ -412,7 +432,7 @@ void solve_erring(struct lab *l, const struct plan *from, const double *errors, 
 	enum assign_mode *mode = xcalloc(m->n_ops + 1, sizeof(*mode));
 	size_t i;
 
-	price_values(l->modes, m->factor);
+	price_values(l, m->factor);
 	price_ops(l, m, from, true, ops);
 	for (i = 0; i < l->t->space.n_ops; i++) {
 		const int at = m->place[l->t->node[i]];

@@ -101,7 +101,7 @@ static void take_node(void *self, const char *node, const char *type, double sec
 {
 	struct profile_of *p = self;
 	size_t op = op_of(p, node, type);
-	int conversion = conversion_of(type);
+	int conversion = conversion_of(type, shapes);
 
 	if (op != MAP_NONE && conversion != TO_INT && conversion != TO_FLOAT && conversion != AT_RUN_TIME) {
 		p->out->seconds[op] += seconds;

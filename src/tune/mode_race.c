@@ -24,8 +24,8 @@ enum { RACE_CANDIDATES = 4 };
 /* Of an assignment within a plan that was tried: the share of the fp32 model's time that it must be predicted to save. */
 #define WITHIN_GAIN 0.04
 /* The last comparison: its share of an evaluation, if that is so many seconds, of plans that differ by no more than this. */
-#define FINAL_SHARE 0.15
-#define FINAL_SECONDS 0.1
+#define FINAL_SHARE 0.25
+#define FINAL_SECONDS 0.06
 #define FINAL_NEARLY 1.05
 
 /* A plan that takes this much of the time of the fp32 model as rewritten is timed beside it, for such a share of an evaluation. */
@@ -105,15 +105,12 @@ static enum fettle_status profile_assignments(struct lab *l, const struct plan *
 	for (round = 0;
 	     round < ROUNDS && !st && !(round && clock_now() - start > ROUNDS_SHARE * l->pass_seconds);
 	     round++) {
-		double predicted;
-
 		solve_modes(l, from, within, (struct mode_wish){ 1, false }, &p);
 		if (!plan_n_quantized(&p, &l->t->space) || profile_of(l, &p))
 			break;
-		predicted = mode_predicted(l, &p);
-		if (predicted > (round ? ROUNDS_GAIN : NEARLY) * fastest_profiled(l, from, first))
+		if (mode_predicted(l, &p) > (round ? ROUNDS_GAIN : NEARLY) * fastest_profiled(l, from, first))
 			break;
-		st = profile_plan(l, &p, predicted, err);
+		st = profile_plan(l, &p, true, err);
 	}
 	plan_release(&p);
 	return st;
@@ -167,6 +164,7 @@ static enum fettle_status find_candidates(struct lab *l, const struct plan *from
 struct timed {
 	struct trial t;
 	double seconds; /* as the candidate has them */
+	bool profiled;  /* which they are from */
 	double beside;  /* its time over that of the fp32 model as rewritten, in turns; NAN: not known */
 };
 #define TIMED_INIT                                                                                           \
@@ -174,12 +172,13 @@ struct timed {
 		.seconds = NAN, .beside = NAN                                                                \
 	}
 
-/* Both what turns and what profiles say counts: on a busy machine each is off by more than near-equal plans differ. */
+/* Both what turns and what profiles say counts: on a busy machine each is off by more than near-equal plans differ. What is only predicted
+ * says less than turns do. */
 static bool is_faster(const struct timed *a, const struct timed *b)
 {
 	double ratio = a->t.score.objective / b->t.score.objective;
 
-	if (isfinite(a->seconds) && isfinite(b->seconds))
+	if (a->profiled && b->profiled)
 		ratio *= ratio * a->seconds / b->seconds;
 	return ratio < 1;
 }
@@ -189,6 +188,7 @@ static void timed_copy(struct timed *to, const struct timed *from)
 	plan_copy(&to->t.plan, &from->t.plan);
 	to->t.score.objective = from->t.score.objective;
 	to->seconds = from->seconds;
+	to->profiled = from->profiled;
 	to->beside = from->beside;
 }
 
@@ -210,12 +210,12 @@ static enum fettle_status decide(struct lab *l, struct timed *best, const struct
 	return st;
 }
 
-/* Seconds, as they were expected before the plan was run: of the first plans of their kind, by their profiles. */
+/* Seconds by the profiles that there are: the plan's own, or those of others. */
 static double predicted(struct lab *l, const struct plan *p)
 {
-	const struct profiled *seen = seen_of(l, p);
+	const struct mode_profile *own = profile_of(l, p);
 
-	return !seen ? mode_predicted(l, p) : isnan(seen->predicted) ? seen->p.total : seen->predicted;
+	return own ? own->total : mode_predicted(l, p);
 }
 
 /* Does a plan seem to take about as long as the fp32 model as rewritten? Each was timed with the user's model, not with the other. */
@@ -292,6 +292,12 @@ static enum fettle_status time_candidate(struct lab *l, struct timed *now, const
 	return st ? st : lab_objective(l, &now->t, t, &now->t.score.objective, err);
 }
 
+/* Is timing one more too dear for what it may gain? A session and a few turns take about as long as a profile. */
+static bool is_not_worth_it(const struct lab *l, const struct candidate *c, const struct timed *best)
+{
+	return c->seconds >= best->seconds && l->modes->profiling > ROUNDS_SHARE * l->pass_seconds;
+}
+
 /* Profiles are not taken in turns: the candidate that is fastest when they are timed against each other. */
 static enum fettle_status race_candidates(struct lab *l, const struct plan *from, bool within,
 					  const struct candidates *c, struct plan *out,
@@ -312,8 +318,11 @@ static enum fettle_status race_candidates(struct lab *l, const struct plan *from
 		if ((i > 1 || (i && clock_now() - start > RACE_MOST * l->pass_seconds)) &&
 		    (clock_now() - start > share * l->pass_seconds || (found && i >= RACE_CANDIDATES)))
 			break;
+		if (found && is_not_worth_it(l, &c->v.v[i], &best))
+			break;
 		plan_copy(&now.t.plan, &c->v.v[i].plan);
 		now.seconds = c->v.v[i].seconds;
+		now.profiled = seen_of(l, &now.t.plan) && isfinite(now.seconds);
 		now.beside = NAN;
 		if (!i)
 			st = recall_first(l, &now, err);

@@ -123,9 +123,11 @@ static enum fettle_status profile_with(struct lab *l, const struct plan *p, enum
 	struct session *s = NULL;
 	struct model *model;
 	enum fettle_status st = lab_model(l, p, weights, &model, err);
+	const double start = clock_now();
 
 	if (!st)
 		st = mode_profile(l, model, out, &s, err);
+	l->modes->profiling = clock_now() - start;
 	if (!st)
 		lab_take_session(l, p, s);
 	if (st)
@@ -133,9 +135,9 @@ static enum fettle_status profile_with(struct lab *l, const struct plan *p, enum
 	return st;
 }
 
-static enum fettle_status profile_new(struct lab *l, const struct plan *p, double predicted, struct err *err)
+static enum fettle_status profile_new(struct lab *l, const struct plan *p, struct err *err)
 {
-	struct profiled now = { PLAN_INIT, { .total = 0 }, predicted, NAN };
+	struct profiled now = { PLAN_INIT, { .total = 0 }, NAN };
 	enum fettle_status st = profile_with(l, p, modes_weights(l), &now.p, err);
 
 	if (needs_calibration(l, st)) {
@@ -158,7 +160,7 @@ enum fettle_status modes_profiles(struct lab *l, const struct plan *p, struct mo
 	enum fettle_status st = profile_fp32(l, err);
 
 	if (!st && !m->seen.n)
-		st = profile_new(l, p, NAN, err);
+		st = profile_new(l, p, err);
 	if (st)
 		return st;
 	is = seen_of(l, p) ? seen_of(l, p) : fastest_seen(m);
@@ -185,12 +187,12 @@ static void correct_factor(struct lab *l, const struct plan *p, double convertin
 	m->factor = (converting + little) / (price_plan(l, p).converting + little);
 }
 
-enum fettle_status profile_plan(struct lab *l, const struct plan *p, double predicted, struct err *err)
+enum fettle_status profile_plan(struct lab *l, const struct plan *p, bool assigned, struct err *err)
 {
 	struct modes *m = l->modes;
 	const bool first = !m->seen.n;
 	const struct mode_profile *now;
-	enum fettle_status st = profile_new(l, p, predicted, err);
+	enum fettle_status st = profile_new(l, p, err);
 	size_t i, k;
 
 	if (st)
@@ -214,7 +216,7 @@ enum fettle_status profile_plan(struct lab *l, const struct plan *p, double pred
 		;
 	if (i == m->seen.n) /* the fastest so far: others are timed against it */
 		workers_keep(l->workers, p);
-	if (isfinite(predicted))
+	if (assigned)
 		correct_factor(l, p, mode_converting(now));
 	return FETTLE_OK;
 }
@@ -264,10 +266,10 @@ enum fettle_status measure_modes(struct lab *l, const struct plan *from, struct 
 	m->few_dynamic = !st && has_few_dynamic(l, from);
 	all_in(l, from, ASSIGN_STATIC, &p);
 	if (!st && plan_n_quantized(&p, &l->t->space))
-		st = profile_plan(l, &p, NAN, err);
+		st = profile_plan(l, &p, false, err);
 	all_in(l, from, ASSIGN_DYNAMIC, &p);
 	if (!st && plan_n_quantized(&p, &l->t->space) && !profile_of(l, &p))
-		st = profile_plan(l, &p, NAN, err);
+		st = profile_plan(l, &p, false, err);
 	plan_release(&p);
 	return st;
 }
@@ -338,7 +340,7 @@ static bool has_weight_only(const struct lab *l, const struct plan *p)
 	return false;
 }
 
-/* As prices had it before it was run; of a plan that differs from it in a few ops, by what their prices differ. */
+/* As it was when it was chosen; of a plan that differs from it in a few ops, by what their prices differ. */
 double modes_predicted(struct lab *l, const struct plan *p)
 {
 	const struct modes *m = l->modes;

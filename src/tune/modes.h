@@ -8,8 +8,9 @@
 
 #include "tune/lab.h"
 
-/* What conversions are, as nodes of the runtime. Of layouts: channels last and back, in integers; in blocks and back, in floats. */
-enum mode_conversion { TO_INT, TO_FLOAT, AT_RUN_TIME, TO_LAST, TO_BLOCKS, CONVERSIONS };
+/* What conversions are, as nodes of the runtime. Of layouts: channels last and back, in integers, where few of them take several times
+ * as long for each element; in blocks and back, in floats. */
+enum mode_conversion { TO_INT, TO_FLOAT, AT_RUN_TIME, TO_LAST, FEW_TO_LAST, TO_BLOCKS, CONVERSIONS };
 
 /* What a profile says of a model: seconds of a run without profiling, of each node of the base, of conversions. */
 struct mode_profile {

@@ -24,7 +24,6 @@ struct mode_price {
 struct profiled {
 	struct plan plan;
 	struct mode_profile p;
-	double predicted; /* seconds that it was to take by the profiles of others; NAN: it was the first of its kind */
 	double ratio; /* its time over that of the user's file, in turns; NAN: not known */
 };
 
@@ -36,7 +35,7 @@ struct mode_answer {
 
 /* How a value is laid out. */
 struct mode_layout {
-	bool image, made_in_blocks, read_in_blocks;
+	bool image, few_channels, made_in_blocks, read_in_blocks;
 };
 
 struct modes {
@@ -45,6 +44,7 @@ struct modes {
 	double factor;            /* what conversions took in the last profile, over what the lines say */
 	struct mode_profile fp32; /* of the fp32 model as prepared */
 	double original;          /* seconds of the user's file */
+	double profiling;         /* seconds that the last profile of a plan has taken */
 	bool *blocked;            /* per node: the fp32 model has its output in blocks of channels */
 	bool calibrate;           /* plans do not run with made-up ranges */
 	bool few_dynamic; /* ops that may be dynamic take next to no time: static ones need not be tried so */
@@ -85,8 +85,10 @@ enum fettle_status time_original(struct lab *l, double *seconds, struct err *err
 
 /* ---- mode_conversions.c ---- */
 
-/* Which conversion such a node is, if it is no op's; CONVERSIONS: none. */
-int conversion_of(const char *op);
+/* Which conversion such a node is, if it is no op's, by what it reads; CONVERSIONS: none. */
+int conversion_of(const char *op, const void *shapes);
+/* Has a value so few channels, as images have? */
+bool has_few_channels(int64_t channels);
 /* The lines begin with what conversions take in a model of nothing else. After find_mode_ops(). */
 enum fettle_status measure_conversions(struct lab *l, struct err *err);
 
@@ -99,6 +101,11 @@ bool is_summed(const struct lab *l, size_t value);
  * the ops in integers that they read from.
  */
 void charge_makers(struct lab *l, const struct plan *p, const struct mode_profile *now);
+/*
+ * What those that read a value in floats take longer if it is not made in blocks of channels: a Resize does not change the layout, as
+ * convolutions do. Taken to be what it takes longer in integers.
+ */
+double out_of_blocks(const struct lab *l, size_t value);
 /* Does the op that makes a value give floats if they are wanted, without a conversion? */
 bool makes_floats(const struct lab *l, size_t value);
 /* By the profile of a plan, in `apart`: dynamic ops whose input no node of its own has quantized have done it themselves. */
@@ -113,8 +120,8 @@ enum fettle_status profile_fp32(struct lab *l, struct err *err);
 /* The profile of a plan; NULL: it has none. */
 const struct profiled *seen_of(const struct lab *l, const struct plan *p);
 const struct mode_profile *profile_of(const struct lab *l, const struct plan *p);
-/* Profiles a plan; what each of its ops took in the mode it has counts from here on. `predicted`: as in struct profiled. */
-enum fettle_status profile_plan(struct lab *l, const struct plan *p, double predicted, struct err *err);
+/* Profiles a plan; what each of its ops took in the mode it has counts from here on, and what conversions took, if it is an assignment. */
+enum fettle_status profile_plan(struct lab *l, const struct plan *p, bool assigned, struct err *err);
 /*
  * Has a plan failed to run because its ranges are made up, perhaps: of values that cannot be, such as an index that is not there? Then
  * others are calibrated from now on.

@@ -68,6 +68,11 @@ static void describe(struct costs *c, struct str *out)
 	str_addf(out, ", of %.3f ms in fp32", 1e3 * c->total);
 }
 
+static double changing_layouts(const struct mode_profile *p)
+{
+	return p->converting[TO_LAST] + p->converting[FEW_TO_LAST] + p->converting[TO_BLOCKS];
+}
+
 enum fettle_status slower_why(struct lab *l, const struct plan *p, struct arena *a, const char **out,
 			      struct err *err)
 {
@@ -82,8 +87,7 @@ enum fettle_status slower_why(struct lab *l, const struct plan *p, struct arena 
 		return st;
 	for (i = 0; i < l->s->m->nodes.n; i++)
 		add_cost(&c, l->s->m->nodes.v[i]->op, fp32.seconds[i], plan.seconds[i]);
-	add_cost(&c, "changing layouts", fp32.converting[TO_LAST] + fp32.converting[TO_BLOCKS],
-		 plan.converting[TO_LAST] + plan.converting[TO_BLOCKS]);
+	add_cost(&c, "changing layouts", changing_layouts(&fp32), changing_layouts(&plan));
 	c.total = fp32.total;
 	c.conversions = plan.converting[TO_INT] + plan.converting[TO_FLOAT] + plan.converting[AT_RUN_TIME];
 	describe(&c, &text);

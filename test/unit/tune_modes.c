@@ -90,7 +90,7 @@ static void no_node_is_lost(void **state)
 
 static void conversions_are_measured_first(void **state)
 {
-	static const enum mode_conversion always[] = { TO_INT, TO_FLOAT, TO_LAST };
+	static const enum mode_conversion always[] = { TO_INT, TO_FLOAT, TO_LAST, FEW_TO_LAST };
 	struct bench b;
 	struct err err = ERR_INIT;
 	const struct modes *m;
@@ -125,8 +125,7 @@ static void count_conversion(void *self, const char *node, const char *op, doubl
 {
 	(void)node;
 	(void)seconds;
-	(void)shapes;
-	*(double *)self += conversion_of(op) != CONVERSIONS;
+	*(double *)self += conversion_of(op, shapes) != CONVERSIONS;
 }
 
 static double conversions_in(struct bench *b, const struct plan *p)
