@@ -171,6 +171,24 @@ out:
 	return rt->chosen;
 }
 
+/*
+ * Sessions take the memory of activations from one place, where the next finds what the last has left: each would have to ask the system
+ * for its own, and the first use of a page takes a microsecond or more. The place is the process's: if this fails, it is there already.
+ */
+static void share_memory(const struct runtime *rt)
+{
+	const OrtApi *api = rt->api;
+	OrtArenaCfg *cfg = NULL;
+	OrtStatus *s = api->CreateArenaCfg(0, -1, -1, -1, &cfg); /* as it is by default */
+
+	if (!s)
+		s = api->CreateAndRegisterAllocator(rt->env, rt->cpu, cfg);
+	if (s)
+		api->ReleaseStatus(s);
+	if (cfg)
+		api->ReleaseArenaCfg(cfg);
+}
+
 enum fettle_status runtime_new(struct runtime **out, struct err *err)
 {
 	const OrtApi *api = OrtGetApiBase()->GetApi(ORT_API_VERSION);
@@ -188,6 +206,7 @@ enum fettle_status runtime_new(struct runtime **out, struct err *err)
 	TRY(api->DisableTelemetryEvents(rt->env));
 	load_schemas(api, rt->env);
 	TRY(api->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault, &rt->cpu));
+	share_memory(rt);
 	TRY(api->CreateRunOptions(&rt->run));
 	TRY(api->CreateRunOptions(&rt->run_large));
 	TRY(api->AddRunConfigEntry(rt->run_large, "memory.enable_memory_arena_shrinkage", "cpu:0"));

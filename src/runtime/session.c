@@ -96,6 +96,10 @@ static enum fettle_status make_options(struct session *s, const struct session_o
 	if (o->low_memory) {
 		TRY(api->DisableCpuMemArena(so));
 		TRY(api->DisableMemPattern(so));
+	} else {
+		TRY(api->AddSessionConfigEntry(so, "session.use_env_allocators", "1"));
+		/* weights are given back with their session */
+		TRY(api->AddSessionConfigEntry(so, "session.use_device_allocator_for_initializers", "1"));
 	}
 	if (o->unused)
 		TRY(api->AddSessionConfigEntry(so, "session.disable_prepacking", "1"));
