@@ -108,7 +108,7 @@ static size_t rank_of_bounds(size_t n, double error)
 /* Student's, for 99 % */
 static void bounds_of_few(const double *v, size_t n, double *low, double *high)
 {
-	static const double t[RACE_FIRST_LOOK - RACE_FEW] = { 5.841, 4.604, 4.032, 3.707, 3.499 };
+	static const double t[RACE_FIRST_LOOK - RACE_FEW] = { 9.925, 5.841, 4.604, 4.032, 3.707, 3.499 };
 	double mean = 0, squares = 0, half;
 	size_t i;
 
@@ -145,8 +145,11 @@ static void bounds(const struct race *r, size_t look, double *low, double *high)
 		*low = quiet_low;
 		*high = quiet_high;
 	}
-	if (all.n >= RACE_FEW && all.n < RACE_FIRST_LOOK)
-		bounds_of_few(all.v, all.n, low, high);
+	if (all.n >= RACE_FEW && all.n < RACE_FIRST_LOOK) {
+		const struct ratios *few = quiet.n >= RACE_FEW ? &quiet : &all;
+
+		bounds_of_few(few->v, few->n, low, high);
+	}
 	free(all.v);
 	free(quiet.v);
 }

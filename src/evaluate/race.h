@@ -16,7 +16,7 @@
 #include "base/mem.h"
 
 enum {
-	RACE_FEW = 4
+	RACE_FEW = 3
 }; /* the least that gives an interval if the ratios are taken to vary as a normal distribution does */
 enum { RACE_FIRST_LOOK = 9 }; /* the least that gives an interval: all one way by chance once in 256 */
 

@@ -152,6 +152,24 @@ static void intervals_of_few_hold(void **state)
 	}
 }
 
+/* One of few pairs was disturbed: it does not count. */
+static void an_outlier_among_few_does_not_count(void **state)
+{
+	static const double first[] = { 2.01, 5, 2, 1.99 };
+	struct race_ratio ratio;
+	struct race race;
+	size_t i;
+
+	(void)state;
+	race_init(&race, 0.99);
+	for (i = 0; i < ARRAY_LEN(first); i++)
+		race_add(&race, first[i], 1);
+	ratio = race_ratio(&race);
+	assert_true(fabs(ratio.value - 2) < 0.01);
+	assert_true(ratio.low > 1.9 && ratio.high < 2.1);
+	race_release(&race);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -159,6 +177,7 @@ int main(void)
 		cmocka_unit_test(equals_are_found),
 		cmocka_unit_test(bounds_are_those_of_the_sign_test),
 		cmocka_unit_test(intervals_of_few_hold),
+		cmocka_unit_test(an_outlier_among_few_does_not_count),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
