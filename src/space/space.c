@@ -170,6 +170,17 @@ bool plan_is_quantized(const struct plan *p, const struct space *s, size_t op)
 	return s->v[op].options[p->choice[op]].mode != OPTION_FP32;
 }
 
+double plan_gain(const struct plan *p, const struct space *s)
+{
+	double sum = 0;
+	size_t i;
+
+	for (i = 0; i < s->n_ops; i++)
+		if (plan_is_quantized(p, s, i))
+			sum += s->v[i].gain;
+	return sum;
+}
+
 size_t plan_n_quantized(const struct plan *p, const struct space *s)
 {
 	size_t i, n = 0;

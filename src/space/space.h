@@ -136,6 +136,7 @@ const struct plan *plan_root(const struct plan *p, const struct space *s);
 
 bool plan_is_quantized(const struct plan *p, const struct space *s, size_t op); /* not at its fp32 option */
 size_t plan_n_quantized(const struct plan *p, const struct space *s);
+double plan_gain(const struct plan *p, const struct space *s); /* what int8 saves, as far as is known */
 /* Is every op quantized that the default plan quantizes? */
 bool plan_is_whole(const struct plan *p, const struct space *s);
 /* Can op i fall back (it is quantized and has an fp32 option)? */

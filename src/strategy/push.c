@@ -104,23 +104,31 @@ static enum fettle_status find_candidates(struct push *p)
 	return st;
 }
 
+static double gain_of(const struct push *p, const size_t *op, size_t n)
+{
+	double sum = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		sum += search_space(p->s)->v[op[i]].gain;
+	return sum;
+}
+
 /* A trial that may quantize these: is it worth it? */
 static bool is_worth(const struct push *p, const size_t *op, size_t n)
 {
 	const struct space *space = search_space(p->s);
 	const size_t trials = search_n_trials(p->s) - p->first;
-	double gain = 0, all = 0;
+	double gain, all = 0;
 	size_t i;
 
 	if (!search_frugal(p->s))
 		return true;
 	if (p->none)
 		return trials < NONE_TRIALS || search_spent(p->s) < NONE_PASSES;
-	for (i = 0; i < n; i++)
-		gain += space->v[op[i]].gain;
 	for (i = 0; i < space->n_ops; i++)
 		all += space->v[i].gain;
-	gain *= search_gain_scale(p->s);
+	gain = gain_of(p, op, n) * search_gain_scale(p->s);
 	if (p->slight && trials < TRIALS_SLIGHT && gain >= GAIN_LARGE)
 		return true;
 	return (gain >= GAIN_WORTH || all <= 0) && trials < p->most && search_may_spend(p->s, 0);
@@ -177,6 +185,25 @@ static enum fettle_status try_with(struct push *p, const size_t *op, size_t n, b
 	return st;
 }
 
+/* In place of a plan that quantizes next to nothing, an op that gains more than all of it, and cannot be had with it. */
+static enum fettle_status try_instead(struct push *p, size_t op, bool *met)
+{
+	const struct space *space = search_space(p->s);
+	struct plan before = PLAN_INIT;
+	enum fettle_status st;
+
+	if (!p->slight || !search_frugal(p->s) || !is_worth(p, &op, 1) ||
+	    space->v[op].gain <= plan_gain(p->plan, space))
+		return FETTLE_OK;
+	plan_copy(&before, p->plan);
+	fall_back_all(p->plan, space);
+	st = try_with(p, &op, 1, met);
+	if (!*met)
+		plan_copy(p->plan, &before);
+	plan_release(&before);
+	return st;
+}
+
 /* The first single op that can be quantized. Sets are not tried: if none of its ops works, a set hardly will. */
 static enum fettle_status find_first(struct push *p, bool *met)
 {
@@ -189,6 +216,19 @@ static enum fettle_status find_first(struct push *p, bool *met)
 	return st;
 }
 
+/* How many of them have half of the gain: an op that has it alone is tried alone. */
+static size_t half_of(const struct push *p, const size_t *op, size_t n)
+{
+	const double all = gain_of(p, op, n);
+	size_t i = 0;
+
+	if (!(all > 0))
+		return n / 2;
+	while (i < n - 1 && 2 * gain_of(p, op, i) < all)
+		i++;
+	return i;
+}
+
 /*
  * All at once; if that will not do, each half by itself. With ops in good order this is a bisection for how many can be
  * had; with some in bad places it still isolates each in about two trials per halving.
@@ -197,14 +237,18 @@ static enum fettle_status requantize(struct push *p, const size_t *op, size_t n)
 {
 	enum fettle_status st;
 	bool met = false;
+	size_t half;
 
 	if (!n || !is_worth(p, op, n))
 		return FETTLE_OK;
 	st = try_with(p, op, n, &met);
+	if (!st && !met && n == 1)
+		st = try_instead(p, *op, &met);
 	if (st || met || n == 1)
 		return st;
-	st = requantize(p, op, n / 2);
-	return st ? st : requantize(p, op + n / 2, n - n / 2);
+	half = half_of(p, op, n);
+	st = requantize(p, op, half);
+	return st ? st : requantize(p, op + half, n - half);
 }
 
 /* One, then twice as many at a time as long as that works, and half as many when not. */

@@ -99,18 +99,6 @@ static bool more_accurate(const struct search *s, const struct trial *a, const s
 	return plan_n_quantized(&a->plan, s->c.space) > plan_n_quantized(&b->plan, s->c.space);
 }
 
-/* what int8 saves, as far as the space knows */
-static double plan_gain(const struct search *s, const struct plan *p)
-{
-	double sum = 0;
-	size_t i;
-
-	for (i = 0; i < s->c.space->n_ops; i++)
-		if (plan_is_quantized(p, s->c.space, i))
-			sum += s->c.space->v[i].gain;
-	return sum;
-}
-
 /* Both meet the criterion. Of those that are as good as equal, the one with more in int8 wins. */
 static bool more_useful(const struct search *s, const struct trial *a, const struct trial *b)
 {
@@ -124,7 +112,7 @@ static bool more_useful(const struct search *s, const struct trial *a, const str
 			return x < y;
 		return a->score.loss < b->score.loss;
 	}
-	gain = plan_gain(s, &a->plan) - plan_gain(s, &b->plan);
+	gain = plan_gain(&a->plan, s->c.space) - plan_gain(&b->plan, s->c.space);
 	if (fabs(gain) > GAIN_EQUAL)
 		return gain > 0;
 	return a->score.loss != b->score.loss ? a->score.loss < b->score.loss : x < y;
@@ -251,7 +239,7 @@ enum fettle_status too_slow(struct search *s, struct trial *t, struct verdict *v
 	if (st) /* a failure is the evaluation's to report */
 		return st == FETTLE_STOP ? st : FETTLE_OK;
 	y = best->score.objective;
-	limit = plan_gain(s, &t->plan) < plan_gain(s, &best->plan) - GAIN_EQUAL
+	limit = plan_gain(&t->plan, s->c.space) < plan_gain(&best->plan, s->c.space) - GAIN_EQUAL
 			? y / (1 + equal)
 			: fmax(s->least_before * (1 + equal), y);
 	if (x * (1 + equal) < y) /* then it is the best if it meets the criterion, no matter by how much */
@@ -281,8 +269,8 @@ void prepare_trial(struct search *s, struct trial *t, struct verdict *own)
 	*own = s->verdict;
 	own->beat = to_beat(s, &t->plan);
 	/* with as much in int8 as the best, accuracy decides; with more or less, speed does */
-	if (s->best_before &&
-	    fabs(plan_gain(s, &t->plan) - plan_gain(s, &trial_at(s, s->best_before)->plan)) > GAIN_EQUAL)
+	if (s->best_before && fabs(plan_gain(&t->plan, s->c.space) -
+				   plan_gain(&trial_at(s, s->best_before)->plan, s->c.space)) > GAIN_EQUAL)
 		own->tie = NAN;
 	t->verdict = wants_value(s) ? NULL : own;
 	t->latency = NAN;

@@ -281,6 +281,36 @@ static void frugal_pushes_are_short(void **state)
 	assert_true(longest[0] > 8);
 }
 
+static bool one_op(const struct world *w, const struct plan *p)
+{
+	return plan_n_quantized(p, &w->space) == 1;
+}
+
+/* Any one op passes, and no two do: if one of them has half of all that can be gained, it is the one, whichever was found first. */
+static void a_large_op_replaces_a_small_one(void **state)
+{
+	static const struct recipe_for_world r = { "one large op", .n_ops = 24, .settings = 1,
+						   .op_loss = 0.1 };
+	size_t seed, i, large;
+
+	(void)state;
+	for (seed = 0; seed < 10; seed++) {
+		struct world w;
+		struct outcome o;
+
+		world_init(&w, &r, seed);
+		large = (5 * seed) % r.n_ops;
+		for (i = 0; i < r.n_ops; i++)
+			w.space.v[i].gain = 0.5 / (i == large ? 1 : (double)(r.n_ops - 1));
+		w.needle = one_op;
+		w.frugal = true;
+		o = run(&w, strategy_find("fettle"), 300);
+		check(o.best_score.met && plan_is_quantized(&o.best_plan, &w.space, large));
+		plan_release(&o.best_plan);
+		world_release(&w);
+	}
+}
+
 /* A plan that loses one sample too many is tried with all corrections, though they are not seen to help; not one that loses more, nor
  * where samples are not right or wrong. */
 static void one_sample_is_chance(void **state)
@@ -1063,6 +1093,7 @@ int main(void)
 		cmocka_unit_test(costly_recipes_are_for_those_who_need_them),
 		cmocka_unit_test(few_ops_go_to_16_bits),
 		cmocka_unit_test(frugal_pushes_are_short),
+		cmocka_unit_test(a_large_op_replaces_a_small_one),
 		cmocka_unit_test(a_bounded_search_ends_soon),
 		cmocka_unit_test(one_sample_is_chance),
 		cmocka_unit_test(near_misses_take_few_trials),
