@@ -139,8 +139,8 @@ static enum fettle_status take_apart(struct analysed *x, const struct history_tr
 		st = missing(x, "histograms", anatomy_histograms(&a, x->run));
 	if (!st)
 		st = context_phase(x->cx, "profile");
-	if (!st && x->has_data && x->u.run.lab.one)
-		st = feed_read(x->u.run.lab.one, 0, &b, &x->cx->err);
+	if (!st && x->has_data && x->u.run.lab.timed[0])
+		st = feed_read(x->u.run.lab.timed[0], 0, &b, &x->cx->err);
 	timing.inputs = b.inputs;
 	if (!st)
 		st = missing(x, "profile", anatomy_profile(&a, &timing, x->run));

@@ -41,13 +41,13 @@ static enum fettle_status open_timed(struct run *u)
 	size_t i;
 
 	deployed_drop_same(d, u->cx, u->r.o.model, u->lab.fp32, s.data ? s.data->n : 0);
-	for (i = 0; i < d->n_batches && s.data && !st; i++) {
+	deployed_compare_on(d, u->cx, u->lab.fp32, u->eval.feed ? feed_samples(u->eval.feed) : 0);
+	for (i = 0; i < d->n_batches + (d->compared > 0) && s.data && !st; i++) {
 		st = open_one(u, &s, &u->r.c->evaluation.dataloader, "timing", NULL,
 			      &(struct feed_options){ .batch = d->batches[i], .limit = d->batches[i] });
 		u->lab.timed[i] = st ? NULL : s.feed;
 		s.feed = NULL; /* now the lab's */
 	}
-	u->lab.one = u->lab.timed[0];
 	return st;
 }
 
@@ -266,7 +266,7 @@ void run_release(struct run *u)
 	lab_release(&u->lab);
 	tuning_free(u->lab.t);
 	metric_free(u->lab.metric);
-	for (i = 0; i < DEPLOYED_BATCHES; i++) /* their data are the others' */
+	for (i = 0; i < ARRAY_LEN(u->lab.timed); i++) /* their data are the others' */
 		feed_free(u->lab.timed[i]);
 	unpacking_free(u->calib_begun);
 	unpacking_free(u->eval_begun);

@@ -34,6 +34,9 @@ double assign_cost(const struct assign_problem *p, const enum assign_mode *mode)
 		sum += (!made_int && ints ? v->to_int : 0) + (made_int && floats ? v->to_float : 0) +
 		       (at_run_time ? v->at_run_time : 0);
 	}
+	for (i = 0; i < p->n_pairs; i++)
+		if (mode[p->pairs[i].op[0]] == ASSIGN_STATIC && mode[p->pairs[i].op[1]] == ASSIGN_STATIC)
+			sum -= p->pairs[i].gain;
 	return sum;
 }
 
@@ -96,6 +99,12 @@ void assign_best(const struct assign_problem *p, enum assign_mode *mode)
 				    units(v->to_float));
 		if (v->n_readers && v->at_run_time > 0)
 			mincut_edge(c, CUT_SOURCE, bit_of_all(c, v, not_dynamic), units(v->at_run_time));
+	}
+	for (i = 0; i < p->n_pairs; i++) { /* the first gains it, and loses it if the second is not static */
+		const struct assign_pair *pair = &p->pairs[i];
+
+		add_bit(c, is_static[pair->op[0]], -units(pair->gain));
+		mincut_edge(c, is_static[pair->op[0]], is_static[pair->op[1]], units(pair->gain));
 	}
 	mincut_solve(c);
 	for (i = 0; i < p->n_ops; i++)

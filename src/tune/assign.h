@@ -27,11 +27,20 @@ struct assign_value {
 	double to_int, to_float, at_run_time;
 };
 
+/* Two ops that gain so many seconds if both are static, beyond what each does by itself. */
+struct assign_pair {
+	size_t op[2];
+	double gain;    /* not negative */
+	size_t through; /* the caller's */
+};
+
 struct assign_problem {
 	const struct assign_op *ops;
 	size_t n_ops;
 	const struct assign_value *values;
 	size_t n_values;
+	const struct assign_pair *pairs;
+	size_t n_pairs;
 };
 
 /* The seconds of all ops and conversions; INFINITY if an op is in a mode that is not on offer. */

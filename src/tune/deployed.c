@@ -2,6 +2,9 @@
 
 #include <stdio.h>
 
+/* What a run that plans are compared by may take of an evaluation: there are many of them. */
+#define COMPARED_SHARE (1.0 / 16)
+
 /* 0: any */
 static size_t fixed_batch(const struct session *s)
 {
@@ -46,4 +49,31 @@ void deployed_drop_same(struct deployed *d, struct context *cx, const char *mode
 			d->batches[n++] = rows;
 	}
 	d->n_batches = n;
+}
+
+void deployed_compare_on(struct deployed *d, struct context *cx, const struct session *s, size_t evaluated)
+{
+	const size_t share = (size_t)(COMPARED_SHARE * (double)evaluated), most = share ? share : 1;
+	char note[512];
+
+	d->compared = 0;
+	if (fixed_batch(s) || !evaluated || deployed_batch(d, 0) <= most)
+		return;
+	d->compared = d->n_batches;
+	d->batches[d->compared] = most;
+	snprintf(note, sizeof(note),
+		 "plans are compared on batches of %zu, because one of %zu is a large part of the "
+		 "%zu samples to evaluate; the best is timed with %zu",
+		 most, d->batches[0], evaluated, d->batches[0]);
+	context_note(cx, note);
+}
+
+size_t deployed_batch(const struct deployed *d, size_t which)
+{
+	return d->batches[which] ? d->batches[which] : 1;
+}
+
+double deployed_scale(const struct deployed *d)
+{
+	return (double)deployed_batch(d, 0) / (double)deployed_batch(d, d->compared);
 }

@@ -14,5 +14,13 @@ size_t deployed_rows(struct context *cx, const char *model, const struct session
 /* The same for all, of which those that come to the same are one. */
 void deployed_drop_same(struct deployed *d, struct context *cx, const char *model, const struct session *s,
 			size_t samples);
+/*
+ * Plans are compared on the first batch, or on as many samples as a run may take of an evaluation with so many (0: not known).
+ * Tells the caller.
+ */
+void deployed_compare_on(struct deployed *d, struct context *cx, const struct session *s, size_t evaluated);
+size_t deployed_batch(const struct deployed *d, size_t which);
+/* What a run on the first batch takes, over one on the batch that plans are compared on. */
+double deployed_scale(const struct deployed *d);
 
 #endif

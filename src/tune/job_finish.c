@@ -123,7 +123,6 @@ static enum fettle_status write_plan(struct job *j, const struct plan *p, struct
 /* The speed that is reported, for each batch. */
 static enum fettle_status measure_speeds(struct job *j, const struct plan *best, struct err *err)
 {
-	const struct latency_limits limits = report_limits(j->o.lab);
 	struct lab *l = j->o.lab;
 	const struct deployed *d = &l->o.deployed;
 	struct job_result *r = &j->r;
@@ -133,7 +132,7 @@ static enum fettle_status measure_speeds(struct job *j, const struct plan *best,
 	size_t i;
 
 	for (i = 0; i < d->n_batches && !st; i++) {
-		st = lab_time(l, best, NULL, i, &limits, times, err);
+		st = lab_time_to_report(l, best, i, times, err);
 		if (st)
 			break;
 		r->speeds[i] = (struct job_speed){ .batch = d->batches[i],
@@ -153,7 +152,8 @@ static enum fettle_status measure_speeds(struct job *j, const struct plan *best,
 		st = lab_time_rewritten(l, times, err);
 		if (st)
 			return st;
-		r->rewritten.latency = times[1].median;
+		r->rewritten.latency =
+			r->baseline.latency / times[1].speedup.value; /* maybe on fewer samples */
 		r->rewritten.speedup = times[1].speedup;
 		st = lab_size(l->s->m, &r->rewritten.size_bytes, err);
 	}

@@ -18,7 +18,8 @@ enum { DEPLOYED_BATCHES = 8 };
 struct deployed {
 	int threads;      /* of each session; 0: the runtime's choice (all cores) */
 	size_t instances; /* sessions that run at once; 0: 1 */
-	size_t batches[DEPLOYED_BATCHES], n_batches; /* samples per run; plans are compared by the first */
+	size_t batches[DEPLOYED_BATCHES + 1], n_batches; /* samples per run; 0: 1 */
+	size_t compared; /* which of them plans are compared on: 0, or n_batches, which has fewer samples */
 };
 
 struct lab_options {
@@ -82,8 +83,7 @@ struct lab {
 	struct subject *s;
 	struct tuning *t;
 	struct feed *calib, *eval; /* calib may be NULL for dynamic plans, eval with an evaluator */
-	struct feed *one;          /* to time on and to profile; it is timed[0] */
-	struct feed *timed[DEPLOYED_BATCHES]; /* by batch; NULL: inputs are made up */
+	struct feed *timed[DEPLOYED_BATCHES + 1]; /* by batch; NULL: inputs are made up */
 	struct metric *metric;
 	struct lab_options o;
 	struct history *history; /* may be NULL */

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "quantize/precision.h"
+#include "tune/deployed.h"
 #include "tune/timing.h"
 
 /* Plans that run the same kernels are measured once. */
@@ -162,11 +163,12 @@ static enum fettle_status measure_latency(struct lab *l, const struct plan *p, c
 		against = NULL;
 		other = 1;
 	}
-	st = lab_time(l, p, against ? &against->plan : NULL, 0, &limits, times, err);
+	st = against ? lab_time(l, p, &against->plan, l->o.deployed.compared, &limits, times, err)
+		     : lab_time_to_report(l, p, l->o.deployed.compared, times, err);
 	if (st)
 		return st;
 	if (!m->baseline_latency)
-		m->baseline_latency = times[0].median / other;
+		m->baseline_latency = deployed_scale(&l->o.deployed) * times[0].median / other;
 	*value = other / times[1].speedup.value;
 	return FETTLE_OK;
 }
@@ -227,9 +229,15 @@ void lab_recall(struct lab *l, const struct plan *p, double latency, double fp32
 	if (!only_latency(l) || map_get(&m->objectives, key) != MAP_NONE)
 		return;
 	if (!m->baseline_latency)
-		m->baseline_latency = fp32_seconds;
+		m->baseline_latency = deployed_scale(&l->o.deployed) * fp32_seconds;
 	keep_measured(m, key, l->o.weights[LAB_LATENCY] > 0 ? judged(l, LAB_LATENCY, latency, 1) : latency,
 		      latency, 0);
+}
+
+/* The first trial that meets the target is timed as precisely as is reported, which it then need not be again. */
+static bool is_to_report(const struct lab *l, const struct trial *t, const struct trial *against)
+{
+	return t->score.met && !against && only_latency(l);
 }
 
 /* Once for all plans that run the same kernels. */
@@ -245,7 +253,7 @@ enum fettle_status lab_objective(void *self, struct trial *t, const struct trial
 
 	kernels_hash(l, &t->plan, key);
 	known = map_get(&m->objectives, key);
-	if (known != MAP_NONE) {
+	if (known != MAP_NONE && !is_to_report(l, t, against)) {
 		*value = m->measured.v[known];
 		if (m->baseline_latency)
 			t->latency = m->measured.v[known + 1] * m->baseline_latency;

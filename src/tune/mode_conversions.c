@@ -227,13 +227,14 @@ enum fettle_status measure_conversions(struct lab *l, struct err *err)
 	};
 	struct model *small;
 	bool blocks = false;
-	enum fettle_status st = l->one ? feed_read(l->one, 0, &b, err) : FETTLE_OK;
+	struct feed *feed = l->timed[l->o.deployed.compared];
+	enum fettle_status st = feed ? feed_read(feed, 0, &b, err) : FETTLE_OK;
 	size_t i;
 
 	for (i = 0; i < l->s->m->nodes.n; i++)
 		blocks |= m->blocked[i];
 	small = small_model(l->s->m, typical_planes(l), blocks);
-	o.inputs = l->one ? b.inputs : NULL;
+	o.inputs = feed ? b.inputs : NULL;
 	if (!st)
 		st = profile_model(l->rt, small, NULL, &o, take_node, m, err);
 	feed_batch_release(&b);

@@ -4,7 +4,7 @@
 #include "tune/modes_impl.h"
 
 /* Nodes without a choice in a row, at most, between an op and one that its mode has an effect on. */
-enum { MAKERS_DEPTH = 3 };
+enum { NEIGHBOURS_DEPTH = 3 };
 
 bool is_summed(const struct lab *l, size_t v)
 {
@@ -65,49 +65,125 @@ void find_within(struct lab *l, const struct plan *p)
 		}
 }
 
-struct makers {
-	size_t node[8], n;
+struct neighbours {
+	size_t node[16], n;
 };
 
-/* The ops in integers that a node reads from, through others without a choice of modes. */
-static void find_makers(const struct lab *l, const struct plan *p, size_t node, int depth, struct makers *out)
+static bool is_static(const struct lab *l, const struct plan *p, size_t node)
+{
+	const size_t param = tuning_param(l->t, node);
+
+	return param != MAP_NONE && mode_in(l, p, param) == ASSIGN_STATIC;
+}
+
+/* An op in integers is one; through a node without a choice of modes, `find` has others. */
+static void add_neighbour(const struct lab *l, const struct plan *p, size_t node, int depth,
+			  void (*find)(const struct lab *, const struct plan *, size_t, int,
+				       struct neighbours *),
+			  struct neighbours *out)
+{
+	const struct modes *m = l->modes;
+	size_t param;
+
+	if (out->n == ARRAY_LEN(out->node))
+		return;
+	if (m->place[node] < 0) {
+		if (depth)
+			find(l, p, node, depth - 1, out);
+		return;
+	}
+	param = tuning_param(l->t, m->node[m->place[node]]);
+	if (param != MAP_NONE && mode_in(l, p, param) != ASSIGN_FP32)
+		out->node[out->n++] = l->t->node[param];
+}
+
+static void find_makers(const struct lab *l, const struct plan *p, size_t node, int depth,
+			struct neighbours *out)
 {
 	const struct graph_index *g = &l->s->g;
-	const struct modes *m = l->modes;
 	const struct node *n = g->m->nodes.v[node];
-	size_t k, v, param;
+	size_t k, v;
 
 	for (k = 0; k < n->n_in; k++) {
 		v = graph_value(g, n->in[k]);
-		if (v == MAP_NONE || g->producer[v] == NO_NODE || out->n == ARRAY_LEN(out->node))
-			continue;
-		if (m->place[g->producer[v]] < 0) {
-			if (depth)
-				find_makers(l, p, (size_t)g->producer[v], depth - 1, out);
-			continue;
-		}
-		param = tuning_param(l->t, m->node[m->place[g->producer[v]]]);
-		if (param != MAP_NONE && mode_in(l, p, param) != ASSIGN_FP32)
-			out->node[out->n++] = l->t->node[param];
+		if (v != MAP_NONE && g->producer[v] != NO_NODE)
+			add_neighbour(l, p, (size_t)g->producer[v], depth, find_makers, out);
 	}
 }
 
-void charge_makers(struct lab *l, const struct plan *p, const struct mode_profile *now)
+static void find_readers(const struct lab *l, const struct plan *p, size_t node, int depth,
+			 struct neighbours *out)
+{
+	const struct graph_index *g = &l->s->g;
+	const struct node *n = g->m->nodes.v[node];
+	size_t k, v, i;
+
+	for (k = 0; k < n->n_out; k++) {
+		v = graph_value(g, n->out[k]);
+		for (i = v == MAP_NONE ? 0 : g->first[v]; v != MAP_NONE && i < g->first[v + 1]; i++)
+			add_neighbour(l, p, g->uses[i], depth, find_readers, out);
+	}
+}
+
+/* What is known of the pairs of a plan, through a node, is about to be found out again. */
+static void forget_pairs(struct lab *l, const struct plan *p, size_t node)
+{
+	struct modes *m = l->modes;
+	size_t i, n = 0;
+
+	for (i = 0; i < m->pairs.n; i++) {
+		const struct assign_pair *pair = &m->pairs.v[i];
+
+		if (pair->through != node || !is_static(l, p, m->node[pair->op[0]]) ||
+		    !is_static(l, p, m->node[pair->op[1]]))
+			m->pairs.v[n++] = *pair;
+	}
+	m->pairs.n = n;
+}
+
+/* Ops that are neighbours of a node on both sides share what it gains; are there any? */
+static bool add_pairs(struct lab *l, const struct plan *p, size_t node, const struct neighbours *makers,
+		      const struct neighbours *readers, double gain)
+{
+	struct modes *m = l->modes;
+	const size_t before = m->pairs.n;
+	size_t i, k;
+
+	for (i = 0; i < makers->n; i++)
+		for (k = 0; k < readers->n; k++) {
+			const struct assign_pair pair = { { (size_t)m->place[makers->node[i]],
+							    (size_t)m->place[readers->node[k]] },
+							  gain,
+							  node };
+
+			if (is_static(l, p, makers->node[i]) && is_static(l, p, readers->node[k]) &&
+			    pair.op[0] != pair.op[1])
+				VEC_PUSH(&m->pairs, pair);
+		}
+	for (i = before; i < m->pairs.n; i++)
+		m->pairs.v[i].gain /= (double)(m->pairs.n - before);
+	return m->pairs.n > before;
+}
+
+void charge_neighbours(struct lab *l, const struct plan *p, const struct mode_profile *now)
 {
 	struct modes *m = l->modes;
 	size_t i, k;
 
 	for (i = 0; i < l->s->m->nodes.n; i++) {
-		struct makers by = { .n = 0 };
+		const double more = now->seconds[i] - m->fp32.seconds[i];
+		struct neighbours makers = { .n = 0 }, readers = { .n = 0 }, *by;
 
 		if (m->place[i] >= 0)
 			continue;
-		find_makers(l, p, i, MAKERS_DEPTH, &by);
-		for (k = 0; k < by.n; k++) {
-			double *price =
-				&m->seconds[mode_in(l, p, tuning_param(l->t, by.node[k]))][by.node[k]];
-
-			*price = fmax(*price + (now->seconds[i] - m->fp32.seconds[i]) / (double)by.n, 0);
-		}
+		find_makers(l, p, i, NEIGHBOURS_DEPTH, &makers);
+		find_readers(l, p, i, NEIGHBOURS_DEPTH, &readers);
+		forget_pairs(l, p, i);
+		if (more < 0 && add_pairs(l, p, i, &makers, &readers, -more))
+			continue;
+		by = makers.n ? &makers : &readers;
+		for (k = 0; k < by->n; k++)
+			m->seconds[mode_in(l, p, tuning_param(l->t, by->node[k]))][by->node[k]] +=
+				more / (double)by->n;
 	}
 }

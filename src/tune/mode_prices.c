@@ -82,7 +82,7 @@ static void add_ops(const struct lab *l, const struct plan *p, const struct mode
 		all += converted(l, p, i);
 	for (i = 0; i < n; i++)
 		own[i] = with_reader(l, profile->seconds, i) +
-			 (all > 0 ? mode_converting(profile) * converted(l, p, i) / all : 0);
+			 (all > 0 ? mode_converting(l, profile) * converted(l, p, i) / all : 0);
 	for (i = 0; i < n; i++)
 		op_order_add(out, i, mean_of_shape(l, p, own, i) / l->modes->fp32.total);
 	free(own);

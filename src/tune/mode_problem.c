@@ -285,24 +285,31 @@ struct mode_task {
 static bool assign(const struct mode_task *t, const struct assign_problem *p, struct worth worth,
 		   struct plan *out)
 {
+	struct assign_problem with_worth = *p;
 	size_t i;
 
 	for (i = 0; i < p->n_ops; i++) {
 		t->as[i] = p->ops[i];
 		t->as[i].seconds[ASSIGN_FP32] += worth_of(t->l, t->l->modes->node[i], worth);
 	}
-	assign_best(&(struct assign_problem){ t->as, p->n_ops, p->values, p->n_values }, t->mode);
+	with_worth.ops = t->as;
+	assign_best(&with_worth, t->mode);
 	apply(t->l, t->from, t->within, t->mode, out);
 	return mode_share(t->l, out) >= t->least;
 }
 
+static struct assign_problem problem_of(const struct modes *m, const struct assign_op *ops)
+{
+	return (struct assign_problem){ ops, m->n_ops, m->values.v, m->values.n, m->pairs.v, m->pairs.n };
+}
+
 static struct mode_price price_of(const struct assign_problem *p, const enum assign_mode *mode)
 {
-	double ops = 0;
-	size_t i;
+	struct assign_problem apart = *p;
+	double ops;
 
-	for (i = 0; i < p->n_ops; i++)
-		ops += p->ops[i].seconds[mode[i]];
+	apart.n_values = 0;
+	ops = assign_cost(&apart, mode);
 	return (struct mode_price){ ops, assign_cost(p, mode) - ops };
 }
 
@@ -310,7 +317,7 @@ struct mode_price price_plan(struct lab *l, const struct plan *plan)
 {
 	const struct modes *m = l->modes;
 	struct assign_op *ops = xcalloc(m->n_ops + 1, sizeof(*ops));
-	struct assign_problem p = { ops, m->n_ops, m->values.v, m->values.n };
+	struct assign_problem p = problem_of(m, ops);
 	enum assign_mode *mode = xcalloc(m->n_ops + 1, sizeof(*mode));
 	struct mode_price price;
 	size_t i, k;
@@ -391,7 +398,7 @@ struct mode_price solve_modes(struct lab *l, const struct plan *from, bool withi
 	enum { DOUBLINGS = 12, HALVINGS = 8 };
 	struct modes *m = l->modes;
 	struct assign_op *ops = xcalloc(m->n_ops + 1, sizeof(*ops));
-	struct assign_problem p = { ops, m->n_ops, m->values.v, m->values.n };
+	struct assign_problem p = problem_of(m, ops);
 	struct mode_task t = { .l = l,
 			       .from = from,
 			       .within = within,
@@ -429,6 +436,7 @@ void solve_erring(struct lab *l, const struct plan *from, const double *errors, 
 {
 	const struct modes *m = l->modes;
 	struct assign_op *ops = xcalloc(m->n_ops + 1, sizeof(*ops));
+	const struct assign_problem problem = problem_of(m, ops);
 	enum assign_mode *mode = xcalloc(m->n_ops + 1, sizeof(*mode));
 	size_t i;
 
@@ -442,7 +450,7 @@ void solve_erring(struct lab *l, const struct plan *from, const double *errors, 
 		ops[at].seconds[ASSIGN_STATIC] += price * errors[i];
 		ops[at].seconds[ASSIGN_DYNAMIC] += price * errors[i];
 	}
-	assign_best(&(struct assign_problem){ ops, m->n_ops, m->values.v, m->values.n }, mode);
+	assign_best(&problem, mode);
 	apply(l, from, true, mode, out);
 	free(mode);
 	free(ops);

@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "quantize/precision.h"
 #include "runtime/profile.h"
+#include "tune/deployed.h"
 #include "tune/modes_impl.h"
 
 enum { RUNS = 60 };       /* of a profile, at most */
@@ -118,14 +119,14 @@ static double profile_seconds(const struct lab *l)
 	return fmax(PROFILE_SHARE * l->pass_seconds, PROFILE_SECONDS);
 }
 
-double mode_converting(const struct mode_profile *p)
+double mode_converting(const struct lab *l, const struct mode_profile *p)
 {
 	double sum = 0;
 	size_t i;
 
 	for (i = 0; i < CONVERSIONS; i++)
-		sum += p->converting[i];
-	return sum;
+		sum += p->converting[i] - l->modes->fp32.converting[i];
+	return fmax(sum, 0);
 }
 
 /* Does the runtime make the same of the user's file as of the prepared model? */
@@ -140,7 +141,7 @@ static enum fettle_status run_plainly(struct lab *l, struct session *s, double s
 {
 	struct feed_batch b = FEED_BATCH_INIT;
 	struct tensor *out = xcalloc(session_n_outputs(s), sizeof(*out));
-	enum fettle_status st = feed_read(l->one, 0, &b, err);
+	enum fettle_status st = feed_read(l->timed[l->o.deployed.compared], 0, &b, err);
 	double one, spent = 0;
 	size_t i;
 
@@ -164,7 +165,7 @@ enum fettle_status time_original(struct lab *l, double *seconds, struct err *err
 	enum fettle_status st;
 
 	*seconds = l->modes->fp32.total * rewritten_speedup(l);
-	if (!l->one || is_as_given(l) || rewritten_speedup(l) != 1)
+	if (!l->timed[l->o.deployed.compared] || is_as_given(l) || rewritten_speedup(l) != 1)
 		return FETTLE_OK;
 	st = deployed_fp32(l, &s, err);
 	/* as long as what it is compared with is run without a profile */
@@ -194,11 +195,13 @@ static enum fettle_status time_profiled(void *lab, struct session *s, double *pl
 enum fettle_status mode_profile(struct lab *l, struct model *m, struct mode_profile *out,
 				struct session **keep, struct err *err)
 {
+	const struct deployed *d = &l->o.deployed;
+	struct feed *feed = l->timed[d->compared];
 	struct graph_index g;
 	struct profile_of p = { l, &g, out, l->modes->lines };
 	struct profile_options o = {
-		.session = { .threads = l->o.deployed.threads, .deployed = true, .level = l->o.level },
-		.batch = l->o.deployed.n_batches ? l->o.deployed.batches[0] : 1,
+		.session = { .threads = d->threads, .deployed = true, .level = l->o.level },
+		.batch = deployed_batch(d, d->compared),
 		.runs = RUNS,
 		.seconds = profile_seconds(l),
 		.plain = &out->total,
@@ -208,13 +211,13 @@ enum fettle_status mode_profile(struct lab *l, struct model *m, struct mode_prof
 	};
 	struct model *marked = marked_model(m, &l->s->ops);
 	struct feed_batch b = FEED_BATCH_INIT;
-	enum fettle_status st = l->one ? feed_read(l->one, 0, &b, err) : FETTLE_OK;
+	enum fettle_status st = feed ? feed_read(feed, 0, &b, err) : FETTLE_OK;
 
 	l->modes->profiles_fp32 = m == l->s->m;
 	l->modes->ratio = NAN;
 	graph_index_init(&g, marked);
-	o.inputs = l->one ? b.inputs : NULL;
-	l->modes->rows = l->one && b.n ? b.n : 1;
+	o.inputs = feed ? b.inputs : NULL;
+	l->modes->rows = feed && b.n ? b.n : 1;
 	*out = (struct mode_profile){ .seconds = xcalloc(l->s->ops.n + 1, sizeof(*out->seconds)) };
 	if (!st)
 		st = profile_model(l->rt, marked, NULL, &o, take_node, &p, err);

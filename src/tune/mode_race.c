@@ -10,12 +10,16 @@ enum { ROUNDS = 3 }; /* assignments that are profiled, at most: each corrects th
  * share of the fastest's time. */
 #define ROUNDS_SHARE 0.5
 #define ROUNDS_GAIN 0.98
+/* An assignment that takes less than this share of what was predicted: what all static ops took may have been disturbed. One that takes so
+ * many times as long may have been disturbed itself. Once, that is profiled again. */
+#define FASTER_THAN_THOUGHT 0.89
+#define SLOWER_THAN_THOUGHT 1.12
 /* Plans are candidates whose profile takes at most this many times the least. */
 #define NEARLY 1.15
 /* What it is worth, as a share of the time, to have all multiply-adds in integers: a model that is a quarter of the size. */
 #define SMALLER_WORTH 0.02
 /* What a plan with next to nothing in integers must gain over one with a single op: it may lose accuracy, and finding out costs trials. */
-#define LITTLE_WORTH 0.05
+#define LITTLE_WORTH 0.03
 /* Evaluations that timing all candidates may take, and until one is faster than fp32; two are timed unless the first takes all of it.
  * If one is, no more than so many: they differ by little. */
 enum { RACE_CANDIDATES = 4 };
@@ -29,7 +33,7 @@ enum { RACE_CANDIDATES = 4 };
 #define FINAL_NEARLY 1.05
 
 /* A plan that takes this much of the time of the fp32 model as rewritten is timed beside it, for such a share of an evaluation. */
-#define BESIDE_LEAST 0.85
+#define BESIDE_LEAST 0.92
 #define BESIDE_MOST 1.05
 #define BESIDE_SHARE 0.15
 
@@ -100,17 +104,26 @@ static enum fettle_status profile_assignments(struct lab *l, const struct plan *
 	const double start = clock_now();
 	struct plan p = PLAN_INIT;
 	enum fettle_status st = FETTLE_OK;
+	bool more = true, again = within;
+	double predicted, took;
 	size_t round;
 
-	for (round = 0;
-	     round < ROUNDS && !st && !(round && clock_now() - start > ROUNDS_SHARE * l->pass_seconds);
-	     round++) {
+	for (round = 0; round < ROUNDS && !st && more; round++) {
 		solve_modes(l, from, within, (struct mode_wish){ 1, false }, &p);
 		if (!plan_n_quantized(&p, &l->t->space) || profile_of(l, &p))
 			break;
-		if (mode_predicted(l, &p) > (round ? ROUNDS_GAIN : NEARLY) * fastest_profiled(l, from, first))
+		predicted = mode_predicted(l, &p);
+		if (predicted > (round ? ROUNDS_GAIN : NEARLY) * fastest_profiled(l, from, first))
 			break;
 		st = profile_plan(l, &p, true, err);
+		more = clock_now() - start <= ROUNDS_SHARE * l->pass_seconds;
+		if (st || again)
+			continue;
+		took = profile_of(l, &p)->total / predicted;
+		again = took < FASTER_THAN_THOUGHT || took > SLOWER_THAN_THOUGHT;
+		if (again)
+			st = took < 1 ? profile_static(l, from, err) : profile_again(l, &p, true, err);
+		more |= again;
 	}
 	plan_release(&p);
 	return st;
@@ -204,7 +217,7 @@ static enum fettle_status decide(struct lab *l, struct timed *best, const struct
 	if (!second->t.plan.n || limits.seconds < FINAL_SECONDS ||
 	    second->t.score.objective > FINAL_NEARLY * best->t.score.objective)
 		return FETTLE_OK;
-	st = lab_time(l, &second->t.plan, &best->t.plan, 0, &limits, times, err);
+	st = lab_time(l, &second->t.plan, &best->t.plan, l->o.deployed.compared, &limits, times, err);
 	if (!st && times[1].speedup.value > 1)
 		timed_copy(best, second);
 	return st;

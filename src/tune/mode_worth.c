@@ -39,12 +39,13 @@ static void rank_worth(struct lab *l, const struct plan *p, double *score)
 	const size_t n = l->t->space.n_ops;
 	struct plan q = PLAN_INIT;
 	double all = 0, price;
-	size_t i, k;
+	size_t i, k, left = 1;
 
 	for (i = 0; i < n; i++)
 		all += m->errors[i];
-	for (k = 0, price = FIRST * m->fp32.total / all; k < STEPS && all > 0; k++, price *= STEP) {
+	for (k = 0, price = FIRST * m->fp32.total / all; k < STEPS && all > 0 && left; k++, price *= STEP) {
 		solve_erring(l, p, m->errors, price, &q);
+		left = plan_n_quantized(&q, &l->t->space);
 		for (i = 0; i < n; i++)
 			if (!(score[i] > 0) && plan_is_quantized(p, &l->t->space, i) &&
 			    !plan_is_quantized(&q, &l->t->space, i))

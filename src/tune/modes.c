@@ -43,6 +43,7 @@ void modes_free(struct modes *m)
 	VEC_RELEASE(&m->sums);
 	VEC_RELEASE(&m->floats);
 	VEC_RELEASE(&m->names);
+	VEC_RELEASE(&m->pairs);
 	VEC_RELEASE(&m->seen);
 	free(m);
 }
@@ -206,7 +207,7 @@ enum fettle_status profile_plan(struct lab *l, const struct plan *p, bool assign
 			if (k == node || (m->place[node] >= 0 && m->place[k] == m->place[node]))
 				m->seconds[mode][k] = now->seconds[k];
 	}
-	charge_makers(l, p, now);
+	charge_neighbours(l, p, now);
 	find_within(l, p);
 	for (i = 0; i < l->s->m->nodes.n && first; i++)
 		if (m->place[i] >= 0 && tuning_param(l->t, m->node[m->place[i]]) == MAP_NONE &&
@@ -217,7 +218,7 @@ enum fettle_status profile_plan(struct lab *l, const struct plan *p, bool assign
 	if (i == m->seen.n) /* the fastest so far: others are timed against it */
 		workers_keep(l->workers, p);
 	if (assigned)
-		correct_factor(l, p, mode_converting(now));
+		correct_factor(l, p, mode_converting(l, now));
 	return FETTLE_OK;
 }
 
@@ -235,6 +236,39 @@ static void all_in(const struct lab *l, const struct plan *from, enum assign_mod
 		if (o != NO_OPTION)
 			out->choice[i] = (uint16_t)o;
 	}
+}
+
+static void forget_profile(struct modes *m, const struct space *space, const struct plan *p)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i < m->seen.n; i++) {
+		if (!plan_equal(&m->seen.v[i].plan, p, space)) {
+			m->seen.v[n++] = m->seen.v[i];
+			continue;
+		}
+		plan_release(&m->seen.v[i].plan);
+		free(m->seen.v[i].p.seconds);
+	}
+	m->seen.n = n;
+}
+
+enum fettle_status profile_again(struct lab *l, const struct plan *p, bool assigned, struct err *err)
+{
+	forget_profile(l->modes, &l->t->space, p);
+	return profile_plan(l, p, assigned, err);
+}
+
+enum fettle_status profile_static(struct lab *l, const struct plan *from, struct err *err)
+{
+	struct plan p = PLAN_INIT;
+	enum fettle_status st = FETTLE_OK;
+
+	all_in(l, from, ASSIGN_STATIC, &p);
+	if (plan_n_quantized(&p, &l->t->space))
+		st = profile_again(l, &p, false, err);
+	plan_release(&p);
+	return st;
 }
 
 static bool has_few_dynamic(const struct lab *l, const struct plan *from)
@@ -264,9 +298,8 @@ enum fettle_status measure_modes(struct lab *l, const struct plan *from, struct 
 	for (i = 0; i < l->s->m->nodes.n && !st; i++)
 		m->seconds[ASSIGN_FP32][i] = m->seconds[ASSIGN_STATIC][i] = m->fp32.seconds[i];
 	m->few_dynamic = !st && has_few_dynamic(l, from);
-	all_in(l, from, ASSIGN_STATIC, &p);
-	if (!st && plan_n_quantized(&p, &l->t->space))
-		st = profile_plan(l, &p, false, err);
+	if (!st)
+		st = profile_static(l, from, err);
 	all_in(l, from, ASSIGN_DYNAMIC, &p);
 	if (!st && plan_n_quantized(&p, &l->t->space) && !profile_of(l, &p))
 		st = profile_plan(l, &p, false, err);

@@ -62,6 +62,7 @@ struct modes {
 	VEC(bool) sums;    /* per value: is_summed() */
 	VEC(bool) floats;  /* per value: in integers too, what makes it gives floats if they are wanted */
 	VEC(size_t) names; /* per value: its number in the graph */
+	VEC(struct assign_pair) pairs;
 	/* per value of the graph: it is quantized at run time by a node of its own; by those that read it, as part of what they do */
 	bool *apart, *within;
 	VEC(struct profiled) seen;
@@ -79,7 +80,8 @@ struct modes {
 /* Profiles a model; free() its seconds. *keep takes the session, which lives no longer than the model; NULL: it is closed. */
 enum fettle_status mode_profile(struct lab *l, struct model *m, struct mode_profile *out,
 				struct session **keep, struct err *err);
-double mode_converting(const struct mode_profile *p);
+/* What conversions take in a plan, beyond those of the fp32 model, which changes layouts too. */
+double mode_converting(const struct lab *l, const struct mode_profile *p);
 /* A run of the user's model, the fastest of a few. */
 enum fettle_status time_original(struct lab *l, double *seconds, struct err *err);
 
@@ -97,10 +99,11 @@ enum fettle_status measure_conversions(struct lab *l, struct err *err);
 /* Does the convolution that makes a value add it to something, too, if both are in floats? Nobody else reads it then. */
 bool is_summed(const struct lab *l, size_t value);
 /*
- * Nodes without a choice of modes take longer, or less, in a plan than in the fp32 model: the difference becomes part of the price of
- * the ops in integers that they read from.
+ * Nodes without a choice of modes take longer, or less, in a plan than in the fp32 model. What they take more becomes part of the price
+ * of the ops in integers that they read from; what they take less is gained by pairs of ops in integers that they are between: a
+ * layout of values that suits both suits what is between them.
  */
-void charge_makers(struct lab *l, const struct plan *p, const struct mode_profile *now);
+void charge_neighbours(struct lab *l, const struct plan *p, const struct mode_profile *now);
 /*
  * What those that read a value in floats take longer if it is not made in blocks of channels: a Resize does not change the layout, as
  * convolutions do. Taken to be what it takes longer in integers.
@@ -127,6 +130,10 @@ enum fettle_status profile_plan(struct lab *l, const struct plan *p, bool assign
  * others are calibrated from now on.
  */
 bool needs_calibration(struct lab *l, enum fettle_status st);
+/* The same of a plan that was profiled before, which no longer counts. */
+enum fettle_status profile_again(struct lab *l, const struct plan *p, bool assigned, struct err *err);
+/* Profiles the model with all ops static; again, if it was before. */
+enum fettle_status profile_static(struct lab *l, const struct plan *from, struct err *err);
 /* Profiles the model in fp32, with all ops static, and with all dynamic. */
 enum fettle_status measure_modes(struct lab *l, const struct plan *from, struct err *err);
 

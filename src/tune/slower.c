@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/str.h"
+#include "tune/deployed.h"
 #include "tune/modes.h"
 
 enum { TYPES_TOLD = 4 };
@@ -79,6 +80,7 @@ enum fettle_status slower_why(struct lab *l, const struct plan *p, struct arena 
 	struct mode_profile fp32, plan;
 	struct costs c = { .total = 0 };
 	struct str text = STR_INIT;
+	const double scale = deployed_scale(&l->o.deployed);
 	double share;
 	enum fettle_status st = modes_profiles(l, p, &fp32, &plan, &share, err);
 	size_t i;
@@ -86,10 +88,11 @@ enum fettle_status slower_why(struct lab *l, const struct plan *p, struct arena 
 	if (st)
 		return st;
 	for (i = 0; i < l->s->m->nodes.n; i++)
-		add_cost(&c, l->s->m->nodes.v[i]->op, fp32.seconds[i], plan.seconds[i]);
-	add_cost(&c, "changing layouts", changing_layouts(&fp32), changing_layouts(&plan));
-	c.total = fp32.total;
-	c.conversions = plan.converting[TO_INT] + plan.converting[TO_FLOAT] + plan.converting[AT_RUN_TIME];
+		add_cost(&c, l->s->m->nodes.v[i]->op, scale * fp32.seconds[i], scale * plan.seconds[i]);
+	add_cost(&c, "changing layouts", scale * changing_layouts(&fp32), scale * changing_layouts(&plan));
+	c.total = scale * fp32.total;
+	c.conversions =
+		scale * (plan.converting[TO_INT] + plan.converting[TO_FLOAT] + plan.converting[AT_RUN_TIME]);
 	describe(&c, &text);
 	*out = isnan(share) ? arena_strdup(a, text.s)
 			    : arena_strfmt(a, "with %.0f %% of the multiply-adds in integers, %s",

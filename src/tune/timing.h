@@ -10,9 +10,9 @@
  */
 enum fettle_status lab_time(struct lab *l, const struct plan *p, const struct plan *against, size_t which,
 			    const struct latency_limits *limits, struct latency times[2], struct err *err);
-/* How long what is reported may be timed: more than plans are compared by. A sixth of an evaluation; while it is not certain
- * whether it is faster, a whole one, or 0.2 s. */
-struct latency_limits report_limits(const struct lab *l);
+/* The same against the fp32 model, with the precision that is reported; of the plan that was timed so last, what was measured then. */
+enum fettle_status lab_time_to_report(struct lab *l, const struct plan *p, size_t which,
+				      struct latency times[2], struct err *err);
 /*
  * The fp32 model with its graph rewritten, against the one of the file. The sessions of plans go: two of fp32 need enough
  * memory. Unless it was timed before, with such a session that was there already.

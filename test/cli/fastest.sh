@@ -11,6 +11,10 @@ expect 0 '"predicted_speedup"' $base --workspace "$dir/a" -o "$dir/a.onnx"
 py "p = d['predicted_speedup']; assert p is None or 0.5 * d['best']['speedup'] < p < 2 * d['best']['speedup'], p
 for o in d['fp32_ops']: assert o['why']" "predicted, and reasons"
 cp "$dir/out" "$dir/a.json"
+# the first trial that meets the target is timed with fp32 once: what chose it is what is reported
+py "import sqlite3
+t = sqlite3.connect('$dir/a/history.db').execute('select number, objective from trials where met order by number').fetchall()
+assert t and (t[0][0] != d['best']['trial'] or abs(t[0][1] * d['best']['speedup'] - 1) < 1e-6), (t, d['best'])" "timed once"
 # a run that had ended: nothing is profiled or tried again, and the model is the same
 expect 0 "" resume "$dir/a" --quiet
 cp "$dir/a.onnx" "$dir/before.onnx"

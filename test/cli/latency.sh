@@ -76,6 +76,19 @@ else
 	echo "SKIPPED: no python3-onnx to make a model with a fixed batch"
 fi
 
+# ---- a batch that is a third of the evaluation: plans are compared on smaller ones, the result is timed as it will be deployed ----
+# shellcheck disable=SC2086
+"$fettle" ${base% --quiet} --workspace "$dir/large" --max-trials 1 --tolerance 0.5 --batch 64 -o "$dir/large.onnx" --json >"$dir/out" 2>"$dir/notes"
+grep -q 'plans are compared on batches of 12, because one of 64 is a large part of the 200 samples' "$dir/notes" && ok || bad "no word of smaller batches"
+cp "$dir/out" "$dir/large.json"
+expect 0 '"models"' bench $m "$dir/large.onnx" --batch 64 --threads 1 --json
+py "t = json.load(open('$dir/large.json')); a = d['models']
+assert [s['batch'] for s in t['speeds']] == [64]
+for is_, x in (t['baseline'], a[0]), (t['best'], a[1]): assert 0.5 < is_['latency_ms'] / x['latency_ms'] < 2, (is_['latency_ms'], x['latency_ms'])" "times of batches of 64"
+# shellcheck disable=SC2086
+"$fettle" ${base% --quiet} --workspace "$dir/small_batch" --max-trials 1 --tolerance 0.5 --batch 12 --json >"$dir/out" 2>"$dir/notes"
+grep -q 'plans are compared on' "$dir/notes" && bad "batches of 12 are not too large" || ok
+
 # ---- a model so small that conversions cost more than integers gain, if not on every CPU ----
 /usr/bin/python3 -B -c "
 import numpy as np, onnx

@@ -6,12 +6,13 @@
 #include "base/rng.h"
 #include "unit.h"
 
-enum { OPS = 7, VALUES = 10, READERS = 3, GRAPHS = 3000 };
+enum { OPS = 7, VALUES = 10, READERS = 3, PAIRS = 3, GRAPHS = 3000 };
 
 struct graph {
 	struct assign_op ops[OPS];
 	struct assign_value values[VALUES];
 	size_t readers[VALUES][READERS];
+	struct assign_pair pairs[PAIRS];
 	struct assign_problem p;
 };
 
@@ -25,7 +26,11 @@ static void make_graph(struct graph *g, struct rng *r)
 {
 	size_t i, k;
 
-	g->p = (struct assign_problem){ g->ops, 1 + rng_below(r, OPS), g->values, rng_below(r, VALUES + 1) };
+	g->p = (struct assign_problem){ .ops = g->ops,
+					.n_ops = 1 + rng_below(r, OPS),
+					.values = g->values,
+					.n_values = rng_below(r, VALUES + 1),
+					.pairs = g->pairs };
 	for (i = 0; i < g->p.n_ops; i++) {
 		for (k = 0; k < ASSIGN_MODES; k++)
 			g->ops[i].seconds[k] = rng_below(r, 4) ? some_seconds(r) : INFINITY;
@@ -44,6 +49,14 @@ static void make_graph(struct graph *g, struct rng *r)
 		for (k = 0; k < READERS && maker + 1 < (int)g->p.n_ops; k++)
 			g->readers[i][v->n_readers++] =
 				(size_t)maker + 1 + rng_below(r, g->p.n_ops - (size_t)(maker + 1));
+	}
+	for (i = rng_below(r, PAIRS + 1); i > 0 && g->p.n_ops > 1; i--) {
+		const size_t first = rng_below(r, g->p.n_ops - 1);
+
+		g->pairs[g->p.n_pairs++] =
+			(struct assign_pair){ .op = { first,
+						      first + 1 + rng_below(r, g->p.n_ops - first - 1) },
+					      .gain = some_seconds(r) };
 	}
 }
 
@@ -125,7 +138,7 @@ static void test_conversions_decide(void **state)
 	const size_t second = 1, third = 2;
 	struct assign_value values[] = { { .maker = 0, .readers = &second, .n_readers = 1 },
 					 { .maker = 1, .readers = &third, .n_readers = 1 } };
-	const struct assign_problem p = { ops, 3, values, 2 };
+	const struct assign_problem p = { .ops = ops, .n_ops = 3, .values = values, .n_values = 2 };
 	enum assign_mode mode[3];
 
 	(void)state;
@@ -147,7 +160,7 @@ static void test_readers_share(void **state)
 	struct assign_value v = {
 		.maker = ASSIGN_OUTSIDE, .readers = readers, .n_readers = 1, .at_run_time = 2
 	};
-	const struct assign_problem p = { ops, 3, &v, 1 };
+	const struct assign_problem p = { .ops = ops, .n_ops = 3, .values = &v, .n_values = 1 };
 	enum assign_mode mode[3];
 
 	(void)state;
@@ -159,13 +172,31 @@ static void test_readers_share(void **state)
 	assert_int_equal(mode[2], ASSIGN_DYNAMIC);
 }
 
+/* Two ops that are slower in integers are worth it together: neither is without the other. */
+static void test_pairs_gain_together(void **state)
+{
+	const struct assign_op op = { { INFINITY, 5, 6 } }, ops[] = { op, op };
+	struct assign_pair pair = { .op = { 0, 1 }, .gain = 3 };
+	const struct assign_problem p = { .ops = ops, .n_ops = 2, .pairs = &pair, .n_pairs = 1 };
+	enum assign_mode mode[2];
+
+	(void)state;
+	assign_best(&p, mode);
+	assert_int_equal(mode[0], ASSIGN_STATIC);
+	assert_int_equal(mode[1], ASSIGN_STATIC);
+	assert_true(fabs(assign_cost(&p, mode) - 9) < 1e-9);
+	pair.gain = 1;
+	assign_best(&p, mode);
+	assert_int_equal(mode[0], ASSIGN_FP32);
+	assert_int_equal(mode[1], ASSIGN_FP32);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_best_of_all),
-		cmocka_unit_test(test_dearer_ops_leave_for_good),
-		cmocka_unit_test(test_conversions_decide),
-		cmocka_unit_test(test_readers_share),
+		cmocka_unit_test(test_best_of_all),         cmocka_unit_test(test_dearer_ops_leave_for_good),
+		cmocka_unit_test(test_conversions_decide),  cmocka_unit_test(test_readers_share),
+		cmocka_unit_test(test_pairs_gain_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -78,7 +78,8 @@ static void no_node_is_lost(void **state)
 		   "y");
 	assert_ok(profile_fp32(&b.l, &err), err);
 	p = &b.l.modes->fp32;
-	sum = mode_converting(p);
+	for (i = sum = 0; i < CONVERSIONS; i++)
+		sum += p->converting[i];
 	for (i = 0; i < b.s->m->nodes.n; i++)
 		sum += p->seconds[i];
 	assert_true(p->total > 0);
@@ -306,12 +307,105 @@ static void what_sees_an_image_must_gain(void **state)
 	bench_close(&b);
 }
 
+/* The fp32 model changes layouts too: that is no price of integers, and a plan may even save some of it. */
+static void only_what_is_converted_more_counts(void **state)
+{
+	const struct mode_profile more = { .converting = { [TO_INT] = 3, [TO_BLOCKS] = 8 } },
+				  less = { .converting = { [TO_INT] = 1, [TO_BLOCKS] = 5 } };
+	struct modes m = { .fp32.converting = { [TO_BLOCKS] = 9 } };
+	const struct lab l = { .modes = &m };
+
+	(void)state;
+	assert_true(mode_converting(&l, &more) == 2);
+	assert_true(mode_converting(&l, &less) == 0);
+}
+
+static double both(struct bench *b, struct plan *p, enum assign_mode first, enum assign_mode second)
+{
+	assert_true(put_in(b, p, 0, first) && put_in(b, p, 1, second));
+	return price_plan(&b->l, p).ops;
+}
+
+/* An op without a choice, between two convolutions: what it gains needs both in integers, what it loses is the first one's. */
+static void what_is_between_gains_with_both(void **state)
+{
+	static const double between[] = { 4, 11 };
+	struct bench b;
+	struct plan p = PLAN_INIT;
+	struct mode_profile now;
+	struct modes *m;
+	size_t i, k;
+
+	(void)state;
+	bench_open(&b,
+		   "w0 = 32x32x3x3; c0 = Conv(x, w0) pads=1,1,1,1; e = Elu(c0);"
+		   "w1 = 32x32x3x3; y = Conv(e, w1) pads=1,1,1,1",
+		   "y");
+	m = b.l.modes;
+	assert_int_equal(b.l.t->space.n_ops, 2);
+	price_nothing(&b);
+	plan_init(&p, &b.l.t->space);
+	now = (struct mode_profile){ .seconds = xcalloc(b.s->m->nodes.n + 1, sizeof(double)) };
+	for (k = 0; k < ARRAY_LEN(between); k++) {
+		for (i = 0; i < b.s->m->nodes.n; i++) {
+			m->seconds[ASSIGN_FP32][i] = m->seconds[ASSIGN_STATIC][i] = now.seconds[i] = 5;
+			m->fp32.seconds[i] = m->place[i] < 0 ? 10 : 5;
+			if (m->place[i] < 0)
+				now.seconds[i] = between[k];
+		}
+		both(&b, &p, ASSIGN_STATIC, ASSIGN_STATIC);
+		charge_neighbours(&b.l, &p, &now);
+		assert_true(both(&b, &p, ASSIGN_FP32, ASSIGN_FP32) == 10);
+		assert_true(both(&b, &p, ASSIGN_STATIC, ASSIGN_STATIC) == between[k]);
+		assert_true(both(&b, &p, ASSIGN_STATIC, ASSIGN_FP32) == (k ? 11 : 10));
+		assert_true(both(&b, &p, ASSIGN_FP32, ASSIGN_STATIC) == 10);
+	}
+	free(now.seconds);
+	plan_release(&p);
+	bench_close(&b);
+}
+
+/* The profile of a plan that is profiled again takes the place of the first, and so do the prices of its ops. */
+static void the_last_profile_counts(void **state)
+{
+	struct bench b;
+	struct plan p = PLAN_INIT;
+	struct err err = ERR_INIT;
+	struct modes *m;
+	double *price;
+	size_t i;
+
+	(void)state;
+	bench_open(&b, "w0 = 12x12; a = MatMul(x, w0); w1 = 12x12; y = MatMul(a, w1)", "y");
+	b.l.o.model = b.path;
+	assert_ok(lab_open_fp32(&b.l, &err), err);
+	price_nothing(&b);
+	m = b.l.modes;
+	plan_init(&p, &b.l.t->space);
+	for (i = 0; i < b.l.t->space.n_ops; i++)
+		assert_true(put_in(&b, &p, i, ASSIGN_DYNAMIC));
+	assert_ok(profile_plan(&b.l, &p, false, &err), err);
+	assert_int_equal(m->seen.n, 1);
+	price = &m->seconds[ASSIGN_DYNAMIC][b.l.t->node[0]];
+	m->seen.v[0].p.total = *price = 1000; /* as if it had been disturbed */
+	assert_ok(profile_again(&b.l, &p, false, &err), err);
+	assert_int_equal(m->seen.n, 1);
+	assert_true(profile_of(&b.l, &p)->total < 1000);
+	assert_true(*price > 0 && *price < 1000);
+	plan_release(&p);
+	lab_release(&b.l);
+	bench_close(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(matrices_convert_by_themselves),
 		cmocka_unit_test(what_sees_an_image_must_gain),
 		cmocka_unit_test(no_node_is_lost),
+		cmocka_unit_test(only_what_is_converted_more_counts),
+		cmocka_unit_test(what_is_between_gains_with_both),
+		cmocka_unit_test(the_last_profile_counts),
 		cmocka_unit_test(conversions_are_measured_first),
 		cmocka_unit_test(conversions_are_where_the_runtime_has_them),
 	};
