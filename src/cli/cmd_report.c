@@ -26,6 +26,9 @@ static const char details[] =
 	"are is computed from the run's own model and data, where these are still there: about as long as\n"
 	"'fettle sensitivity' takes.\n";
 
+/* --follow waits for a run to begin: so often, so long each time (ten seconds in all) */
+enum { BEGIN_LOOKS = 100, BEGIN_WAIT_US = 100000 };
+
 /* the program that opens pages on this system, without waiting for it */
 static void open_page(const char *path)
 {
@@ -69,6 +72,22 @@ static enum fettle_status look(struct fettle *f, const struct fettle_report_opti
 	return st;
 }
 
+/* A run that was started a moment ago may not have begun its history: waits for it. What is wrong after that is look()'s to report. */
+static void wait_for_begin(struct fettle *f, const struct fettle_report_options *o, bool quiet)
+{
+	size_t i, left = BEGIN_LOOKS;
+	struct fettle_run *r;
+
+	for (i = 0; i < o->n_workspaces; i++) {
+		for (r = NULL; fettle_history(f, o->workspaces[i], &r) && left; left--) {
+			if (left == BEGIN_LOOKS && !quiet)
+				fprintf(stderr, "waiting for a run to begin in %s\n", o->workspaces[i]);
+			usleep(BEGIN_WAIT_US);
+		}
+		fettle_run_free(r);
+	}
+}
+
 /* Writes the page again whenever a trial has ended, without what takes long, until the runs have ended or were cut off. Ctrl-C ends the process. */
 static enum fettle_status follow(struct fettle *f, const struct fettle_report_options *o, bool quiet)
 {
@@ -79,6 +98,7 @@ static enum fettle_status follow(struct fettle *f, const struct fettle_report_op
 
 	quick.no_analysis = true;
 	quick.refresh = 3;
+	wait_for_begin(f, o, quiet);
 	while (!(st = look(f, o, &ended, &trials)) && !ended) {
 		if (trials != written) {
 			st = fettle_report(f, &quick, NULL);

@@ -43,12 +43,12 @@ grep -q '"missing":{[^}]*m.onnx: No such file' "$dir/moved.html" && ok || bad "n
 expect 0 'wrote' report "$ws" "$dir/cut" -o "$dir/two.html" --no-sensitivity
 grep -q "$dir/cut" "$dir/two.html" && ok || bad "the second run is not in the comparison"
 
-# a run in progress is followed: a page while it runs, which loads itself again, and the whole page at its end
-"$fettle" tune $m --calib $c --eval-cmd 'sleep 0.4; echo 0.5 # {model}' --tolerance 0 --threads 1 --strategy basic --max-trials 8 --workspace "$dir/live" --quiet >/dev/null 2>&1 &
-tuning=$!
-while [ ! -e "$dir/live/history.db" ] && kill -0 $tuning 2>/dev/null; do sleep 0.05; done
+# a run is followed, even from before it has begun: a page while it runs, which loads itself again, and the whole page at its end
 "$fettle" report "$dir/live" -o "$dir/live.html" --follow --no-sensitivity >"$dir/follow.out" 2>&1 &
 following=$!
+while ! grep -q "waiting for a run to begin in $dir/live" "$dir/follow.out" && kill -0 $following 2>/dev/null; do sleep 0.05; done
+"$fettle" tune $m --calib $c --eval-cmd 'sleep 0.4; echo 0.5 # {model}' --tolerance 0 --threads 1 --strategy basic --max-trials 8 --workspace "$dir/live" --quiet >/dev/null 2>&1 &
+tuning=$!
 while ! grep -q '"refresh":3' "$dir/live.html" 2>/dev/null && kill -0 $following 2>/dev/null; do sleep 0.05; done
 grep -q '"refresh":3' "$dir/live.html" && ok || bad "followed: no page meanwhile: $(head -c 300 "$dir/follow.out")"
 wait $tuning
