@@ -14,6 +14,9 @@ enum { WARM_UP = 3, ROUNDS_MIN = 3, ROUNDS_MAX = 100000, TURN_RUNS_MAX = 8 };
 /* A turn that takes so many times as long as the contender's shortest was disturbed: it has more runs, up to so many times as many. */
 #define DISTURBED 1.1
 enum { DISTURBED_RUNS = 4 };
+/* So many quiet rounds are enough if they agree: their interval is at most so many times as wide as it should be. */
+enum { ROUNDS_AGREE = 4 };
+#define WIDTH_AGREE 3
 /* Rounds on a machine that is not quiet are not enough until they have taken so many times as long as they should. */
 #define PATIENCE 4
 
@@ -137,15 +140,32 @@ static double own_seconds(const struct turns *t, const struct contender_times *c
 	return sum;
 }
 
-/* Fewer rounds have to do where runs are long, or time is up. */
+/* Is each clearly faster or slower than the first, by quiet rounds that hardly differ? */
+static bool rounds_agree(const struct turns *t, const struct contender_times *c)
+{
+	size_t i;
+
+	for (i = 1; i < t->n; i++) {
+		const struct race_ratio r = race_ratio(&c[i].race);
+
+		if (race_n_quiet(&c[i].race) < ROUNDS_AGREE ||
+		    (r.low <= 1 + t->equal && r.high >= 1 / (1 + t->equal)) ||
+		    r.high > (1 + WIDTH_AGREE * t->width) * r.low)
+			return false;
+	}
+	return true;
+}
+
+/* Fewer rounds have to do where they agree, runs are long, or time is up. */
 static size_t least_rounds(const struct turns *t, const struct contender_times *c, double elapsed)
 {
 	const bool is_long = elapsed > LONG_TURNS * t->seconds && c[0].least > LONG_RUN;
 
 	if (!(t->width > 0))
 		return is_long ? 2 : ROUNDS_MIN;
-	return is_long || (t->undecided > 0 && own_seconds(t, c) >= t->undecided) ? RACE_FEW
-										  : RACE_FIRST_LOOK;
+	return is_long || (t->undecided > 0 && own_seconds(t, c) >= t->undecided) || rounds_agree(t, c)
+		       ? RACE_FEW
+		       : RACE_FIRST_LOOK;
 }
 
 /* Of few rounds, those of a quiet machine; of any, when that has taken too long. For an interval there are enough. */
@@ -185,7 +205,8 @@ static bool is_over(const struct turns *t, const struct contender_times *c, size
 		return true;
 	if (elapsed < t->seconds || taken < least_rounds(t, c, elapsed))
 		return false;
-	return own_seconds(t, c) >= t->undecided || all_decided(t, c, 0);
+	return own_seconds(t, c) >= t->undecided || all_decided(t, c, 0) ||
+	       (t->width > 0 && rounds_agree(t, c));
 }
 
 static enum fettle_status take_round(const struct turns *t, size_t round, size_t runs,

@@ -689,6 +689,7 @@ enum fettle_status fettle_search(struct search *s, size_t leave)
 	st = choose_modes(s, &base);
 	if (!st)
 		st = search_try(s, &base, &score);
+	score.loss += score.beyond;
 	if (!st && !score.met && search_worth(s, &base, IMPROVE_PASSES))
 		st = improve(s, &base, ERROR_FINE, &score);
 	if (!st && !score.met && !(score.loss < NEAR_MISS * search_tolerance(s)) &&

@@ -34,15 +34,21 @@ static bool hardest_first(const struct lab *l, const struct trial *t)
 	return t->verdict && l->examiner && l->examiner->order->feed && !depends_on_batches(l, &t->plan);
 }
 
-/* Those that the fp32 model has wrong come first and cannot be lost. In their own order, some samples say nothing about the rest. */
+/*
+ * Those that the fp32 model has wrong come first and cannot be lost. In their own order, some samples say nothing about how many of the
+ * rest are wrong.
+ */
 static size_t samples_to_look_at(const struct lab *l, const struct trial *t, double share)
 {
 	const struct order *o = l->examiner->order;
+	const struct metric_type *type = metric_type(l->metric);
 	size_t i, wrong = 0;
 
-	for (i = 0; i < o->n; i++)
-		wrong += o->baseline[i] <= metric_type(l->metric)->score_min;
-	return hardest_first(l, t) ? wrong + (size_t)ceil(share * (double)(o->n - wrong)) : o->n;
+	if (type->margins && !hardest_first(l, t))
+		return o->n;
+	for (i = 0; i < o->n && type->margins; i++)
+		wrong += o->baseline[i] <= type->score_min;
+	return wrong + (size_t)ceil(share * (double)(o->n - wrong));
 }
 
 static void begin_evaluation(struct lab *l, struct worker *d, struct evaluation *e)

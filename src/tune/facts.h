@@ -25,10 +25,10 @@ struct facts {
 	char *key; /* of the variant */
 	struct variant *v;
 	struct statistics *values;
-	struct calibration *own;     /* of the variant; NULL until it is needed */
-	struct calibration *few;     /* of the model as it is: only what the first plan needed; may be NULL */
-	struct channel_means *means; /* NULL until they are needed */
-	struct map rounded;          /* path of a rounding -> its place in roundings */
+	struct calibration *own; /* of the variant; NULL until it is needed */
+	struct calibration *few; /* of the model as it is: only what the first plans needed; may be NULL */
+	struct channel_means *means;      /* NULL until they are needed */
+	struct map rounded;               /* path of a rounding -> its place in roundings */
 	VEC(struct rounding *) roundings; /* models made from them share their bytes */
 	struct block_store *blocks;       /* weight-only weights that data made; NULL until they are needed */
 	struct grams *grams;              /* the last sweep for them */
@@ -44,9 +44,9 @@ struct facts {
 struct learner {
 	struct learn_source s;
 	VEC(struct facts *) facts;
-	size_t total;  /* samples there are */
-	size_t *order; /* which, in the order of the feed */
-	bool all;      /* learner_expect_plans() */
+	size_t total;               /* samples there are */
+	size_t *order;              /* which, in the order of the feed */
+	VEC(const char *) expected; /* values, of learner_expect(); some several times */
 	struct history_ranges stored;
 	struct map stored_at; /* "value\tsetting\tsamples" -> place in stored */
 	struct arena arena;
@@ -66,7 +66,7 @@ enum fettle_status base_facts(struct learner *l, const struct facts *f, struct f
  */
 enum fettle_status make_variant(struct learner *l, struct facts *f, const struct qplan *plan,
 				struct err *err);
-/* Calibrates the model as it is on what a plan needs, if that is little beside what all plans may need, and the first. */
+/* Calibrates the model as it is on what a plan and those expected need, if that is little beside what all may need, and the first time. */
 enum fettle_status calibrate_few(struct learner *l, struct facts *f, const struct qplan *mapped,
 				 const struct needs *needs, struct err *err);
 enum fettle_status observe_range(struct learner *l, struct facts *f, const struct qplan *plan,

@@ -331,6 +331,9 @@ static double size_room(const struct lab *l)
 #define FINETUNE_OP_SECONDS 0.15
 #define FINETUNE_OP_RUNS 20
 
+/* A model compared with itself is this near to the best value: sums are rounded. */
+#define BEST_WITHIN 1e-6
+
 static void set_costs(const struct lab *l, struct search_config *c)
 {
 	const double nodes = (double)l->s->m->nodes.n,
@@ -340,6 +343,12 @@ static void set_costs(const struct lab *l, struct search_config *c)
 	c->trial_runs = nodes > 0 ? session / run : 0;
 	/* what it takes on the smallest networks counts only where the user has not asked for so many trials */
 	c->costly_runs = FINETUNE_OP_RUNS + (c->bounded && nodes > 0 ? FINETUNE_OP_SECONDS / run : 0);
+}
+
+/* Is this mean the best that a metric has, as that of a model compared with itself? */
+static bool is_best_of(const struct metric_type *t, double mean)
+{
+	return t->is_mean && fabs(mean - (t->higher_is_better ? t->score_max : t->score_min)) < BEST_WITHIN;
 }
 
 enum fettle_status job_search(struct job *j, struct err *err)
@@ -367,6 +376,7 @@ enum fettle_status job_search(struct job *j, struct err *err)
 	c.bounded = c.frugal && c.bounded && j->o.strategy->bounded;
 	c.samples = l->examiner ? examiner_samples(l->examiner) : 0;
 	c.counts = l->metric && metric_type(l->metric)->is_mean && metric_type(l->metric)->margins;
+	c.only_lose = l->metric && !c.counts && is_best_of(metric_type(l->metric), c.baseline);
 	set_costs(l, &c);
 	c.backend = &lab_backend;
 	c.self = l;

@@ -61,6 +61,7 @@ void learner_free(struct learner *l)
 	free(l->order);
 	map_release(&l->stored_at);
 	history_ranges_release(&l->stored);
+	VEC_RELEASE(&l->expected);
 	arena_release(&l->arena);
 	free(l);
 }

@@ -55,8 +55,9 @@ enum fettle_status learn(struct learner *l, int64_t samples, const struct qplan 
  */
 enum fettle_status learn_made_up(struct learner *l, const struct qplan *plan, struct knowledge *out,
 				 bool *made_up, struct err *err);
-/* Several plans that need different values are to come: one calibration observes all that any plan may need. */
-void learner_expect_plans(struct learner *l);
+/* A plan that may be to come: the next calibration observes what it needs, too. */
+enum fettle_status learner_expect(struct learner *l, int64_t samples, const struct qplan *plan,
+				  struct err *err);
 /* Was the model as it is calibrated on so many samples, or is there nothing to calibrate it on? */
 bool learner_calibrated(const struct learner *l, int64_t samples);
 

@@ -7,8 +7,8 @@
 #include "quantize/by_parts.h"
 #include "tune/facts.h"
 
-/* A plan that needs fewer than one in so many of the values that plans may need is calibrated on these alone. */
-enum { FEW = 4 };
+/* Plans that need at most one in so many of the values that plans may need are calibrated on these alone. */
+enum { FEW = 2 };
 
 static struct calibrate_options calibrate_options(const struct learner *l)
 {
@@ -165,23 +165,42 @@ static enum fettle_status calibrate_facts(struct learner *l, struct facts *f, co
 	return st;
 }
 
-/* the values that a plan needs, each once */
-static size_t needed_values(const struct needs *needs, const char **out)
+enum fettle_status learner_expect(struct learner *l, int64_t samples, const struct qplan *plan,
+				  struct err *err)
 {
-	size_t n = 0, i, k;
+	struct needs needs = NEEDS_INIT;
+	struct facts *f = NULL;
+	enum fettle_status st = find_facts(l, samples, plan, &f, err);
+	size_t i;
 
-	for (i = 0; i < needs->ranges.n; i++) {
-		for (k = 0; k < n && strcmp(out[k], needs->ranges.v[i].value) != 0; k++)
-			;
-		if (k == n)
-			out[n++] = needs->ranges.v[i].value;
-	}
-	return n;
+	if (!st && !*f->key)
+		st = quantizer_needs(f->v->s->z, plan, &needs, err);
+	for (i = 0; i < needs.ranges.n; i++)
+		VEC_PUSH(&l->expected, arena_strdup(&l->arena, needs.ranges.v[i].value));
+	needs_release(&needs);
+	return st;
 }
 
-void learner_expect_plans(struct learner *l)
+static void add_once(struct map *seen, const char *value, const char **out, size_t *n)
 {
-	l->all = true;
+	if (map_get(seen, value) != MAP_NONE)
+		return;
+	map_set(seen, value, *n);
+	out[(*n)++] = value;
+}
+
+/* The values that a plan needs, and those expected, each once. */
+static size_t needed_values(const struct learner *l, const struct needs *needs, const char **out)
+{
+	struct map seen = MAP_INIT;
+	size_t n = 0, i;
+
+	for (i = 0; i < needs->ranges.n; i++)
+		add_once(&seen, needs->ranges.v[i].value, out, &n);
+	for (i = 0; i < l->expected.n; i++)
+		add_once(&seen, l->expected.v[i], out, &n);
+	map_release(&seen);
+	return n;
 }
 
 enum fettle_status calibrate_few(struct learner *l, struct facts *f, const struct qplan *mapped,
@@ -194,10 +213,10 @@ enum fettle_status calibrate_few(struct learner *l, struct facts *f, const struc
 	enum fettle_status st = FETTLE_OK;
 	size_t n;
 
-	if (l->all || *f->key || f->own || f->few || l->s.calibrate || !needs->ranges.n || needs->means.n)
+	if (*f->key || f->own || f->few || l->s.calibrate || !needs->ranges.n || needs->means.n)
 		return FETTLE_OK;
-	values = xcalloc(needs->ranges.n, sizeof(*values));
-	n = needed_values(needs, values);
+	values = xcalloc(needs->ranges.n + l->expected.n, sizeof(*values));
+	n = needed_values(l, needs, values);
 	if (n * FEW <= quantizer_values(&s->g, &s->ops, mapped, &all)) {
 		st = use_samples(l, f, err);
 		if (!st)

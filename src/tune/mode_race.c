@@ -311,6 +311,22 @@ static bool is_not_worth_it(const struct lab *l, const struct candidate *c, cons
 	return c->seconds >= best->seconds && l->modes->profiling > ROUNDS_SHARE * l->pass_seconds;
 }
 
+/* They may need different values, and are calibrated once. */
+static enum fettle_status expect_candidates(struct lab *l, const struct candidates *c, struct err *err)
+{
+	enum fettle_status st = FETTLE_OK;
+	size_t i;
+
+	for (i = 0; i < c->v.n && i < RACE_CANDIDATES && !st; i++) {
+		struct qplan q = QPLAN_INIT;
+
+		tuning_qplan(l->t, &c->v.v[i].plan, &q);
+		st = learner_expect(lab_learner(l), tuning_samples(l->t, &c->v.v[i].plan), &q, err);
+		qplan_release(&q);
+	}
+	return st;
+}
+
 /* Profiles are not taken in turns: the candidate that is fastest when they are timed against each other. */
 static enum fettle_status race_candidates(struct lab *l, const struct plan *from, bool within,
 					  const struct candidates *c, struct plan *out,
@@ -322,8 +338,8 @@ static enum fettle_status race_candidates(struct lab *l, const struct plan *from
 	enum fettle_status st = FETTLE_OK;
 	size_t i;
 
-	if (c->v.n > 1 && modes_weights(l) != RANGES_ANY)
-		learner_expect_plans(lab_learner(l));
+	if (modes_weights(l) != RANGES_ANY)
+		st = expect_candidates(l, c, err);
 	for (i = 0; i < c->v.n && !st; i++) {
 		const bool found = i && best.t.score.objective < faster;
 		const double share = found ? RACE_SHARE : RACE_MOST;

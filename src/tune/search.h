@@ -137,6 +137,7 @@ struct search_config {
 	bool bounded;   /* frugal, and what it spends is bounded: see search_may_spend() */
 	size_t samples; /* of an evaluation; 0: not known */
 	bool counts;    /* a sample is right or wrong, and the accuracy is how many are right */
+	bool only_lose; /* the accuracy is a mean over the samples, and the baseline's is the best that one can have */
 	/* what takes as long as so many runs of the model on one sample: a trial, besides its samples; fine-tuning one op */
 	double trial_runs, costly_runs;
 	const struct search_backend *backend;

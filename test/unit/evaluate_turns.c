@@ -356,6 +356,52 @@ static void a_neighbour_does_not_count(void **state)
 		fail_msg("%zu of %d are off by more than 4 %%", off, TIMES);
 }
 
+/* A few quiet rounds that agree are enough for an interval that holds; where nothing is clear there are more. */
+static void rounds_that_agree_are_enough(void **state)
+{
+	static const struct {
+		const char *name;
+		int noise;
+		double second; /* seconds of a run; the first takes 3e-3 */
+		bool few;
+	} rows[] = {
+		{ "clearly faster", QUIET, 2.4e-3, true },
+		{ "clearly slower", QUIET, 3.6e-3, true },
+		{ "about equal", QUIET, 2.99e-3, false },
+		{ "with a neighbour, now and then", NEIGHBOUR, 2.4e-3, true },
+	};
+	struct err err = ERR_INIT;
+	struct latency out[2];
+	size_t i, n, few, outside;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(rows); i++) {
+		struct machine m = { .noise = rows[i].noise, .seconds = { 3e-3, rows[i].second } };
+		const struct turns t = { .n = 2,
+					 .run = run,
+					 .now = now,
+					 .self = &m,
+					 .seconds = 0.04,
+					 .undecided = 0.14,
+					 .equal = LATENCY_EQUAL,
+					 .width = 2 * LATENCY_EQUAL,
+					 .warm = 3e-3,
+					 .least = 2.95e-3 };
+
+		rng_seed(&m.r, 10);
+		for (n = few = outside = 0; n < 3 * TIMES; n++) {
+			const double is = m.seconds[0] / m.seconds[1];
+
+			assert_ok(turns_take(&t, out, &err), err);
+			few += out[0].runs < 2 * RACE_FIRST_LOOK;
+			outside += out[1].speedup.low > is || out[1].speedup.high < is;
+		}
+		if (outside > 3 * TIMES * 2 / 100 || (few > 3 * TIMES / 2) != rows[i].few)
+			fail_msg("%s: %zu intervals of %d do not hold, %zu are of few rounds", rows[i].name,
+				 outside, 3 * TIMES, few);
+	}
+}
+
 /* Of what is much slower, a round without a neighbour is enough; the first of a timing may have one. */
 static void what_is_slower_is_not_timed_for_long(void **state)
 {
@@ -394,6 +440,7 @@ int main(void)
 		cmocka_unit_test(cold_caches_do_not_count),
 		cmocka_unit_test(two_runs_choose_alike),
 		cmocka_unit_test(a_neighbour_does_not_count),
+		cmocka_unit_test(rounds_that_agree_are_enough),
 		cmocka_unit_test(what_is_slower_is_not_timed_for_long),
 	};
 

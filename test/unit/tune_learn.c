@@ -192,28 +192,45 @@ static void few_values_are_observed_alone(void **state)
 	course_close(&all);
 }
 
-/* Where several plans are to be compared, the second one needs no calibration of its own. */
+static void only_static(struct qplan *p, size_t op)
+{
+	size_t i;
+
+	for (i = 0; i < p->n; i++)
+		p->ops[i].mode = i == op ? OP_STATIC : OP_FP32;
+}
+
+/* Where several plans are to be compared, those after the first need no calibration of their own, be it of few values or of all. */
 static void several_plans_are_calibrated_at_once(void **state)
 {
+	static const size_t few = 2, many = 8;
 	struct course c;
 	struct knowledge k;
 	struct err err = ERR_INIT;
-	size_t i, op, per_sweep = 0;
+	size_t n, op, per_sweep;
 
 	(void)state;
-	course_open(&c, CONV("a", "x") CONV("b", "a") CONV("c", "b") CONV("d", "c") CONV("e", "d")
-				CONV("f", "e") CONV("g", "f") CONV("y", "g"));
-	learner_expect_plans(c.l);
-	for (op = 3; op < 6; op++) {
-		for (i = 0; i < OPS; i++)
-			c.plan.ops[i].mode = i == op ? OP_STATIC : OP_FP32;
+	for (n = few; n <= many; n += many - few) {
+		course_open(&c, CONV("a", "x") CONV("b", "a") CONV("c", "b") CONV("d", "c") CONV("e", "d")
+					CONV("f", "e") CONV("g", "f") CONV("h", "g") CONV("i", "h")
+						CONV("j", "i") CONV("k", "j") CONV("y", "k"));
+		for (op = 3; op < 3 + n; op++) {
+			only_static(&c.plan, op);
+			assert_ok(learner_expect(c.l, 0, &c.plan, &err), err);
+		}
+		assert_int_equal(c.read, 0);
+		for (op = 3, per_sweep = 0; op < 3 + n; op++) {
+			only_static(&c.plan, op);
+			assert_ok(learn(c.l, 0, &c.plan, &k, &err), err);
+			per_sweep = per_sweep ? per_sweep : c.read;
+			assert_int_equal(c.read, per_sweep);
+			assert_int_equal(learner_calibrated(c.l, 0), n == many);
+		}
+		only_static(&c.plan, 11); /* nobody expected it */
 		assert_ok(learn(c.l, 0, &c.plan, &k, &err), err);
-		assert_true(learner_calibrated(c.l, 0));
-		if (op == 3)
-			per_sweep = c.read;
-		assert_int_equal(c.read, per_sweep);
+		assert_int_equal(c.read, (n == many ? 1 : 2) * per_sweep);
+		course_close(&c);
 	}
-	course_close(&c);
 }
 
 int main(void)

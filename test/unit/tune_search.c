@@ -562,6 +562,7 @@ static enum fettle_status early_run(void *self, struct trial *t, struct err *err
 		}
 		hits += e->right[plan][i];
 		e->evaluated++;
+		t->samples = i + 1;
 	}
 	t->score.accuracy = (double)hits / SAMPLES;
 	return FETTLE_OK;
@@ -617,7 +618,8 @@ static void early_verdicts_change_nothing(void **state)
 
 		bench_init(&e->b);
 		c.baseline = 0.9;
-		c.counts = true;
+		c.counts = rng_below(&r, 3) > 0;
+		c.only_lose = !c.counts;
 		c.samples = rng_below(&r, 2) ? 4 : 4000; /* few, of which hardly one may be lost */
 		c.tolerance = 0.1 * (double)(1 + rng_below(&r, 6));
 		for (i = 0; i < N_OPS; i++)
@@ -644,7 +646,8 @@ static void early_verdicts_change_nothing(void **state)
 		evaluated = e->evaluated;
 		assert_int_equal(search_settle(e->b.s), FETTLE_OK);
 		settled += e->evaluated > evaluated;
-		assert_true((want == WANT_PASS && c.samples == 4) || e->evaluated == evaluated);
+		assert_true((want == WANT_PASS && (c.samples == 4 || c.only_lose)) ||
+			    e->evaluated == evaluated);
 		assert_int_equal(search_n_trials(e->b.s), search_n_trials(exact));
 		assert_int_equal(search_why(e->b.s), search_why(exact));
 		for (i = 1; i <= search_n_trials(exact); i++) {
@@ -752,6 +755,45 @@ static void what_fails_is_looked_at_in_part(void **state)
 		assert_true(!score.met && score.early == in_part);
 		assert_int_equal(e->evaluated, in_part ? SAMPLES / 4 : SAMPLES);
 		assert_true(!in_part || (score.loss > 0.24 && score.loss < 0.26));
+		search_free(e->b.s);
+	}
+	free(e);
+}
+
+/* Where samples can only lose: the first trial ends when it is certain to fail, and its loss is extrapolated; the next may be the best. */
+static void a_first_trial_that_fails_ends_soon(void **state)
+{
+	struct early *e = xcalloc(1, sizeof(*e));
+	struct search_config c =
+		HIGHER(.space = &e->b.space, .backend = &early_backend, .self = e, .samples = SAMPLES);
+	struct err err = ERR_INIT;
+	struct score score;
+	size_t i;
+	int k;
+
+	(void)state;
+	bench_init(&e->b);
+	c.baseline = 1;
+	c.tolerance = 0.2;
+	for (i = 0; i < SAMPLES; i++) {
+		e->right[0][i] = i % 5 > 2; /* loses 0.6: 0.2 of all after 14 */
+		e->right[1][i] = i % 5 > 1;
+	}
+	for (k = 0; k < 2; k++) {
+		c.only_lose = k;
+		e->evaluated = 0;
+		assert_ok(search_new(&e->b.s, &c, &err), err);
+		search_want(e->b.s, WANT_PASS);
+		assert_int_equal(try_digits(&e->b, 0, &score), FETTLE_OK);
+		assert_true(!score.met && score.early == c.only_lose);
+		assert_true(fabs(score.loss + score.beyond - 0.6) < 0.1);
+		assert_true(!k || (score.loss < 0.25 && e->evaluated < SAMPLES / 2));
+		assert_int_equal(try_digits(&e->b, 1, &score), FETTLE_OK);
+		assert_true(!score.met && score.beyond == 0 && score.loss > 0.2);
+		assert_int_equal(search_settle(e->b.s), FETTLE_OK);
+		assert_int_equal(search_best_trial(e->b.s)->number, 2);
+		assert_false(search_best_trial(e->b.s)->score.early);
+		assert_true(fabs(search_best_trial(e->b.s)->score.loss - 0.4) < 1e-9);
 		search_free(e->b.s);
 	}
 	free(e);
@@ -984,6 +1026,7 @@ int main(void)
 		cmocka_unit_test(early_verdicts_change_nothing),
 		cmocka_unit_test(a_value_is_exact_when_it_is_wanted_later),
 		cmocka_unit_test(what_fails_is_looked_at_in_part),
+		cmocka_unit_test(a_first_trial_that_fails_ends_soon),
 		cmocka_unit_test(slow_plans_are_not_evaluated),
 		cmocka_unit_test(what_gains_nothing_wins_last),
 	};
