@@ -126,7 +126,10 @@ struct metric_type {
 	double (*scale)(const struct metric *m);
 	/* May be NULL: what guessing would score on such outputs; NaN: not known. */
 	double (*chance)(const struct metric *m, const struct tensor *output);
-	/* May be NULL: how far each sample is from the other verdict, in whatever unit; below 0: it is wrong. */
+	/*
+	 * May be NULL: how far each sample is from the other verdict, in whatever unit; below 0: it is wrong. Of a mean that is not
+	 * bounded: what a sample loses is in inverse proportion to it, other things being equal.
+	 */
 	void (*margins)(const struct metric *m, const struct metric_batch *b, double *margins);
 };
 

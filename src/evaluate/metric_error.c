@@ -124,6 +124,26 @@ static enum fettle_status score_all(const struct metric *m, const struct metric_
 	return st;
 }
 
+/* Of a smaller vector, an error of the same size changes the direction more. */
+static void cosine_margins(const struct metric *m, const struct metric_batch *b, double *margins)
+{
+	const struct tensor *with = b->target == METRIC_LABELS ? b->labels : b->reference;
+	double v[METRIC_PIECE];
+	size_t n = b->target == METRIC_LABELS ? 1 : b->n_outputs, row, i, k, at, got;
+
+	(void)m;
+	for (row = 0; row < b->n_valid; row++)
+		for (margins[row] = 0, i = 0; i < n; i++) {
+			const size_t size = row_size(&with[i]);
+
+			for (at = 0; at < size; at += got) {
+				got = metric_read(&with[i], row * size + at, size - at, v);
+				for (k = 0; k < got; k++)
+					margins[row] += v[k] * v[k];
+			}
+		}
+}
+
 static enum fettle_status sums_add(struct metric *m, const struct metric_batch *b, struct err *err)
 {
 	struct sums *all = m->state;
@@ -262,7 +282,7 @@ static void error_bounds(const struct metric *m, size_t rest, double (*of)(const
 		*low = isinf(best) || !m->whole ? best : best * (1 - REFERENCE_SLACK);
 }
 
-#define MEAN_OF_SCORES(id, better_high, min, max, about)                                                     \
+#define MEAN_OF_SCORES(id, better_high, min, max, margins_of, about)                                         \
 	static enum fettle_status id##_scores(const struct metric *m, const struct metric_batch *b,          \
 					      double *scores, struct err *err)                               \
 	{                                                                                                    \
@@ -277,6 +297,7 @@ static void error_bounds(const struct metric *m, size_t rest, double (*of)(const
 		.score_min = min,                                                                            \
 		.score_max = max,                                                                            \
 		.scores = id##_scores,                                                                       \
+		.margins = margins_of,                                                                       \
 	};
 
 /* The value that outputs of zeros would have. */
@@ -323,9 +344,9 @@ static enum fettle_status parse_target(struct metric *m, const char *param, stru
 		.scale = scale_of,                                                                           \
 	};
 
-MEAN_OF_SCORES(l1, false, 0, INFINITY, "mean over samples of the L1 norm of the error")
-MEAN_OF_SCORES(l2, false, 0, INFINITY, "mean over samples of the L2 norm of the error")
-MEAN_OF_SCORES(cosine, true, -1, 1, "mean over samples of the cosine similarity")
+MEAN_OF_SCORES(l1, false, 0, INFINITY, NULL, "mean over samples of the L1 norm of the error")
+MEAN_OF_SCORES(l2, false, 0, INFINITY, NULL, "mean over samples of the L2 norm of the error")
+MEAN_OF_SCORES(cosine, true, -1, 1, cosine_margins, "mean over samples of the cosine similarity")
 #define ERROR_BOUNDS(id)                                                                                     \
 	static void id##_bounds(const struct metric *m, size_t rest, double *low, double *high)              \
 	{                                                                                                    \

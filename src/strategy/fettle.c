@@ -204,6 +204,15 @@ static enum fettle_status consider_steps(struct search *s, struct plan *best, do
 	return st;
 }
 
+/* Its loss is what it is expected to be. */
+static enum fettle_status try_plan(struct search *s, const struct plan *p, struct score *score)
+{
+	enum fettle_status st = search_try(s, p, score);
+
+	score->loss += score->beyond;
+	return st;
+}
+
 /* Each op in the mode that is fastest. */
 static enum fettle_status choose_modes(struct search *s, struct plan *base)
 {
@@ -521,7 +530,7 @@ static enum fettle_status fall_back(struct search *s, const struct plan *base, c
 		fall_back_up_to(search_space(s), &d, to, &n, &p);
 		st = fall_back_to(s, &d, limit, &n, &p, &error);
 		if (!st && n != tried)
-			st = search_try(s, &p, &score);
+			st = try_plan(s, &p, &score);
 		limit = next_limit(s, limit, error, score.loss);
 	}
 	if (!st && !score.met)
@@ -559,7 +568,7 @@ static enum fettle_status improve(struct search *s, struct plan *base, double en
 		score->loss *= sqrt(error / before);
 		return FETTLE_OK;
 	}
-	return st ? st : search_try(s, base, score);
+	return st ? st : try_plan(s, base, score);
 }
 
 /* Applies all corrections; had the plan one of them already? */
@@ -608,7 +617,7 @@ static enum fettle_status try_instead(struct search *s, const struct plan *p, st
 				      struct score *score)
 {
 	struct score last;
-	enum fettle_status st = search_try(s, p, &last);
+	enum fettle_status st = try_plan(s, p, &last);
 
 	if (!st && (last.met || last.loss <= score->loss)) { /* more of it can fall back */
 		*score = last;
@@ -653,7 +662,7 @@ static enum fettle_status apply_costly(struct search *s, struct plan *base, stru
 			continue;
 		plan_copy(&p, base);
 		p.choice[i] = space->v[i].apply;
-		st = search_try(s, &p, &last);
+		st = try_plan(s, &p, &last);
 		if (!st && (last.met || last.loss < score->loss)) {
 			*score = last;
 			plan_copy(base, &p);
@@ -688,8 +697,7 @@ enum fettle_status fettle_search(struct search *s, size_t leave)
 	search_stage(s, "default");
 	st = choose_modes(s, &base);
 	if (!st)
-		st = search_try(s, &base, &score);
-	score.loss += score.beyond;
+		st = try_plan(s, &base, &score);
 	if (!st && !score.met && search_worth(s, &base, IMPROVE_PASSES))
 		st = improve(s, &base, ERROR_FINE, &score);
 	if (!st && !score.met && !(score.loss < NEAR_MISS * search_tolerance(s)) &&

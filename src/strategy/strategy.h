@@ -58,8 +58,8 @@ enum want {
 	WANT_VERDICT,
 	/*
 	 * Whether the criterion is met. Where samples are right or wrong and hardly one may be lost, a trial that fails is looked at on
-	 * the hardest samples only, and its loss is what it lost of them. Where samples can only lose, the first trial is looked at
-	 * until it is certain that it fails, and what it is expected to lose follows from that. See search_settle().
+	 * the hardest samples only, and its loss is what it lost of them. Where samples can only lose, it is looked at until it is
+	 * certain that it fails, and score.beyond says what more it is expected to lose. See search_settle().
 	 */
 	WANT_PASS,
 	/* As WANT_VERDICT while the search is held: a plan that quantizes less and is no faster is not even evaluated. */

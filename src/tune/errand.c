@@ -161,6 +161,7 @@ void errand_put_answer(struct str *to, uint64_t id, size_t worker, enum fettle_s
 	wire_put_real(to, t->session_s);
 	wire_put_real(to, t->evaluate_s);
 	wire_put_real(to, t->cut_share);
+	wire_put_real(to, t->beyond);
 	for (i = 0; i < METRICS_MAX; i++)
 		wire_put_real(to, t->values[i]);
 	wire_put_count(to, shown->hardest_first);
@@ -190,6 +191,7 @@ bool errand_read_answer(struct wire *w, uint64_t *id, struct heard *out)
 	t->session_s = wire_real(w);
 	t->evaluate_s = wire_real(w);
 	t->cut_share = wire_real(w);
+	t->beyond = wire_real(w);
 	for (i = 0; i < METRICS_MAX; i++)
 		t->values[i] = wire_real(w);
 	out->shown.hardest_first = wire_count(w);

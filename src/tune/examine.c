@@ -41,14 +41,30 @@ static bool hardest_first(const struct lab *l, const struct trial *t)
 static size_t samples_to_look_at(const struct lab *l, const struct trial *t, double share)
 {
 	const struct order *o = l->examiner->order;
-	const struct metric_type *type = metric_type(l->metric);
 	size_t i, wrong = 0;
 
-	if (type->margins && !hardest_first(l, t))
+	if (!o->weights && !hardest_first(l, t))
 		return o->n;
-	for (i = 0; i < o->n && type->margins; i++)
-		wrong += o->baseline[i] <= type->score_min;
+	for (i = 0; i < o->n && !o->weights; i++)
+		wrong += o->baseline[i] <= metric_type(l->metric)->score_min;
 	return wrong + (size_t)ceil(share * (double)(o->n - wrong));
+}
+
+/* What the samples that were not looked at are expected to lose, by what the others did. */
+static double expected_beyond(const struct order *o, const double *scores)
+{
+	double lost = 0, seen = 0, rest = 0;
+	size_t i;
+
+	for (i = 0; i < o->n; i++) {
+		if (isnan(scores[i])) {
+			rest += o->weights[i];
+			continue;
+		}
+		seen += o->weights[i];
+		lost += fabs(o->baseline[i] - scores[i]);
+	}
+	return seen > 0 ? lost * rest / seen / (double)o->n : 0;
 }
 
 static void begin_evaluation(struct lab *l, struct worker *d, struct evaluation *e)
@@ -140,6 +156,9 @@ static enum fettle_status evaluate_graph(struct lab *l, struct worker *d, const 
 	}
 	if (!st)
 		st = evaluate_accuracy(&e, a, err);
+	t->beyond = !st && l->examiner && l->examiner->order->weights
+			    ? expected_beyond(l->examiner->order, d->scores)
+			    : 0;
 	forerun_end(ahead);
 	if (cut)
 		t->cut_share = cut_end(cut, &t->session_s) / (double)l->examiner->order->n;

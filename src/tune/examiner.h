@@ -11,6 +11,8 @@
 struct examiner;
 void examiner_free(struct examiner *x); /* after the workers */
 size_t examiner_samples(const struct examiner *x);
+/* Is it known what samples are expected to lose, in parts of what others do? */
+bool examiner_has_weights(const struct examiner *x);
 
 /* What its outputs are computed from; the same for models that compute the same. */
 uint64_t model_identity(const struct model *m, const struct graph_index *g, const uint64_t *prints);

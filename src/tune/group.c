@@ -19,6 +19,7 @@ bool replay_trial(struct search *s, struct trial *t)
 	t->seconds = known.seconds;
 	t->identity = known.identity;
 	t->samples = known.samples;
+	t->beyond = known.beyond;
 	memcpy(t->why, known.why, sizeof(t->why));
 	judge(s, t);
 	if (!t->score.met)

@@ -348,7 +348,7 @@ static void set_costs(const struct lab *l, struct search_config *c)
 /* Is this mean the best that a metric has, as that of a model compared with itself? */
 static bool is_best_of(const struct metric_type *t, double mean)
 {
-	return t->is_mean && fabs(mean - (t->higher_is_better ? t->score_max : t->score_min)) < BEST_WITHIN;
+	return fabs(mean - (t->higher_is_better ? t->score_max : t->score_min)) < BEST_WITHIN;
 }
 
 enum fettle_status job_search(struct job *j, struct err *err)
@@ -375,8 +375,8 @@ enum fettle_status job_search(struct job *j, struct err *err)
 	c.frugal = !(c.timeout > 0);
 	c.bounded = c.frugal && c.bounded && j->o.strategy->bounded;
 	c.samples = l->examiner ? examiner_samples(l->examiner) : 0;
-	c.counts = l->metric && metric_type(l->metric)->is_mean && metric_type(l->metric)->margins;
-	c.only_lose = l->metric && !c.counts && is_best_of(metric_type(l->metric), c.baseline);
+	c.counts = l->metric && metric_type(l->metric)->bounded && metric_type(l->metric)->margins;
+	c.only_lose = examiner_has_weights(l->examiner) && is_best_of(metric_type(l->metric), c.baseline);
 	set_costs(l, &c);
 	c.backend = &lab_backend;
 	c.self = l;

@@ -9,6 +9,28 @@
 #include "tune/values.h"
 
 #define IDENTITY_NAME "model of trial %zu" /* what the history keeps it by */
+#define BEYOND_NAME "expected to be worse, trial %zu"
+
+static double read_beyond(struct history *h, size_t number)
+{
+	char name[64], *text = NULL;
+	double beyond = 0;
+
+	snprintf(name, sizeof(name), BEYOND_NAME, number);
+	if (!history_meta(h, name, &text, NULL) && text)
+		beyond = strtod(text, NULL);
+	free(text);
+	return beyond;
+}
+
+static enum fettle_status write_beyond(struct history *h, const struct trial *t, struct err *err)
+{
+	char name[64], text[64];
+
+	snprintf(name, sizeof(name), BEYOND_NAME, t->number);
+	snprintf(text, sizeof(text), "%.17g", t->beyond);
+	return t->score.early && t->beyond > 0 ? history_set_meta(h, name, text, err) : FETTLE_OK;
+}
 
 bool ledger_find(struct history *h, const char *hash, struct trial *out)
 {
@@ -30,6 +52,7 @@ bool ledger_find(struct history *h, const char *hash, struct trial *out)
 	if (!history_meta(h, name, &identity, NULL) && identity)
 		out->identity = strtoull(identity, NULL, 16);
 	free(identity);
+	out->beyond = read_beyond(h, t.number);
 	snprintf(out->why, sizeof(out->why), "%s", t.why);
 	history_trial_release(&t);
 	return true;
@@ -115,6 +138,8 @@ enum fettle_status ledger_write(struct history *h, const struct trial *t, const 
 		st = values_write(h, t->number, t->values, n_values, err);
 	if (!st)
 		st = write_footprint(h, t, err);
+	if (!st)
+		st = write_beyond(h, t, err);
 	return st ? st
 		  : history_add_trial(h,
 				      &(struct history_trial){

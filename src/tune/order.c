@@ -21,6 +21,7 @@ void order_free(struct order *o)
 	free(o->place);
 	free(o->sample);
 	free(o->baseline);
+	free(o->weights);
 	feed_free(o->feed);
 	hard_free(o->hard);
 	free(o);
@@ -162,6 +163,11 @@ size_t examiner_samples(const struct examiner *x)
 	return x->order->n;
 }
 
+bool examiner_has_weights(const struct examiner *x)
+{
+	return x && x->order->weights;
+}
+
 static bool start_reference(struct lab *l, const struct feed_batch *b, const struct tensor *out)
 {
 	size_t n = session_n_outputs(l->fp32), i, bytes = 0;
@@ -199,6 +205,27 @@ static enum fettle_status record_run(void *self, const struct feed_batch *b, str
 
 /* ---- the order ---- */
 
+/* Smaller margins than this share of their mean make no difference: a sample cannot lose more than all. */
+#define LEAST_MARGIN 1e-3
+
+/* See metric_type.margins. */
+static double *weights_of(const struct metric_type *t, const double *margins, size_t n)
+{
+	double *weights, mean = 0;
+	size_t i;
+
+	if (!t->is_mean || t->bounded || !t->margins)
+		return NULL;
+	for (i = 0; i < n; i++)
+		mean += margins[i] / (double)n;
+	if (!(mean > 0) || isinf(mean))
+		return NULL;
+	weights = xcalloc(n, sizeof(*weights));
+	for (i = 0; i < n; i++)
+		weights[i] = 1 / (margins[i] + LEAST_MARGIN * mean);
+	return weights;
+}
+
 /* Samples at random, or the hardest first, where the metric allows. */
 static enum fettle_status make_order(struct lab *l, double *scores, const double *margins, struct err *err)
 {
@@ -211,6 +238,7 @@ static enum fettle_status make_order(struct lab *l, double *scores, const double
 	if (l->o.no_early || !metric_any_order(l->metric))
 		return FETTLE_OK;
 	o->feed = feed_twin(l->eval);
+	o->weights = weights_of(type, margins, o->n);
 	if (l->o.confidence > 0 && type->is_mean && type->bounded) {
 		shuffled = xcalloc(o->n, sizeof(*shuffled));
 		for (i = 0; i < o->n; i++)

@@ -11,6 +11,7 @@ struct order {
 	size_t *place;    /* sample number -> its place in the data's own order */
 	size_t *sample;   /* and back */
 	double *baseline; /* what each scored in fp32, by place; NULL when the metric is no mean */
+	double *weights; /* what each is expected to lose, in parts of what others do, by place; NULL: not known */
 	struct feed
 		*feed; /* the hardest first, or at random; NULL: the metric needs them in their own order */
 	struct hard *hard; /* NULL: at random, for verdicts by confidence */

@@ -48,7 +48,8 @@ struct trial {
 	double quantize_s, session_s, evaluate_s, measure_s;
 	double values[METRICS_MAX]; /* of several metrics, each one's; NaN: not known */
 	double cut_share;           /* of a pass, that earlier trials had run already */
-	int rank;                   /* that ran it, and which of its workers */
+	double beyond; /* of one that ended early: what its accuracy is expected to be worse than the best it can be */
+	int rank; /* that ran it, and which of its workers */
 	size_t worker;
 };
 
@@ -137,7 +138,7 @@ struct search_config {
 	bool bounded;   /* frugal, and what it spends is bounded: see search_may_spend() */
 	size_t samples; /* of an evaluation; 0: not known */
 	bool counts;    /* a sample is right or wrong, and the accuracy is how many are right */
-	bool only_lose; /* the accuracy is a mean over the samples, and the baseline's is the best that one can have */
+	bool only_lose; /* the baseline is the best that a sample can have, and what one loses says what others will */
 	/* what takes as long as so many runs of the model on one sample: a trial, besides its samples; fine-tuning one op */
 	double trial_runs, costly_runs;
 	const struct search_backend *backend;

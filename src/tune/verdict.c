@@ -82,9 +82,9 @@ void judge(const struct search *s, struct trial *t)
 	score->loss = loss_of(&s->c, score->accuracy);
 	if (!score->early)
 		score->met = score->loss <= s->c.tolerance + CRITERION_EPSILON;
-	score->beyond = 0;
-	if (s->c.only_lose && t->number == 1 && score->early && !score->met && t->samples)
-		score->beyond = score->loss * ((double)s->c.samples / (double)t->samples - 1);
+	score->beyond = s->c.only_lose && score->early && !score->met
+				? t->beyond / (s->c.relative ? fabs(s->c.baseline) : 1)
+				: 0;
 	score->met = score->met && !score->failed && plan_n_quantized(&t->plan, s->c.space) > 0;
 	score->slight = score->met && !s->all_slight && quantizes_little(s, &t->plan);
 }
@@ -190,15 +190,14 @@ void find_best_again(struct search *s)
 
 /*
  * Where hardly a sample may be lost, the hardest say all; elsewhere, what is lost of them says little about how much is in all. Where
- * samples can only lose, those of the first trial are not in the order of how much they do, so that some say how much all do.
+ * samples can only lose, some say how much the others will.
  */
 static bool wants_pass_alone(const struct search *s)
 {
 	const double loss = s->c.tolerance * (s->c.relative ? fabs(s->c.baseline) : 1);
 
-	if (s->want != WANT_PASS)
-		return false;
-	return s->c.counts ? loss * (double)s->c.samples < FEW_LOST : s->c.only_lose && !s->trials.n;
+	return s->want == WANT_PASS &&
+	       (s->c.only_lose || (s->c.counts && loss * (double)s->c.samples < FEW_LOST));
 }
 
 void decide_verdict(struct search *s)
@@ -262,14 +261,6 @@ enum fettle_status too_slow(struct search *s, struct trial *t, struct verdict *v
 	return FETTLE_OK;
 }
 
-/* What a trial that was looked at in part is expected to have; what it has, of others. */
-static double expected_accuracy(const struct search *s, const struct score *score)
-{
-	const double beyond = score->beyond * (s->c.relative ? fabs(s->c.baseline) : 1);
-
-	return score->accuracy + (s->c.higher_is_better ? -beyond : beyond);
-}
-
 /* As long as nothing meets the criterion, a trial that fails must be known to be no more accurate than the best seen. */
 static double to_beat(const struct search *s, const struct plan *p)
 {
@@ -277,9 +268,7 @@ static double to_beat(const struct search *s, const struct plan *p)
 
 	if (s->n_met || wants_pass_alone(s))
 		return NAN;
-	return best                    ? expected_accuracy(s, &trial_at(s, best)->score)
-	       : s->c.higher_is_better ? -INFINITY
-				       : INFINITY;
+	return best ? trial_at(s, best)->score.accuracy : s->c.higher_is_better ? -INFINITY : INFINITY;
 }
 
 void prepare_trial(struct search *s, struct trial *t, struct verdict *own)

@@ -83,6 +83,24 @@ done
 honest agree2 agree1
 same "$dir/agree1.trials" "$dir/agree2.trials" "agreement, --cache 0 --jobs 2"
 
+# compared with fp32 by a mean: what fails ends when that is certain, and what it is expected to lose in all is not far off
+"$fettle" tune $m --calib $ex/fashion_calib.npz --eval $e --metric cosine --tolerance 0.000001 --objective modelsize --strategy fettle --max-trials 4 --threads 1 --workspace "$dir/cosine" --quiet >/dev/null 2>"$dir/err" </dev/null
+is "$? < 2" "cosine: $(tail -n 2 "$dir/err")"
+/usr/bin/python3 -B - "$dir/cosine/history.db" <<'P' >"$dir/expected"
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+for n, high, samples in db.execute("SELECT number, accuracy_high, samples FROM trials WHERE accuracy_low < accuracy_high"):
+    beyond = db.execute("SELECT value FROM meta WHERE key = ?", ("expected to be worse, trial %d" % n,)).fetchone()
+    print(n, samples, 1 - high, 1 - high + float(beyond[0]))
+P
+is "$(wc -l <"$dir/expected") > 0" "cosine: trials that ended early"
+while read -r n samples least expected <&3; do
+	expect 0 '' recover "$dir/cosine" --trial "$n" -o "$dir/failed.onnx"
+	expect 0 '"value"' eval "$dir/failed.onnx" --data $e --metric cosine --reference $m --threads 1 --json
+	lost="(1 - $(json value "$dir/out"))"
+	is "$samples < 2000 && 0.000001 < $least && $least <= $lost + 1e-6 && $expected > $lost / 2 - 1e-6 && $expected < $lost * 2 + 1e-6" "cosine, trial $n"
+done 3<"$dir/expected"
+
 # a killed run continues with what it knows of hard samples, and ends as the others
 "$fettle" $base --strategy basic --workspace "$dir/killed" >/dev/null 2>&1 </dev/null &
 pid=$!

@@ -410,6 +410,25 @@ static void margins_of_one_score(void **state)
 	free(scores);
 }
 
+/* The squared length of all that a sample is compared with; long enough to be read in pieces. */
+static void margins_of_cosine(void **state)
+{
+	enum { LONG = 5000 };
+	float *big = xcalloc(2 * LONG, sizeof(*big)), small[2] = { 3, 0 };
+	struct tensor out[] = { { DT_F32, 2, { 2, LONG }, big }, { DT_F32, 2, { 2, 1 }, small } };
+	struct metric *m = make("cosine");
+	double margins[2];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < LONG; i++)
+		big[i] = 2; /* of the first; the second is all zeros */
+	metric_margins(m, out, 2, NULL, out, 2, margins);
+	assert_true(margins[0] == 4.0 * LONG + 9 && margins[1] == 0);
+	metric_free(m);
+	free(big);
+}
+
 /* ---- through evaluate_accuracy(), with a network that needs no model ---- */
 
 struct fake {
@@ -599,6 +618,7 @@ int main(void)
 		cmocka_unit_test(twins),
 		cmocka_unit_test(margins_tell_right_from_wrong),
 		cmocka_unit_test(margins_of_one_score),
+		cmocka_unit_test(margins_of_cosine),
 		cmocka_unit_test(any_order_gives_the_same_bits),
 		cmocka_unit_test(ends_when_told),
 	};

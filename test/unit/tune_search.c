@@ -558,11 +558,11 @@ static enum fettle_status early_run(void *self, struct trial *t, struct err *err
 			t->score.early = true;
 			t->score.low = low;
 			t->score.high = high;
+			t->beyond = (double)((i - hits) * (SAMPLES - i)) / (double)(i * SAMPLES);
 			return FETTLE_OK;
 		}
 		hits += e->right[plan][i];
 		e->evaluated++;
-		t->samples = i + 1;
 	}
 	t->score.accuracy = (double)hits / SAMPLES;
 	return FETTLE_OK;
@@ -760,8 +760,8 @@ static void what_fails_is_looked_at_in_part(void **state)
 	free(e);
 }
 
-/* Where samples can only lose: the first trial ends when it is certain to fail, and its loss is extrapolated; the next may be the best. */
-static void a_first_trial_that_fails_ends_soon(void **state)
+/* Where samples can only lose, a trial ends when it is certain to fail, and is expected to lose more; the best of them is found out. */
+static void what_can_only_lose_ends_soon(void **state)
 {
 	struct early *e = xcalloc(1, sizeof(*e));
 	struct search_config c =
@@ -789,11 +789,13 @@ static void a_first_trial_that_fails_ends_soon(void **state)
 		assert_true(fabs(score.loss + score.beyond - 0.6) < 0.1);
 		assert_true(!k || (score.loss < 0.25 && e->evaluated < SAMPLES / 2));
 		assert_int_equal(try_digits(&e->b, 1, &score), FETTLE_OK);
-		assert_true(!score.met && score.beyond == 0 && score.loss > 0.2);
+		assert_true(!score.met && score.early == c.only_lose);
+		assert_true(fabs(score.loss + score.beyond - 0.4) < 0.1);
 		assert_int_equal(search_settle(e->b.s), FETTLE_OK);
 		assert_int_equal(search_best_trial(e->b.s)->number, 2);
 		assert_false(search_best_trial(e->b.s)->score.early);
 		assert_true(fabs(search_best_trial(e->b.s)->score.loss - 0.4) < 1e-9);
+		assert_true(search_best_trial(e->b.s)->score.beyond == 0);
 		search_free(e->b.s);
 	}
 	free(e);
@@ -1026,7 +1028,7 @@ int main(void)
 		cmocka_unit_test(early_verdicts_change_nothing),
 		cmocka_unit_test(a_value_is_exact_when_it_is_wanted_later),
 		cmocka_unit_test(what_fails_is_looked_at_in_part),
-		cmocka_unit_test(a_first_trial_that_fails_ends_soon),
+		cmocka_unit_test(what_can_only_lose_ends_soon),
 		cmocka_unit_test(slow_plans_are_not_evaluated),
 		cmocka_unit_test(what_gains_nothing_wins_last),
 	};
