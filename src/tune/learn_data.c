@@ -285,12 +285,15 @@ static enum fettle_status sweep_means(struct learner *l, struct facts *f, const 
 	const struct subject *s = f->v->s;
 	struct channel_means *means;
 	const char **values = NULL;
-	double start = clock_now();
-	enum fettle_status st;
+	enum fettle_status st = FETTLE_OK;
+	double start;
 	size_t n;
 
-	if (f->means)
-		return FETTLE_OK;
+	if (with_means(l, f) && !l->s.calibrate)
+		st = calibrate_facts(l, f, mapped, err); /* which takes them along */
+	if (st || f->means)
+		return st;
+	start = clock_now();
 	st = use_samples(l, f, err);
 	n = st || !with_means(l, f) ? 0 : quantizer_values(&s->g, &s->ops, mapped, &values);
 	means = means_beside(s, mapped, values, n);

@@ -50,7 +50,8 @@ static void course_open(struct course *c, const char *body)
 	assert_ok(subject_open(&c->s, rt, path, &err), err);
 	assert_ok(dataset_open_source(&c->set, &c->source, &(struct dataset_options){ 0 }, &err), err);
 	assert_ok(feed_open(&c->feed, c->set, &spec, 1, &(struct feed_options){ .batch = BATCH }, &err), err);
-	c->l = learner_new(&(struct learn_source){ .rt = rt, .s = c->s, .calib = c->feed, .threads = 1 });
+	c->l = learner_new(
+		&(struct learn_source){ .rt = rt, .s = c->s, .calib = c->feed, .threads = 1, .means = true });
 	d = qplan_defaults(&c->s->cpu);
 	qplan_default(&c->plan, &c->s->ops, &c->s->g, &d);
 	c->read = 0;
@@ -233,12 +234,38 @@ static void several_plans_are_calibrated_at_once(void **state)
 	}
 }
 
+/* Means that are needed after few values were calibrated come with all the others: one more sweep gives both. */
+static void means_come_with_all_values(void **state)
+{
+	struct course c;
+	struct knowledge k;
+	struct err err = ERR_INIT;
+	size_t per_sweep, i;
+
+	(void)state;
+	course_open(&c, CONV("a", "x") CONV("b", "a") CONV("c", "b") CONV("d", "c") CONV("e", "d")
+				CONV("f", "e") CONV("g", "f") CONV("y", "g"));
+	only_static(&c.plan, 3);
+	assert_ok(learn(c.l, 0, &c.plan, &k, &err), err);
+	per_sweep = c.read;
+	assert_false(learner_calibrated(c.l, 0));
+	c.plan.recipes.fast_bias_correction = true;
+	assert_ok(learn(c.l, 0, &c.plan, &k, &err), err);
+	assert_int_equal(c.read, 2 * per_sweep);
+	for (i = 0; i < c.plan.n; i++)
+		c.plan.ops[i].mode = OP_STATIC;
+	assert_ok(learn(c.l, 0, &c.plan, &k, &err), err);
+	assert_int_equal(c.read, 2 * per_sweep);
+	course_close(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(made_up_ranges_make_the_same_ops),
 					    cmocka_unit_test(what_depends_on_data_is_not_made_up),
 					    cmocka_unit_test(few_values_are_observed_alone),
-					    cmocka_unit_test(several_plans_are_calibrated_at_once) };
+					    cmocka_unit_test(several_plans_are_calibrated_at_once),
+					    cmocka_unit_test(means_come_with_all_values) };
 
 	return cmocka_run_group_tests(tests, place_open, place_close);
 }
