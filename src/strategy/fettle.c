@@ -227,6 +227,37 @@ static enum fettle_status choose_modes(struct search *s, struct plan *base)
 	return st;
 }
 
+/* The default's ops, with the recipes of the plan. */
+static void default_ops(const struct space *space, const struct plan *base, struct plan *out)
+{
+	size_t i;
+
+	plan_init(out, space);
+	for (i = space->n_ops; i < space->n; i++)
+		out->choice[i] = base->choice[i];
+}
+
+/* A plan that meets the criterion was chosen by profiles that it proves wrong: are others faster, by new ones? */
+static enum fettle_status choose_again(struct search *s, const struct plan *met)
+{
+	struct plan from = PLAN_INIT, p = PLAN_INIT;
+	enum fettle_status st;
+
+	if (!search_doubts_fastest(s))
+		return FETTLE_OK;
+	default_ops(search_space(s), met, &from);
+	st = search_fastest(s, &from, false, &p);
+	if (!st && plan_n_quantized(&p, search_space(s))) {
+		search_stage(s, "fastest");
+		search_want(s, WANT_FASTER);
+		st = stage_try(s, &p, NULL);
+		search_want(s, WANT_PASS);
+	}
+	plan_release(&from);
+	plan_release(&p);
+	return st;
+}
+
 /* Of a plan that meets the criterion: without the ops whose integers cost more time than they save. */
 static enum fettle_status drop_slow_ops(struct search *s, const struct plan *met)
 {
@@ -604,11 +635,7 @@ static bool runs_otherwise(const struct space *space, const struct plan *a, cons
 /* The default's ops, with the recipes of the plan; those of the plan, if the default's run otherwise by more than a little. */
 static void with_default_ops(const struct space *space, const struct plan *base, struct plan *out)
 {
-	size_t i;
-
-	plan_init(out, space);
-	for (i = space->n_ops; i < space->n; i++)
-		out->choice[i] = base->choice[i];
+	default_ops(space, base, out);
 	if (runs_otherwise(space, base, out))
 		plan_copy(out, base);
 }
@@ -709,6 +736,8 @@ enum fettle_status fettle_search(struct search *s, size_t leave)
 		st = apply_costly(s, &base, &score);
 	if (!st && !score.met)
 		st = try_16_bits(s, &base, &score);
+	if (!st && score.met)
+		st = choose_again(s, &base);
 	if (!st)
 		st = score.met ? try_slight(s, &base, NULL) : fall_back(s, &base, &score, leave);
 	plan_release(&base);

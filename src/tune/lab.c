@@ -213,6 +213,7 @@ const struct search_backend lab_backend = {
 	.estimate = lab_estimate,
 	.estimate_all = lab_estimate_all,
 	.fastest = lab_fastest,
+	.doubts = lab_doubts_modes,
 	.saves = lab_saves,
 	.known = known,
 	.record = record,

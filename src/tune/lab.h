@@ -113,6 +113,7 @@ struct lab {
 	struct impact *impact;     /* NULL until ops are ranked by it */
 	struct feed *few;          /* what plans are scored on; NULL until then */
 	struct modes *modes;       /* NULL until the fastest modes were asked for; see tune/modes.h */
+	bool doubted;              /* lab_doubts_modes() was true */
 	struct reference scored;   /* outputs of the fp32 model for the samples that plans are estimated on */
 	double pass_seconds;       /* of one fp32 evaluation */
 	size_t baseline_size;

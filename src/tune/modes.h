@@ -25,6 +25,8 @@ bool modes_slower(const struct modes *m, size_t node);
 double modes_predicted(struct lab *l, const struct plan *p);
 /* The share of the fp32 model's time that integers save in the fastest plan, were it accurate enough; INFINITY: not known. */
 double lab_saves(void *lab);
+/* Is a plan with this objective much faster than its modes' prices say? Once at most: then they are measured again when they are needed. */
+bool lab_doubts_modes(void *lab, const struct plan *p, double objective);
 
 /*
  * Profiles of the fp32 model as prepared and of a plan, which are the lab's. Where others were profiled but this one was not, that of

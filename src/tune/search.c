@@ -488,6 +488,14 @@ enum fettle_status search_fastest(struct search *s, const struct plan *from, boo
 	return st ? search_backend_ended(s, st) : FETTLE_OK;
 }
 
+bool search_doubts_fastest(struct search *s)
+{
+	const struct trial *best = s->best ? trial_at(s, s->best) : NULL;
+
+	return best && best->score.met && s->c.backend->doubts && may_profile_again(s) &&
+	       s->c.backend->doubts(s->c.self, &best->plan, best->score.objective);
+}
+
 enum fettle_status search_objective(struct search *s, const struct plan *p, double *value)
 {
 	const struct trial *best = s->best ? trial_at(s, s->best) : NULL;

@@ -98,6 +98,8 @@ struct search_backend {
 	/* As search_fastest(). May be NULL: then nothing is known to be faster. */
 	enum fettle_status (*fastest)(void *self, const struct plan *from, bool within, struct plan *out,
 				      struct err *err);
+	/* As search_doubts_fastest(), of a plan with this objective. May be NULL. */
+	bool (*doubts)(void *self, const struct plan *p, double objective);
 	/* The share of the model's time that the fastest plan so found saves; INFINITY: not known. May be NULL. */
 	double (*saves)(void *self);
 	/* From a history: fills number (0: the next), score.accuracy, failed, objective, why, identity and seconds. May be

@@ -93,6 +93,7 @@ void spend_trial(struct search *s, const struct trial *t); /* that is not among 
 void spend_estimate(struct search *s, const struct plan *p);
 void spend_rank(struct search *s);
 void spend_profiles(struct search *s);
+bool may_profile_again(const struct search *s);
 
 /* ---- group.c ---- */
 

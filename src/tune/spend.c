@@ -18,6 +18,8 @@
 #define REWRITE_SESSIONS 10
 /* Finding the fastest modes takes about a pass, and as much as this. */
 #define PROFILE_SESSIONS 20
+/* Passes that it may take to do so twice. */
+#define PROFILES_AGAIN 1.5
 
 /* ---- spent ---- */
 
@@ -83,9 +85,19 @@ void spend_rank(struct search *s)
 	s->spent += 1;
 }
 
+static double profile_passes(const struct search *s)
+{
+	return 1 + PROFILE_SESSIONS * fixed_passes(s);
+}
+
 void spend_profiles(struct search *s)
 {
-	s->spent += 1 + PROFILE_SESSIONS * fixed_passes(s);
+	s->spent += profile_passes(s);
+}
+
+bool may_profile_again(const struct search *s)
+{
+	return profile_passes(s) <= PROFILES_AGAIN;
 }
 
 double search_spent(const struct search *s)

@@ -607,6 +607,29 @@ static void ops_that_int8_makes_slower_fall_back_too(void **state)
 	assert_true(dropped >= 3);
 }
 
+/* What meets the criterion shows that profiles were wrong: what new ones say is tried, too; not where they take long. */
+static void wrong_profiles_are_taken_again(void **state)
+{
+	const struct recipe_for_world r = { "disturbed", .n_ops = 10, .settings = 1 };
+	int slow;
+
+	(void)state;
+	for (slow = 0; slow < 2; slow++) {
+		struct world w;
+		struct outcome o;
+
+		world_init(&w, &r, 1);
+		w.disturbed = true;
+		w.samples = 100;
+		w.trial_runs = slow ? 5 : 1;
+		o = run(&w, strategy_find("fettle"), 100);
+		check(o.best_score.met && o.n_trials == (slow ? 1 : 2));
+		check(plan_n_quantized(&o.best_plan, &w.space) == (slow ? 5 : 10));
+		plan_release(&o.best_plan);
+		world_release(&w);
+	}
+}
+
 /* What is faster in fp32 never is in int8, not even in the first trial. */
 static void slow_ops_are_in_fp32_from_the_start(void **state)
 {
@@ -1102,6 +1125,7 @@ int main(void)
 		cmocka_unit_test(fallback_starts_from_the_most_accurate_plan),
 		cmocka_unit_test(dynamic_only_when_static_will_not_do),
 		cmocka_unit_test(ops_that_int8_makes_slower_fall_back_too),
+		cmocka_unit_test(wrong_profiles_are_taken_again),
 		cmocka_unit_test(slow_ops_are_in_fp32_from_the_start),
 		cmocka_unit_test(what_is_slower_gives_way_to_a_single_op),
 		cmocka_unit_test(dynamic_is_taken_when_it_loses_less),

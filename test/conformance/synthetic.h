@@ -59,6 +59,8 @@ struct world {
 	size_t samples;     /* of an evaluation; 0: not known */
 	bool counts;        /* each of them right or wrong */
 	bool gains_nothing; /* the fastest plan is found to save next to nothing */
+	bool disturbed;     /* until it is doubted, every second op is thought to be faster in fp32 */
+	double trial_runs;
 	size_t width;
 	const struct recipe_for_world *r;
 	struct space space;
@@ -459,7 +461,21 @@ static inline enum fettle_status world_fastest(void *self, const struct plan *fr
 	for (i = 0; i < w->space.n_ops && w->r->couples; i++)
 		if (is_alone(w, from, i) && plan_can_fall_back(from, &w->space, i))
 			out->choice[i] = w->space.v[i].fallback;
+	for (i = 0; i < w->space.n_ops && w->disturbed; i += 2)
+		if (plan_can_fall_back(from, &w->space, i))
+			out->choice[i] = w->space.v[i].fallback;
 	return FETTLE_OK;
+}
+
+static inline bool world_doubts(void *self, const struct plan *p, double objective)
+{
+	struct world *w = self;
+	const bool doubted = w->disturbed;
+
+	(void)p;
+	(void)objective;
+	w->disturbed = false;
+	return doubted;
 }
 
 static inline double world_saves(void *self)
@@ -519,6 +535,7 @@ static const struct search_backend world_backend = {
 	.rank = world_rank,
 	.estimate = world_estimate,
 	.fastest = world_fastest,
+	.doubts = world_doubts,
 	.saves = world_saves,
 	.known = world_known,
 	.record = world_record,
@@ -544,6 +561,7 @@ static inline struct search_config world_config(struct world *w, size_t max_tria
 				       .frugal = w->frugal,
 				       .bounded = w->bounded,
 				       .samples = w->samples,
+				       .trial_runs = w->trial_runs,
 				       .counts = w->counts,
 				       .backend = &world_backend,
 				       .self = w };
