@@ -14,9 +14,13 @@
 /* As long as the fastest plan takes more than this share of it, the result may be one that needs next to no calibration. */
 #define GAINED_LITTLE 0.9
 
-/* Predictions from undisturbed profiles are right within 6 %. What is so many times as fast as predicted was profiled on a busy machine,
- * which slows integers down more than floats. */
-#define DOUBTED 1.06
+/*
+ * Profiles were taken on a busy machine, which slows integers down more than floats, if a plan is so many times as fast as they predict
+ * (undisturbed ones are right within 6 %), or if the fp32 model took so many times as long then as its shortest run.
+ */
+#define FASTER_THAN_PREDICTED 1.06
+#define SLOWER_THAN_SHORTEST 1.1
+#define DOUBTED_NAME "the profiles were taken again"
 
 void modes_free(struct modes *m)
 {
@@ -408,12 +412,32 @@ double lab_saves(void *lab)
 	return latency_alone(l) && l->modes && l->modes->fastest.n ? l->modes->answer.saves : INFINITY;
 }
 
+bool modes_doubtful(double predicted, double objective, double original, double shortest)
+{
+	return predicted * objective * FASTER_THAN_PREDICTED < 1 ||
+	       (shortest > 0 && original > SLOWER_THAN_SHORTEST * shortest);
+}
+
+/* as the run that is resumed did */
+static bool has_doubted(struct lab *l)
+{
+	char *text = NULL;
+	const bool has = l->history && !history_meta(l->history, DOUBTED_NAME, &text, NULL) && text;
+
+	free(text);
+	return has;
+}
+
 bool lab_doubts_modes(void *lab, const struct plan *p, double objective)
 {
 	struct lab *l = lab;
 
-	if (l->doubted || !latency_alone(l) || !(modes_predicted(l, p) * objective * DOUBTED < 1))
+	if (l->doubted || !latency_alone(l) || !l->modes ||
+	    (!has_doubted(l) &&
+	     !modes_doubtful(modes_predicted(l, p), objective, l->modes->original, timing_fp32_run(l))))
 		return false;
+	if (l->history) /* a failure is the next trial's to report */
+		(void)history_set_meta(l->history, DOUBTED_NAME, "yes", NULL);
 	l->doubted = true;
 	modes_free(l->modes);
 	l->modes = NULL;

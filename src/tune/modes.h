@@ -25,7 +25,12 @@ bool modes_slower(const struct modes *m, size_t node);
 double modes_predicted(struct lab *l, const struct plan *p);
 /* The share of the fp32 model's time that integers save in the fastest plan, were it accurate enough; INFINITY: not known. */
 double lab_saves(void *lab);
-/* Is a plan with this objective much faster than its modes' prices say? Once at most: then they are measured again when they are needed. */
+/*
+ * Were profiles disturbed? By what was predicted of a plan (a speed-up) and what it takes (in parts of what fp32 does), and by the seconds
+ * that the fp32 model took beside them and takes at least (0: not known).
+ */
+bool modes_doubtful(double predicted, double objective, double original, double shortest);
+/* Of a plan with this objective. Once at most: then modes are measured again when they are needed. */
 bool lab_doubts_modes(void *lab, const struct plan *p, double objective);
 
 /*

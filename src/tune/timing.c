@@ -277,6 +277,11 @@ enum fettle_status lab_time_to_report(struct lab *l, const struct plan *p, size_
 	return FETTLE_OK;
 }
 
+double timing_fp32_run(const struct lab *l)
+{
+	return l->timing ? l->timing->run[l->o.deployed.compared] : 0;
+}
+
 static struct latency_limits limits_rewritten(const struct lab *l)
 {
 	struct latency_limits limits = report_limits(l);

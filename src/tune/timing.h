@@ -13,6 +13,8 @@ enum fettle_status lab_time(struct lab *l, const struct plan *p, const struct pl
 /* The same against the fp32 model, with the precision that is reported; of the plan that was timed so last, what was measured then. */
 enum fettle_status lab_time_to_report(struct lab *l, const struct plan *p, size_t which,
 				      struct latency times[2], struct err *err);
+/* Seconds of the shortest run of the fp32 model so far, on the batch that plans are compared on; 0: it was not timed. */
+double timing_fp32_run(const struct lab *l);
 /*
  * The fp32 model with its graph rewritten, against the one of the file. The sessions of plans go: two of fp32 need enough
  * memory. Unless it was timed before, with such a session that was there already.

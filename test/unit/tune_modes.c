@@ -397,9 +397,34 @@ static void the_last_profile_counts(void **state)
 	bench_close(&b);
 }
 
+static void disturbed_profiles_are_doubted(void **state)
+{
+	static const struct {
+		const char *why;
+		double predicted, objective, original, shortest;
+		bool doubtful;
+	} rows[] = {
+		{ "as predicted, on a quiet machine", 1.2, 1 / 1.2, 1e-3, 0.98e-3, false },
+		{ "slower than predicted", 1.3, 1 / 1.2, 1e-3, 0.98e-3, false },
+		{ "a little faster than predicted", 1.2, 1 / 1.25, 1e-3, 0.98e-3, false },
+		{ "much faster than predicted", 1, 1 / 1.13, 1e-3, 0.98e-3, true },
+		{ "as predicted, but fp32 took long, too", 1.07, 1 / 1.07, 1.3e-3, 1e-3, true },
+		{ "nothing was timed", 1.07, 1 / 1.07, 1.3e-3, 0, false },
+		{ "nothing was profiled", NAN, 1 / 1.07, 0, 1e-3, false },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_LEN(rows); i++)
+		if (modes_doubtful(rows[i].predicted, rows[i].objective, rows[i].original,
+				   rows[i].shortest) != rows[i].doubtful)
+			fail_msg("%s", rows[i].why);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(disturbed_profiles_are_doubted),
 		cmocka_unit_test(matrices_convert_by_themselves),
 		cmocka_unit_test(what_sees_an_image_must_gain),
 		cmocka_unit_test(no_node_is_lost),
