@@ -156,16 +156,15 @@ static bool rounds_agree(const struct turns *t, const struct contender_times *c)
 	return true;
 }
 
-/* Fewer rounds have to do where they agree, runs are long, or time is up. */
+/* Fewer rounds have to do where runs are long, or time is up. */
 static size_t least_rounds(const struct turns *t, const struct contender_times *c, double elapsed)
 {
 	const bool is_long = elapsed > LONG_TURNS * t->seconds && c[0].least > LONG_RUN;
 
 	if (!(t->width > 0))
 		return is_long ? 2 : ROUNDS_MIN;
-	return is_long || (t->undecided > 0 && own_seconds(t, c) >= t->undecided) || rounds_agree(t, c)
-		       ? RACE_FEW
-		       : RACE_FIRST_LOOK;
+	return is_long || (t->undecided > 0 && own_seconds(t, c) >= t->undecided) ? RACE_FEW
+										  : RACE_FIRST_LOOK;
 }
 
 /* Of few rounds, those of a quiet machine; of any, when that has taken too long. For an interval there are enough. */
@@ -203,10 +202,12 @@ static bool is_over(const struct turns *t, const struct contender_times *c, size
 	taken = rounds_taken(t, c, rounds, elapsed);
 	if (t->slower > 0 && taken && taken < ROUNDS_MIN && all_slower(t, c))
 		return true;
-	if (elapsed < t->seconds || taken < least_rounds(t, c, elapsed))
+	if (elapsed < t->seconds)
 		return false;
-	return own_seconds(t, c) >= t->undecided || all_decided(t, c, 0) ||
-	       (t->width > 0 && rounds_agree(t, c));
+	if (t->width > 0 && rounds_agree(t, c))
+		return true;
+	return taken >= least_rounds(t, c, elapsed) &&
+	       (own_seconds(t, c) >= t->undecided || all_decided(t, c, 0));
 }
 
 static enum fettle_status take_round(const struct turns *t, size_t round, size_t runs,

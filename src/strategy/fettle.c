@@ -237,6 +237,18 @@ static void default_ops(const struct space *space, const struct plan *base, stru
 		out->choice[i] = base->choice[i];
 }
 
+/* Its accuracy is looked at only if it is faster than what there is. */
+static enum fettle_status try_if_faster(struct search *s, const char *stage, const struct plan *p)
+{
+	enum fettle_status st;
+
+	search_stage(s, stage);
+	search_want(s, WANT_FASTER);
+	st = stage_try(s, p, NULL);
+	search_want(s, WANT_PASS);
+	return st;
+}
+
 /* A plan that meets the criterion was chosen by profiles that it proves wrong: are others faster, by new ones? */
 static enum fettle_status choose_again(struct search *s, const struct plan *met)
 {
@@ -247,12 +259,8 @@ static enum fettle_status choose_again(struct search *s, const struct plan *met)
 		return FETTLE_OK;
 	default_ops(search_space(s), met, &from);
 	st = search_fastest(s, &from, false, &p);
-	if (!st && plan_n_quantized(&p, search_space(s))) {
-		search_stage(s, "fastest");
-		search_want(s, WANT_FASTER);
-		st = stage_try(s, &p, NULL);
-		search_want(s, WANT_PASS);
-	}
+	if (!st && plan_n_quantized(&p, search_space(s)))
+		st = try_if_faster(s, "fastest", &p);
 	plan_release(&from);
 	plan_release(&p);
 	return st;
@@ -264,12 +272,8 @@ static enum fettle_status drop_slow_ops(struct search *s, const struct plan *met
 	struct plan p = PLAN_INIT;
 	enum fettle_status st = search_fastest(s, met, true, &p);
 
-	if (!st && !plan_equal(&p, met, search_space(s)) && plan_n_quantized(&p, search_space(s))) {
-		search_stage(s, "faster");
-		search_want(s, WANT_FASTER);
-		st = stage_try(s, &p, NULL);
-		search_want(s, WANT_PASS);
-	}
+	if (!st && !plan_equal(&p, met, search_space(s)) && plan_n_quantized(&p, search_space(s)))
+		st = try_if_faster(s, "faster", &p);
 	plan_release(&p);
 	return st;
 }

@@ -223,8 +223,8 @@ enum fettle_status search_expect_estimates(struct search *s, const struct plan *
  */
 enum fettle_status search_fastest(struct search *s, const struct plan *from, bool within, struct plan *out);
 /*
- * Is the best trial much faster than search_fastest() had foretold? Then its profiles were taken on a busy machine: they are forgotten, and
- * the next call takes new ones. True once at most, and only where that takes little time.
+ * Does the best trial show that the profiles of search_fastest() were taken on a busy machine? Then they are forgotten, and the next call
+ * takes new ones. True once at most, and only where that takes little time.
  */
 bool search_doubts_fastest(struct search *s);
 /* Latency, or what else the user wants low, in units of the fp32 model's. Costs no trial. */

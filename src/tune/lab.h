@@ -182,6 +182,8 @@ void lab_run_all(void *lab, struct trial *t, size_t n, enum fettle_status *st, s
 void lab_begin_group(void *lab);
 struct qplan_summary lab_summary(const struct lab *l, const struct plan *p);
 enum fettle_status lab_size(struct model *m, size_t *bytes, struct err *err);
+/* Is latency all that counts, besides the criterion? */
+bool lab_latency_alone(const struct lab *l);
 /* meter.c: what struct search_backend asks; once for all plans that run the same kernels */
 enum fettle_status lab_objective(void *lab, struct trial *t, const struct trial *against, double *value,
 				 struct err *err);

@@ -128,7 +128,7 @@ static double judged(const struct lab *l, enum lab_objective which, double value
 	return l->o.weights[which] * (l->o.higher[which] ? fp32 / value : value / fp32);
 }
 
-static bool only_latency(const struct lab *l)
+bool lab_latency_alone(const struct lab *l)
 {
 	const double *w = l->o.weights;
 
@@ -146,7 +146,7 @@ static double known_latency(struct lab *l, const struct trial *t)
 	known = map_get(&m->objectives, key);
 	if (known != MAP_NONE)
 		return m->measured.v[known + 1];
-	return only_latency(l) ? t->score.objective : NAN; /* as a history has it */
+	return lab_latency_alone(l) ? t->score.objective : NAN; /* as a history has it */
 }
 
 /* in units of the fp32 model's */
@@ -185,7 +185,7 @@ static enum fettle_status measure(struct lab *l, struct trial *t, const struct t
 	enum fettle_status st = FETTLE_OK;
 
 	*latency = NAN;
-	if (only_latency(l) || w[LAB_LATENCY] > 0) {
+	if (lab_latency_alone(l) || w[LAB_LATENCY] > 0) {
 		st = measure_latency(l, p, against, latency, err);
 		if (st)
 			return st;
@@ -226,7 +226,7 @@ void lab_recall(struct lab *l, const struct plan *p, double latency, double fp32
 	char key[FINGERPRINT_LEN];
 
 	kernels_hash(l, p, key);
-	if (!only_latency(l) || map_get(&m->objectives, key) != MAP_NONE)
+	if (!lab_latency_alone(l) || map_get(&m->objectives, key) != MAP_NONE)
 		return;
 	if (!m->baseline_latency)
 		m->baseline_latency = deployed_scale(&l->o.deployed) * fp32_seconds;
@@ -237,7 +237,7 @@ void lab_recall(struct lab *l, const struct plan *p, double latency, double fp32
 /* The first trial that meets the target is timed as precisely as is reported, which it then need not be again. */
 static bool is_to_report(const struct lab *l, const struct trial *t, const struct trial *against)
 {
-	return t->score.met && !against && only_latency(l);
+	return t->score.met && !against && lab_latency_alone(l);
 }
 
 /* Once for all plans that run the same kernels. */

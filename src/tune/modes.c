@@ -398,18 +398,11 @@ double modes_predicted(struct lab *l, const struct plan *p)
 	return seconds > 0 ? m->original / seconds : NAN;
 }
 
-static bool latency_alone(const struct lab *l)
-{
-	const double *w = l->o.weights;
-
-	return !(w[LAB_SIZE] > 0) && !(w[LAB_FOOTPRINT] > 0) && !(w[LAB_ACCURACY] > 0);
-}
-
 double lab_saves(void *lab)
 {
 	const struct lab *l = lab;
 
-	return latency_alone(l) && l->modes && l->modes->fastest.n ? l->modes->answer.saves : INFINITY;
+	return lab_latency_alone(l) && l->modes && l->modes->fastest.n ? l->modes->answer.saves : INFINITY;
 }
 
 bool modes_doubtful(double predicted, double objective, double original, double shortest)
@@ -432,7 +425,7 @@ bool lab_doubts_modes(void *lab, const struct plan *p, double objective)
 {
 	struct lab *l = lab;
 
-	if (l->doubted || !latency_alone(l) || !l->modes ||
+	if (l->doubted || !lab_latency_alone(l) || !l->modes ||
 	    (!has_doubted(l) &&
 	     !modes_doubtful(modes_predicted(l, p), objective, l->modes->original, timing_fp32_run(l))))
 		return false;
