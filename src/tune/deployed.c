@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 /* What a run that plans are compared by may take of an evaluation: there are many of them. */
-#define COMPARED_SHARE (1.0 / 16)
+#define COMPARED_SHARE (1.0 / 8)
 
 /* 0: any */
 static size_t fixed_batch(const struct session *s)

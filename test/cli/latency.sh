@@ -79,7 +79,7 @@ fi
 # ---- a batch that is a third of the evaluation: plans are compared on smaller ones, the result is timed as it will be deployed ----
 # shellcheck disable=SC2086
 "$fettle" ${base% --quiet} --workspace "$dir/large" --max-trials 1 --tolerance 0.5 --batch 64 -o "$dir/large.onnx" --json >"$dir/out" 2>"$dir/notes"
-grep -q 'plans are compared on batches of 12, because one of 64 is a large part of the 200 samples' "$dir/notes" && ok || bad "no word of smaller batches"
+grep -q 'plans are compared on batches of 25, because one of 64 is a large part of the 200 samples' "$dir/notes" && ok || bad "no word of smaller batches"
 cp "$dir/out" "$dir/large.json"
 expect 0 '"models"' bench $m "$dir/large.onnx" --batch 64 --threads 1 --json
 py "t = json.load(open('$dir/large.json')); a = d['models']
