@@ -38,10 +38,6 @@
 /* What a plan that failed teaches: this share of its error may pass. */
 #define ERROR_STEP 0.4
 #define ERROR_NEAR 0.75 /* if it is a near miss */
-/* Plans with a single op in integers that are timed, and of which the accuracy is seen, where nothing is faster than fp32. */
-enum { SLIGHT_TIMED = 4, SLIGHT_TRIALS = 2 };
-/* Such an op may add so many times the error of what has met the criterion: predicted errors are not that precise. */
-#define SLIGHT_ERROR 2
 /* At least this share of it is hoped to pass, however much it lost. */
 #define ERROR_LEAST 0.1
 
@@ -225,16 +221,6 @@ static enum fettle_status choose_modes(struct search *s, struct plan *base)
 	}
 	plan_release(&p);
 	return st;
-}
-
-/* The default's ops, with the recipes of the plan. */
-static void default_ops(const struct space *space, const struct plan *base, struct plan *out)
-{
-	size_t i;
-
-	plan_init(out, space);
-	for (i = space->n_ops; i < space->n; i++)
-		out->choice[i] = base->choice[i];
 }
 
 /* Its accuracy is looked at only if it is faster than what there is. */
@@ -443,100 +429,6 @@ static double next_limit(struct search *s, double limit, double error, double lo
 	return fmin(limit, error) * ERROR_STEP;
 }
 
-/* The error that each op of the plan in hand adds, in all: `order` has it op by op. */
-static double error_of(const struct space *space, const struct plan *p, const struct op_order *order)
-{
-	double sum = 0;
-	size_t i;
-
-	for (i = 0; i < order->n; i++)
-		if (plan_is_quantized(p, space, order->op[i]))
-			sum += fmax(order->score[i], 0);
-	return sum;
-}
-
-/* Is an op expected to be accurate enough by itself? Nothing speaks against it, or it adds not much more than what has met the criterion. */
-static bool may_stay(const struct op_order *errors, size_t op, double limit)
-{
-	size_t i;
-
-	for (i = 0; errors && i < errors->n; i++)
-		if (errors->op[i] == op)
-			return errors->score[i] <= SLIGHT_ERROR * limit;
-	return true;
-}
-
-/* A plan with a single op in integers, and its objective. */
-struct slight {
-	struct plan plan;
-	double objective;
-};
-
-static int by_objective(const void *a, const void *b)
-{
-	const struct slight *x = a, *y = b;
-
-	return (x->objective > y->objective) - (x->objective < y->objective);
-}
-
-/* Those that are predicted to be fastest and accurate enough; measured, and sorted by that. */
-static enum fettle_status find_slight(struct search *s, const struct plan *base,
-				      const struct op_order *errors, const struct op_order *alone,
-				      struct slight *out)
-{
-	const struct space *space = search_space(s);
-	struct plan best = PLAN_INIT;
-	struct score score;
-	enum fettle_status st = FETTLE_OK;
-	double limit;
-	size_t i, n = 0;
-
-	search_best(s, &best, &score);
-	limit = errors ? error_of(space, &best, errors) : INFINITY;
-	plan_release(&best);
-	for (i = 0; i < alone->n && 1 - alone->score[i] < score.objective && n < SLIGHT_TIMED && !st; i++) {
-		const size_t op = alone->op[i];
-
-		if (!plan_is_quantized(base, space, op) || !may_stay(errors, op, limit))
-			continue;
-		plan_copy(&out[n].plan, base);
-		fall_back_all(&out[n].plan, space);
-		out[n].plan.choice[op] = base->choice[op];
-		st = search_objective(s, &out[n].plan, &out[n].objective);
-		n++;
-	}
-	qsort(out, n, sizeof(*out), by_objective);
-	return st;
-}
-
-/*
- * What meets the criterion and is not clearly faster than fp32 may be slower: a single op in integers is nearly as fast as that. Its
- * accuracy is looked at only if it is faster than what there is.
- */
-static enum fettle_status try_slight(struct search *s, const struct plan *base, const struct op_order *errors)
-{
-	struct slight slight[SLIGHT_TIMED] = { { PLAN_INIT, 0 } };
-	struct op_order alone = OP_ORDER_INIT;
-	enum fettle_status st;
-	bool met = false;
-	size_t i;
-
-	if (plan_n_quantized(base, search_space(s)) < 2 || !search_best_gains_nothing(s))
-		return FETTLE_OK;
-	st = search_rank_ops(s, base, RANK_ALONE, &alone);
-	if (!st)
-		st = find_slight(s, base, errors, &alone, slight);
-	search_stage(s, "slight");
-	search_want(s, WANT_FASTER);
-	for (i = 0; i < SLIGHT_TRIALS && slight[i].plan.n && !met && !st; i++)
-		st = stage_try(s, &slight[i].plan, &met);
-	search_want(s, WANT_PASS);
-	for (i = 0; i < SLIGHT_TIMED; i++)
-		plan_release(&slight[i].plan);
-	op_order_release(&alone);
-	return st;
-}
-
 static enum fettle_status fall_back(struct search *s, const struct plan *base, const struct score *failed,
 				    size_t leave)
 {
@@ -576,7 +468,7 @@ static enum fettle_status fall_back(struct search *s, const struct plan *base, c
 	if (!st)
 		st = drop_slow_ops(s, &p);
 	if (!st)
-		st = try_slight(s, base, &d.order);
+		st = stage_single_op(s, base, &d.order);
 	plan_release(&p);
 	descent_release(&d);
 	return st;
@@ -743,7 +635,9 @@ enum fettle_status fettle_search(struct search *s, size_t leave)
 	if (!st && score.met)
 		st = choose_again(s, &base);
 	if (!st)
-		st = score.met ? try_slight(s, &base, NULL) : fall_back(s, &base, &score, leave);
+		st = score.met                                       ? stage_single_op(s, &base, NULL)
+		     : plan_n_quantized(&base, search_space(s)) == 1 ? stage_another_op(s, &base)
+								     : fall_back(s, &base, &score, leave);
 	plan_release(&base);
 	search_want(s, WANT_VERDICT);
 	if (!st)

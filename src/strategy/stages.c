@@ -157,6 +157,15 @@ void fall_back_all(struct plan *p, const struct space *space)
 			p->choice[i] = space->v[i].fallback;
 }
 
+void default_ops(const struct space *space, const struct plan *base, struct plan *out)
+{
+	size_t i;
+
+	plan_init(out, space);
+	for (i = space->n_ops; i < space->n; i++)
+		out->choice[i] = base->choice[i];
+}
+
 bool fallback_base(struct search *s, struct plan *base)
 {
 	struct score score = { .met = false };

@@ -71,6 +71,8 @@ void settings_base(struct search *s, struct plan *base);
 
 /* Everything in fp32 that may be. */
 void fall_back_all(struct plan *p, const struct space *space);
+/* The default's ops, with the recipes of the plan. */
+void default_ops(const struct space *space, const struct plan *base, struct plan *out);
 /* search_base(), the default plan if there is none. true: it meets the criterion. */
 bool fallback_base(struct search *s, struct plan *base);
 /* `by` for all ops that can fall back; those it does not cover follow in order of their output error. */
@@ -108,6 +110,13 @@ enum fettle_status push_along(struct search *s, struct plan *plan, const struct 
 			      const struct op_order *known, const double *worth);
 /* As push(), but the op whose requantizing disturbs the output least comes first, whatever it gains. */
 enum fettle_status revert(struct search *s, struct plan *plan, const struct plan *base);
+
+/* ---- a single op in integers, where they gain nothing: nearly as fast as fp32 ---- */
+
+/* What meets the criterion, if it is not clearly faster than fp32, is compared with such plans. errors: what each op adds; may be NULL. */
+enum fettle_status stage_single_op(struct search *s, const struct plan *base, const struct op_order *errors);
+/* The only op of a plan that fails: of others that cost as little time, one may lose less. */
+enum fettle_status stage_another_op(struct search *s, const struct plan *failed);
 
 /* ---- weight-only ---- */
 

@@ -144,6 +144,7 @@ bool search_worth(struct search *s, const struct plan *p, double passes);
  */
 bool search_may_spend(struct search *s, double passes);
 double search_spent(const struct search *s); /* so far, in fp32 passes */
+double search_gain(const struct search *s);  /* what the fastest plan saves, as a share of the latency */
 /* From here on the search ends when that is used up, whether something meets the criterion or not. FETTLE_STOP: it is. */
 enum fettle_status search_bound(struct search *s);
 /* Is each sample right or wrong, and the accuracy how many are right? */

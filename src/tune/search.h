@@ -168,9 +168,8 @@ const char *search_stop_name(enum search_stop why); /* "accuracy met" */
 const char *search_stop_word(enum search_stop why); /* "accuracy_met": what results and histories call it */
 /* what strategies said of it, "" if nothing; valid as long as the search */
 const char *search_left_untried(const struct search *s);
-/* Was anything left out because too much was spent? What was, in fp32 passes; what there was to gain, as a share of the latency. */
+/* Was anything left out because too much was spent? */
 bool search_limited(const struct search *s);
-double search_gain(const struct search *s);
 /* plans that were no trial, because they gave a model that was tried */
 size_t search_n_same(const struct search *s);
 double search_time_left(const struct search *s);   /* INFINITY: no limit */

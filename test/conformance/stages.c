@@ -678,6 +678,31 @@ static void what_is_slower_gives_way_to_a_single_op(void **state)
 		}
 }
 
+/* Where int8 costs time, the fastest plan has a single op in int8. If that fails, one that costs as little and loses less is tried. */
+static void a_single_op_that_fails_gives_way_to_another(void **state)
+{
+	static const struct recipe_for_world r = { "one op ruins", .n_ops = 20, .settings = 1,
+						   .slower = true };
+	struct world w;
+	struct outcome o;
+	size_t seed, i;
+
+	(void)state;
+	for (seed = 0; seed < 10; seed++) {
+		world_init(&w, &r, seed);
+		w.gains_nothing = true;
+		for (i = 0; i < w.space.n_ops; i++) {
+			w.space.v[i].compute = true;
+			w.weight[i] = i == seed || i % 3 ? 0.5 : 0;
+		}
+		o = run(&w, strategy_find("fettle"), 100);
+		check(o.best_score.met && plan_n_quantized(&o.best_plan, &w.space) == 1);
+		check(in_fp32(&w, &o.best_plan, seed) && o.n_trials <= 5);
+		plan_release(&o.best_plan);
+		world_release(&w);
+	}
+}
+
 /* Ranges that fit every sample may lose less: then no op falls back. Where they do not, they are not taken. */
 static void dynamic_is_taken_when_it_loses_less(void **state)
 {
@@ -1128,6 +1153,7 @@ int main(void)
 		cmocka_unit_test(wrong_profiles_are_taken_again),
 		cmocka_unit_test(slow_ops_are_in_fp32_from_the_start),
 		cmocka_unit_test(what_is_slower_gives_way_to_a_single_op),
+		cmocka_unit_test(a_single_op_that_fails_gives_way_to_another),
 		cmocka_unit_test(dynamic_is_taken_when_it_loses_less),
 		cmocka_unit_test(settings_are_found_part_by_part),
 		cmocka_unit_test(conservative_builds_on_the_types_it_kept),

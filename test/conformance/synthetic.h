@@ -447,7 +447,7 @@ static inline enum fettle_status world_estimate(void *self, const struct plan *p
 	return FETTLE_OK;
 }
 
-/* without the ops that cost time in int8 */
+/* without the ops that cost time in int8; the one that costs least, if all do and nothing is gained */
 static inline enum fettle_status world_fastest(void *self, const struct plan *from, bool within,
 					       struct plan *out, struct err *err)
 {
@@ -460,6 +460,9 @@ static inline enum fettle_status world_fastest(void *self, const struct plan *fr
 	plan_copy(out, from);
 	for (i = 0; i < w->space.n_ops && w->r->couples; i++)
 		if (is_alone(w, from, i) && plan_can_fall_back(from, &w->space, i))
+			out->choice[i] = w->space.v[i].fallback;
+	for (i = 0; i < w->space.n_ops && w->r->slower && w->gains_nothing; i++)
+		if (i != w->seed % w->space.n_ops)
 			out->choice[i] = w->space.v[i].fallback;
 	for (i = 0; i < w->space.n_ops && w->disturbed; i += 2)
 		if (plan_can_fall_back(from, &w->space, i))
