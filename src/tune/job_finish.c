@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "tune/board.h"
+#include "tune/deployed.h"
 #include "tune/ledger.h"
 #include "tune/modes.h"
 #include "tune/pareto.h"
@@ -19,6 +20,10 @@
 /* Of a job that was interrupted: what takes more seconds to evaluate, or to run a batch, is not waited for. */
 #define PASS_BRIEF 3
 #define RUN_BRIEF 0.01
+
+/* Matrices of at least this size in all that are read for so few rows a run: what takes time is reading them. */
+#define MATRICES_LARGE 8e6
+#define FEW_ROWS 4
 
 static bool must_be_brief(const struct job *j)
 {
@@ -105,6 +110,30 @@ static const char *what_is_untried(struct job *j)
 			 same == 1 ? "s" : "");
 	return arena_strfmt(&j->arena, "of %s plans, %zu were tried%s; %s leaves out %s", all, n, alike,
 			    j->o.strategy->name, left);
+}
+
+/* Weights in fewer bits than eight are no part of approach auto: trying them takes several fp32 passes, and gains only where memory is slow. */
+static void note_few_rows(struct job *j)
+{
+	const struct op_list *ops = &j->o.lab->s->ops;
+	const double batch = (double)deployed_batch(&j->o.lab->o.deployed, 0);
+	double bytes = 0, macs = 0;
+	size_t i;
+
+	for (i = 0; i < ops->n; i++) {
+		const double weights = (double)ops->v[i].inputs * (double)ops->v[i].outputs;
+
+		if (ops->v[i].macs > 0 && batch * ops->v[i].macs <= FEW_ROWS * weights) {
+			bytes += sizeof(float) * weights;
+			macs += ops->v[i].macs;
+		}
+	}
+	if (j->o.approach == APPROACH_AUTO && bytes >= MATRICES_LARGE && macs >= ops->total_macs / 2)
+		job_note(j,
+			 "each run reads %.0f MB of matrices for a few rows of data at most: weights in 2 to "
+			 "8 bits "
+			 "may be much faster than int8; --approach all tries these as well, but takes longer",
+			 bytes / 1e6);
 }
 
 static enum fettle_status write_plan(struct job *j, const struct plan *p, struct err *err)
@@ -201,6 +230,7 @@ static enum fettle_status write_best(struct job *j, const struct trial *best, st
 		st = write_plan(j, &best->plan, err);
 	if (!st && !must_be_brief(j))
 		st = measure_speeds(j, &best->plan, err);
+	note_few_rows(j);
 	r->best.size_bytes = model_file_size(j->o.output);
 	r->best.n_values = values_read(j->history, best->number, r->best.values);
 	if (!st)

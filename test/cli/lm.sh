@@ -86,4 +86,10 @@ open(sys.argv[1] + "/huge.data", "wb").truncate(4 * n * n)
 PY
 refuses "its weights have 4398.0 GB, which takes about 10995.1 GB of memory" tune "$dir/huge.onnx" --eval "$d" --workspace "$dir/huge" -o "$dir/no.onnx"
 rm "$dir/huge.data"
+# where each weight is read for one token, fewer bits than eight gain more than int8: a note says so; not so for sixteen tokens
+few() { "$fettle" tune "$dir/few.onnx" --calib "$dir/$1.npz" --eval "$dir/$1.npz" --metric cosine --tolerance 0.5 --max-trials 1 --workspace "$dir/few_$1" -o "$dir/few_int8.onnx" "${@:2}" 2>&1 | grep -c 'approach all tries these' || true; }
+$py -B bench/gpt2.py "$dir/few.onnx" --layers 1 --width 512 --heads 4 --vocab 300 --context 32 --data "$dir/one.npz" --samples 4 --tokens 1 >/dev/null
+$py -B bench/gpt2.py "$dir/few.onnx" --layers 1 --width 512 --heads 4 --vocab 300 --context 32 --data "$dir/many.npz" --samples 4 --tokens 16 >/dev/null
+[ "$(few one)" = 1 ] && [ "$(few one --batch 8)" = 0 ] && [ "$(few many)" = 0 ] && ok || bad "whether fewer bits may be faster: $(few one) $(few one --batch 8) $(few many)"
+
 finish
