@@ -41,7 +41,7 @@ static enum fettle_status try_in_order(struct search *s, const struct single *v,
 	bool met = false;
 	size_t i;
 
-	search_stage(s, "slight");
+	search_stage(s, "one op in int8");
 	for (i = 0; i < n && v[i].plan.n && !met && !st; i++)
 		st = stage_try(s, &v[i].plan, &met);
 	return st;
