@@ -18,8 +18,9 @@
 /* Errors of the output, as a share of it, that are hoped to pass: at first, and when that was not enough. */
 #define ERROR_FINE 3e-3
 #define ERROR_NONE 1e-4
-/* Of the error that should just pass, the share that is aimed at. */
+/* Of the error that should just pass, the share that is aimed at; and where what is lost grows as the error does, which says more. */
 #define ERROR_AIM 0.5
+#define ERROR_AIM_KNOWN 0.9
 /* A plan that loses less than this many times what may be lost: to fall back an op or two costs less than all settings do. */
 #define NEAR_MISS 1.2
 /* fp32 passes that settings and recipes take to consider: at first, and all of them. */
@@ -389,28 +390,39 @@ static enum fettle_status fall_back_to(struct search *s, const struct descent *d
 	return st;
 }
 
+/* Is it known what share of its error a plan that failed may have? */
+static bool knows_share(const struct search *s, double loss)
+{
+	return search_loses_by_error(s) && isfinite(loss);
+}
+
+/*
+ * The share of its error with which a plan that failed should pass. Where nothing is known of how losses grow: were they the square root
+ * of errors.
+ */
+static double share_that_passes(const struct search *s, double loss)
+{
+	const double too_much = loss / search_tolerance(s);
+
+	return knows_share(s, loss) ? fmin(ERROR_AIM_KNOWN / too_much, ERROR_AIM_KNOWN)
+				    : ERROR_AIM / (too_much * too_much);
+}
+
 /* The error of the output that should pass: of what missed by little, so much less as it lost too much. */
 static enum fettle_status error_to_pass(struct search *s, const struct plan *base, const struct score *score,
 					double *limit)
 {
 	const double too_much = score->loss / search_tolerance(s);
+	const bool known = knows_share(s, score->loss);
 	double error;
 	enum fettle_status st;
 
 	*limit = ERROR_FIRST;
-	if (!(too_much > 1 && too_much < LOSS_NEAR) || search_one_sample(s, score))
+	if (!known && (!(too_much > 1 && too_much < LOSS_NEAR) || search_one_sample(s, score)))
 		return FETTLE_OK; /* of a single sample, errors say nothing */
 	st = search_estimate(s, base, &error);
-	*limit = fmin(ERROR_FIRST, error / too_much);
+	*limit = known ? error * share_that_passes(s, score->loss) : fmin(ERROR_FIRST, error / too_much);
 	return st;
-}
-
-/* The share of its error with which a plan that failed should pass, were its loss the square root of its error. */
-static double share_that_passes(const struct search *s, double loss)
-{
-	const double too_much = loss / search_tolerance(s);
-
-	return ERROR_AIM / (too_much * too_much);
 }
 
 /* Is what may be spent needed for falling back: a rank of the ops and two trials? */
@@ -422,6 +434,8 @@ static bool is_short(struct search *s)
 /* The error at which the next trial is hoped to pass, after one that failed. */
 static double next_limit(struct search *s, double limit, double error, double loss)
 {
+	if (knows_share(s, loss))
+		return error * share_that_passes(s, loss);
 	if (is_short(s) && loss < NEAR_MISS * search_tolerance(s))
 		return error * ERROR_NEAR;
 	if (is_short(s) && isfinite(loss))
@@ -435,6 +449,7 @@ static enum fettle_status fall_back(struct search *s, const struct plan *base, c
 	struct descent d = { OP_ORDER_INIT, OP_ORDER_INIT, NULL, NULL };
 	struct plan p = PLAN_INIT;
 	struct score score = *failed;
+	const bool known = knows_share(s, failed->loss);
 	double limit, error = INFINITY;
 	enum fettle_status st;
 	size_t n = 0, tried = SIZE_MAX, to;
@@ -446,14 +461,14 @@ static enum fettle_status fall_back(struct search *s, const struct plan *base, c
 	plan_copy(&p, base);
 	if (!st && is_short(s))
 		st = search_estimate(s, base, &error);
-	if (!st && is_short(s) && !(score.loss < LOSS_NEAR * search_tolerance(s)))
+	if (!st && is_short(s) && !known && !(score.loss < LOSS_NEAR * search_tolerance(s)))
 		limit = next_limit(s, limit, error, score.loss);
 	while (!st && !score.met && n != tried) {
 		tried = n;
-		/* a trial halves what is left to try, at least, if little may be spent */
-		to = !is_short(s) ? more_than(n)
-		     : n          ? (n + d.order.n + 1) / 2
-				  : many_for(&d.order, limit / error) + 1;
+		/* a trial halves what is left to try, at least, if little may be spent and little is known */
+		to = !is_short(s) || known ? more_than(n)
+		     : n                   ? (n + d.order.n + 1) / 2
+					   : many_for(&d.order, limit / error) + 1;
 		fall_back_up_to(search_space(s), &d, to, &n, &p);
 		st = fall_back_to(s, &d, limit, &n, &p, &error);
 		if (!st && n != tried)

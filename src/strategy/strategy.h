@@ -149,6 +149,8 @@ double search_gain(const struct search *s);  /* what the fastest plan saves, as 
 enum fettle_status search_bound(struct search *s);
 /* Is each sample right or wrong, and the accuracy how many are right? */
 bool search_counts(const struct search *s);
+/* Does what is lost grow as the error of the output does, as by cosine? */
+bool search_loses_by_error(const struct search *s);
 /* Does a plan miss the criterion by what a single sample weighs? Which sample that is, is a matter of chance. */
 bool search_one_sample(const struct search *s, const struct score *score);
 /* Is a costly recipe, applied to this plan, expected to be worth the time it takes? */

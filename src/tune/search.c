@@ -296,6 +296,11 @@ bool search_counts(const struct search *s)
 	return s->c.counts;
 }
 
+bool search_loses_by_error(const struct search *s)
+{
+	return s->c.only_lose;
+}
+
 double search_tolerance(const struct search *s)
 {
 	return s->c.tolerance;

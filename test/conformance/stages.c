@@ -374,6 +374,37 @@ static void near_misses_take_few_trials(void **state)
 		fail_msg("%zu trials for %zu near misses", tried, near);
 }
 
+/* Where losses grow as errors do, no more falls back than it takes, even if little may be spent. */
+static void known_losses_say_how_much_falls_back(void **state)
+{
+	static const struct recipe_for_world r = { "loses by error", .n_ops = 60, .settings = 1,
+						   .op_loss = 0.025 };
+	double lost[2] = { 0, 0 };
+	size_t seed, known, tried = 0;
+
+	(void)state;
+	for (seed = 0; seed < 20; seed++)
+		for (known = 0; known < 2; known++) {
+			struct world w;
+			struct outcome o;
+
+			world_init(&w, &r, seed);
+			w.frugal = w.bounded = true;
+			w.samples = 64;
+			w.trial_runs = 20;
+			w.only_lose = known;
+			o = run(&w, strategy_find("fettle"), 100);
+			check(o.best_score.met);
+			lost[known] += o.best_score.loss / TOLERANCE / 20;
+			tried += known * o.n_trials;
+			plan_release(&o.best_plan);
+			world_release(&w);
+		}
+	if (lost[1] < 0.6 || tried > 20 * 4)
+		fail_msg("%.2f of what may be lost is, %zu trials; %.2f if nothing is known", lost[1], tried,
+			 lost[0]);
+}
+
 /* Where integers save next to nothing, a plan that meets the criterion and quantizes something is enough. */
 static void little_is_spent_on_little(void **state)
 {
@@ -1145,6 +1176,7 @@ int main(void)
 		cmocka_unit_test(a_bounded_search_ends_soon),
 		cmocka_unit_test(one_sample_is_chance),
 		cmocka_unit_test(near_misses_take_few_trials),
+		cmocka_unit_test(known_losses_say_how_much_falls_back),
 		cmocka_unit_test(little_is_spent_on_little),
 		cmocka_unit_test(auto_keeps_trials_for_basic),
 		cmocka_unit_test(fallback_starts_from_the_most_accurate_plan),

@@ -58,6 +58,7 @@ struct world {
 	bool no_early, frugal, bounded;
 	size_t samples;     /* of an evaluation; 0: not known */
 	bool counts;        /* each of them right or wrong */
+	bool only_lose;     /* what is lost grows as errors do */
 	bool gains_nothing; /* the fastest plan is found to save next to nothing */
 	bool disturbed;     /* until it is doubted, every second op is thought to be faster in fp32 */
 	double trial_runs;
@@ -566,6 +567,7 @@ static inline struct search_config world_config(struct world *w, size_t max_tria
 				       .samples = w->samples,
 				       .trial_runs = w->trial_runs,
 				       .counts = w->counts,
+				       .only_lose = w->only_lose,
 				       .backend = &world_backend,
 				       .self = w };
 }
