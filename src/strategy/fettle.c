@@ -483,6 +483,8 @@ static enum fettle_status fall_back(struct search *s, const struct plan *base, c
 	if (!st)
 		st = drop_slow_ops(s, &p);
 	if (!st)
+		st = stage_dynamic(s, base);
+	if (!st)
 		st = stage_single_op(s, base, &d.order);
 	plan_release(&p);
 	descent_release(&d);

@@ -111,6 +111,11 @@ enum fettle_status push_along(struct search *s, struct plan *plan, const struct 
 /* As push(), but the op whose requantizing disturbs the output least comes first, whatever it gains. */
 enum fettle_status revert(struct search *s, struct plan *plan, const struct plan *base);
 
+/* ---- dynamic ops: dynamic_ops.c ---- */
+
+/* A plan of dynamic ops alone, if they gain something and it is faster than what there is. */
+enum fettle_status stage_dynamic(struct search *s, const struct plan *base);
+
 /* ---- a single op in integers, where they gain nothing: nearly as fast as fp32 ---- */
 
 /* What meets the criterion, if it is not clearly faster than fp32, is compared with such plans. errors: what each op adds; may be NULL. */

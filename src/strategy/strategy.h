@@ -198,6 +198,8 @@ enum rank {
 	RANK_WORTH,
 	/* The share of the fp32 model's time that is saved with this op alone in integers, conversions counted; no ops as above. */
 	RANK_ALONE,
+	/* The same for ops that may be dynamic, if they are, whatever the plan has them in. Negative: it takes longer. */
+	RANK_DYNAMIC,
 };
 /* Ops (parameter numbers) with their scores, highest first. Only ops that the rank covers are in it. */
 struct op_order {

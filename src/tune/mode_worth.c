@@ -1,4 +1,4 @@
-/* Ops by what their integers are worth: by the time that they save for their error, and by what each gains alone. */
+/* Ops by what their integers are worth: by the time that they save for their error, by what each gains alone. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,10 +63,36 @@ static void rank_alone(struct lab *l, const struct plan *p, double *score)
 		score[i] = 1 - (l->modes->fp32.total + score[i]) / l->modes->original;
 }
 
+static void rank_dynamic(struct lab *l, const struct plan *p, double *score)
+{
+	const struct space *space = &l->t->space;
+	struct plan dynamic = PLAN_INIT;
+	size_t i;
+
+	plan_copy(&dynamic, p);
+	for (i = 0; i < space->n_ops; i++) {
+		const unsigned o = mode_option(l, i, p, false, ASSIGN_DYNAMIC);
+
+		if (o != NO_OPTION || space->v[i].fallback != NO_OPTION)
+			dynamic.choice[i] = (uint16_t)(o == NO_OPTION ? space->v[i].fallback : o);
+	}
+	price_alone(l, &dynamic, score);
+	for (i = 0; i < space->n_ops; i++)
+		score[i] = mode_in(l, &dynamic, i) == ASSIGN_DYNAMIC ? -score[i] / l->modes->fp32.total
+								     : -INFINITY;
+	plan_release(&dynamic);
+}
+
 enum fettle_status rank_by_prices(struct lab *l, const struct plan *p, enum rank by, struct op_order *out,
 				  struct err *err)
 {
 	const struct modes *m = l->modes;
+	static const struct {
+		const char *name;
+		void (*rank)(struct lab *l, const struct plan *p, double *score);
+	} kinds[] = { [RANK_WORTH] = { "worth", rank_worth },
+		      [RANK_ALONE] = { "alone", rank_alone },
+		      [RANK_DYNAMIC] = { "dynamic", rank_dynamic } };
 	char hash[FINGERPRINT_LEN], *key;
 	enum fettle_status st = FETTLE_OK;
 	double *score;
@@ -75,11 +101,11 @@ enum fettle_status rank_by_prices(struct lab *l, const struct plan *p, enum rank
 	if (!lab_latency_counts(l) || !m)
 		return FETTLE_OK;
 	plan_hash(p, &l->t->space, hash);
-	key = xstrfmt("%s of %s", by == RANK_WORTH ? "worth" : "alone", hash);
+	key = xstrfmt("%s of %s", kinds[by].name, hash);
 	score = xcalloc(l->t->space.n_ops + 1, sizeof(*score));
 	if (!known_scores(l, key, out) && m->place && m->original > 0 &&
-	    (by == RANK_ALONE || (m->errors && plan_equal(&m->ranked, p, &l->t->space)))) {
-		(by == RANK_WORTH ? rank_worth : rank_alone)(l, p, score);
+	    (by != RANK_WORTH || (m->errors && plan_equal(&m->ranked, p, &l->t->space)))) {
+		kinds[by].rank(l, p, score);
 		for (i = 0; i < l->t->space.n_ops; i++)
 			op_order_add(out, i, score[i]);
 		st = keep_scores(l, key, out, err);

@@ -47,7 +47,7 @@ bool modes_gain_nothing(const struct lab *l, const struct plan *p);
 /* RANK_SECONDS, see strategy/strategy.h. */
 enum fettle_status rank_seconds(struct lab *l, const struct plan *p, struct op_order *out, struct err *err);
 
-/* RANK_WORTH and RANK_ALONE; for the former, the errors of each op are kept when they are ranked. */
+/* RANK_WORTH, RANK_ALONE and RANK_DYNAMIC; for the former, the errors of each op are kept when they are ranked. */
 enum fettle_status rank_by_prices(struct lab *l, const struct plan *p, enum rank by, struct op_order *out,
 				  struct err *err);
 void modes_keep_errors(struct lab *l, const struct plan *p, const struct op_order *errors);

@@ -291,6 +291,7 @@ enum fettle_status lab_rank(void *self, const struct plan *p, enum rank by, int 
 		break;
 	case RANK_WORTH:
 	case RANK_ALONE:
+	case RANK_DYNAMIC:
 		st = rank_by_prices(l, p, by, out, err);
 		break;
 	default:

@@ -421,7 +421,7 @@ enum fettle_status search_rank_ops(struct search *s, const struct plan *p, enum 
 	op_order_release(out);
 	if (st)
 		return st;
-	if (by != RANK_WORTH && by != RANK_ALONE) /* those follow from what is known */
+	if (by != RANK_WORTH && by != RANK_ALONE && by != RANK_DYNAMIC) /* those follow from what is known */
 		spend_rank(s);
 	st = s->c.backend->rank(s->c.self, p, by, local_batches(s), out, &s->err);
 	if (st) {

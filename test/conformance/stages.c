@@ -765,6 +765,33 @@ static void dynamic_is_taken_when_it_loses_less(void **state)
 		}
 }
 
+/* Where hardly a static op may stay, those that gain if they are dynamic are all of it. */
+static void dynamic_ops_remain_where_static_ones_fall_back(void **state)
+{
+	static const struct recipe_for_world r = { "matrices",      .n_ops = 32,      .settings = 2,
+						   .dynamic = true, .matrices = true, .dynamic_loss = 1e-4,
+						   .op_loss = 4 };
+	size_t seed, i;
+
+	(void)state;
+	for (seed = 1; seed <= 10; seed++) {
+		struct world w;
+		struct outcome o;
+
+		world_init(&w, &r, seed);
+		for (i = 0; i < r.n_ops; i++)
+			w.weight[i] += 2 * TOLERANCE;
+		w.frugal = w.bounded = true;
+		w.samples = 64;
+		w.trial_runs = 20;
+		o = run(&w, strategy_find("fettle"), 100);
+		check(o.best_score.met && plan_n_quantized(&o.best_plan, &w.space) == r.n_ops / 4);
+		check(is_dynamic(&w, &o.best_plan));
+		plan_release(&o.best_plan);
+		world_release(&w);
+	}
+}
+
 /* Two settings of each part that are good, for activations and for weights: found one after the other. */
 static bool third_and_second(const struct world *w, const struct plan *p)
 {
@@ -1187,6 +1214,7 @@ int main(void)
 		cmocka_unit_test(what_is_slower_gives_way_to_a_single_op),
 		cmocka_unit_test(a_single_op_that_fails_gives_way_to_another),
 		cmocka_unit_test(dynamic_is_taken_when_it_loses_less),
+		cmocka_unit_test(dynamic_ops_remain_where_static_ones_fall_back),
 		cmocka_unit_test(settings_are_found_part_by_part),
 		cmocka_unit_test(conservative_builds_on_the_types_it_kept),
 		cmocka_unit_test(op_types_leave_half_of_the_trials),

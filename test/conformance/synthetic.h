@@ -17,6 +17,7 @@ struct recipe_for_world {
 	size_t n_ops;
 	unsigned settings;   /* quantized options per op, at least 1 */
 	bool dynamic;        /* half of them are dynamic */
+	bool matrices;       /* and only one op in four may be; profiles tell that it gains so, too */
 	double dynamic_loss; /* what a dynamic op loses, as a share of what a static one does; 0: as much */
 	size_t n_types, n_recipes;
 	int n_blocks;
@@ -385,6 +386,8 @@ static inline double op_score(const struct world *w, const struct plan *p, size_
 
 	if (by == RANK_SECONDS)
 		return op_seconds(w, op, p->choice[op]);
+	if (by == RANK_DYNAMIC)
+		return w->space.v[op].gain / 2;
 	if (by == RANK_ALONE)
 		return -op_costs(w, op) / FP32_MS;
 	if (w->space.n_ops > 100 && by != RANK_OUTPUT_MSE)
@@ -403,6 +406,8 @@ static inline bool rank_speaks_of(const struct world *w, const struct plan *p, s
 {
 	if (by == RANK_SECONDS)
 		return w->r->by_time;
+	if (by == RANK_DYNAMIC)
+		return w->r->matrices && op % 4 == 0;
 	if (by == RANK_WORTH || by == RANK_ALONE)
 		return by == RANK_ALONE && w->r->slower;
 	if (by == RANK_IMPACT_BACK)
@@ -603,11 +608,13 @@ static inline void make_op(struct world *w, size_t i, struct rng *rng)
 							    .algorithm = by[k / 5 % 3] };
 	}
 	for (k = 0; k < r->settings && !r->blocks; k++)
-		w->options[i][n++] = (struct param_option){
-			.mode = r->dynamic && k >= (r->settings + 1) / 2 ? OPTION_DYNAMIC : OPTION_STATIC,
-			.setting = k,
-			.part = { (uint16_t)(k / 2), (uint16_t)(k % 2) }
-		};
+		w->options[i][n++] =
+			(struct param_option){ .mode = r->dynamic && k >= (r->settings + 1) / 2 &&
+								       !(r->matrices && i % 4)
+							       ? OPTION_DYNAMIC
+							       : OPTION_STATIC,
+					       .setting = k,
+					       .part = { (uint16_t)(k / 2), (uint16_t)(k % 2) } };
 	*op = (struct param){
 		.kind = PARAM_OP,
 		.name = arena_strfmt(&w->space.arena, "op %zu", i),
