@@ -24,6 +24,7 @@ struct profile_of {
 		*g; /* of the model that is run: its values have the names that its nodes have made */
 	struct mode_profile *out;
 	struct line *lines;
+	size_t last; /* the op of the node before, in order of execution; MAP_NONE: none yet */
 };
 
 static void note_blocked(const struct profile_of *p, size_t op)
@@ -106,11 +107,16 @@ static void take_node(void *self, const char *node, const char *type, double sec
 
 	if (op != MAP_NONE && conversion != TO_INT && conversion != TO_FLOAT && conversion != AT_RUN_TIME) {
 		p->out->seconds[op] += seconds;
+		p->last = op;
 	} else if (conversion != CONVERSIONS) {
 		if (conversion == AT_RUN_TIME)
 			note_apart(p, node);
 		line_add(&p->lines[conversion], profile_elements(shapes), seconds);
 		p->out->converting[conversion] += seconds;
+	} else if (p->last != MAP_NONE && strstr(type, "Gelu")) {
+		/* The runtime has made it of several nodes, and named it. It adds the bias as well (BiasGelu) unless the matrix before it
+		 * does: what it takes depends on that one's mode. */
+		p->out->seconds[p->last] += seconds;
 	}
 }
 
@@ -198,7 +204,7 @@ enum fettle_status mode_profile(struct lab *l, struct model *m, struct mode_prof
 	const struct deployed *d = &l->o.deployed;
 	struct feed *feed = l->timed[d->compared];
 	struct graph_index g;
-	struct profile_of p = { l, &g, out, l->modes->lines };
+	struct profile_of p = { l, &g, out, l->modes->lines, MAP_NONE };
 	struct profile_options o = {
 		.session = { .threads = d->threads, .deployed = true, .level = l->o.level },
 		.batch = deployed_batch(d, d->compared),
