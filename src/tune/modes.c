@@ -90,11 +90,16 @@ const struct mode_profile *profile_of(const struct lab *l, const struct plan *p)
 enum fettle_status profile_fp32(struct lab *l, struct err *err)
 {
 	struct modes *m = l->modes;
+	struct session *s = NULL;
 	enum fettle_status st;
 
 	if (m->fp32.seconds)
 		return FETTLE_OK;
-	st = mode_profile(l, l->s->m, &m->fp32, NULL, err);
+	st = mode_profile(l, l->s->m, &m->fp32, &s, err);
+	if (was_rewritten(l))
+		timing_take_rewritten(l, s);
+	else
+		session_free(s);
 	return st ? st : time_original(l, &m->original, err);
 }
 

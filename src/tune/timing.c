@@ -11,6 +11,11 @@
 #include "tune/modes.h"
 #include "tune/worker.h"
 
+/* The fp32 model as rewritten is what profiled plans are timed beside if it is so many times as fast as the user's file, and no larger
+ * than this: then there are more turns in the same time. */
+#define QUICK_SPEEDUP 1.3
+#define QUICK_BYTES 64e6
+
 /* The sessions of one model. */
 struct entrant {
 	struct session **s;
@@ -19,9 +24,9 @@ struct entrant {
 };
 
 struct timing {
-	struct entrant fp32; /* kept from one timing to the next */
+	struct entrant fp32, quick; /* kept from one timing to the next; quick: see QUICK_SPEEDUP */
 	/* seconds of the shortest run, by the place in l->timed; 0: not known */
-	double run[DEPLOYED_BATCHES + 1];
+	double run[DEPLOYED_BATCHES + 1], quick_run;
 	/* of the fp32 model as it is and as rewritten, if it was timed */
 	struct latency rewritten[2];
 	bool has_rewritten;
@@ -46,6 +51,7 @@ void timing_free(struct timing *t)
 	if (!t)
 		return;
 	entrant_release(&t->fp32);
+	entrant_release(&t->quick);
 	plan_release(&t->reported);
 	free(t);
 }
@@ -207,6 +213,15 @@ static struct latency_limits report_limits(const struct lab *l)
 					.width = 2 * LATENCY_EQUAL };
 }
 
+/* The shortest run that the first of two is known to have had; NULL: it is not remembered. */
+static double *shortest_run(const struct lab *l, const struct entrant *first, size_t which)
+{
+	return !l->timing                   ? NULL
+	       : first == &l->timing->fp32  ? &l->timing->run[which]
+	       : first == &l->timing->quick ? &l->timing->quick_run
+					    : NULL;
+}
+
 /* two that have entered */
 static enum fettle_status time_pair(struct lab *l, const struct entrant *first, const struct entrant *own,
 				    size_t which, const struct latency_limits *limits,
@@ -214,7 +229,7 @@ static enum fettle_status time_pair(struct lab *l, const struct entrant *first, 
 {
 	struct timed_on in = { .b = FEED_BATCH_INIT };
 	const bool crowd = sessions_crowd(n_instances(l), l->o.deployed.threads);
-	const bool with_fp32 = l->timing && first == &l->timing->fp32;
+	double *run = shortest_run(l, first, which);
 	struct latency_limits how = *limits;
 	struct contender v[2];
 	double start = clock_now();
@@ -225,12 +240,11 @@ static enum fettle_status time_pair(struct lab *l, const struct entrant *first, 
 		v[1] = (struct contender){ own->s, own->n, in.inputs, crowd, !l->o.deployed.threads };
 		if (l->timing && own->borrowed) /* a session that others have used */
 			how.warm = l->timing->run[which];
-		if (with_fp32)
-			how.least = l->timing->run[which];
+		if (run)
+			how.least = *run;
 		st = evaluate_latency(v, 2, &how, lab_go_on_uncounted, l, times, err);
-		if (!st && with_fp32)
-			l->timing->run[which] =
-				how.least > 0 ? fmin(how.least, times[0].least) : times[0].least;
+		if (!st && run)
+			*run = how.least > 0 ? fmin(how.least, times[0].least) : times[0].least;
 	}
 	l->times.latency += clock_now() - start;
 	timed_on_release(&in);
@@ -291,14 +305,17 @@ static struct latency_limits limits_rewritten(const struct lab *l)
 	return limits;
 }
 
-static enum fettle_status time_with(struct lab *l, struct session *s, const struct latency_limits *limits,
-				    struct latency times[2], struct err *err)
+/* against the user's file, unless `first` is given */
+static enum fettle_status time_with(struct lab *l, const struct entrant *first, struct session *s,
+				    const struct latency_limits *limits, struct latency times[2],
+				    struct err *err)
 {
-	struct entrant own, *first;
-	enum fettle_status st = enter_fp32(l, &first, err);
+	struct entrant own, *fp32;
+	enum fettle_status st = first ? FETTLE_OK : enter_fp32(l, &fp32, err);
 
 	if (st)
 		return st;
+	first = first ? first : fp32;
 	lend(&own, s);
 	st = time_pair(l, first, &own, l->o.deployed.compared, limits, times, err);
 	entrant_release(&own);
@@ -314,7 +331,7 @@ enum fettle_status time_rewritten_with(struct lab *l, struct session *s, double 
 	*least = NAN;
 	if (n_instances(l) > 1)
 		return FETTLE_OK;
-	st = time_with(l, s, &limits, times, err);
+	st = time_with(l, NULL, s, &limits, times, err);
 	if (st)
 		return st;
 	*least = times[1].least;
@@ -326,17 +343,31 @@ enum fettle_status time_rewritten_with(struct lab *l, struct session *s, double 
 enum fettle_status time_beside_fp32(struct lab *l, struct session *s, double seconds, double slower,
 				    double *ratio, struct err *err)
 {
-	const struct latency_limits limits = { .seconds = seconds, .slower = slower };
+	const bool quick = l->timing && l->timing->quick.n;
+	const double quicker = quick ? rewritten_speedup(l) : 1;
+	const struct latency_limits limits = { .seconds = seconds, .slower = slower * quicker };
 	struct latency times[2];
 	enum fettle_status st;
 
 	*ratio = NAN;
 	if (n_instances(l) > 1)
 		return FETTLE_OK;
-	st = time_with(l, s, &limits, times, err);
+	st = time_with(l, quick ? &l->timing->quick : NULL, s, &limits, times, err);
 	if (!st)
-		*ratio = 1 / times[1].speedup.value;
+		*ratio = 1 / times[1].speedup.value / quicker;
 	return st;
+}
+
+void timing_take_rewritten(struct lab *l, struct session *s)
+{
+	if (!s || l->timing->quick.n || rewritten_speedup(l) < QUICK_SPEEDUP ||
+	    (double)l->baseline_size > QUICK_BYTES || n_instances(l) > 1) {
+		session_free(s);
+		return;
+	}
+	lend(&l->timing->quick, s);
+	l->timing->quick.borrowed = false;
+	l->timing->quick_run = 0;
 }
 
 enum fettle_status time_beside_rewritten(struct lab *l, const struct plan *p, double seconds, double *ratio,
