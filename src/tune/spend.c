@@ -7,7 +7,7 @@
 #include "tune/search_impl.h"
 
 /* What a pass must be expected to gain, as a share of the latency. */
-#define PASS_WORTH 0.04
+#define PASS_WORTH 0.03
 /* Passes that a bounded search may spend, whatever it gains. */
 #define SPEND_LEAST 4
 #define SPEND_MOST 7
