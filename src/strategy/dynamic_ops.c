@@ -32,12 +32,8 @@ enum fettle_status stage_dynamic(struct search *s, const struct plan *base)
 	double gains;
 	enum fettle_status st = only_dynamic(s, base, &p, &gains);
 
-	if (!st && gains >= GAINS_LEAST) {
-		search_stage(s, "dynamic");
-		search_want(s, WANT_FASTER);
-		st = stage_try(s, &p, NULL);
-		search_want(s, WANT_PASS);
-	}
+	if (!st && gains >= GAINS_LEAST)
+		st = stage_try_if_faster(s, "dynamic", &p);
 	plan_release(&p);
 	return st;
 }

@@ -224,18 +224,6 @@ static enum fettle_status choose_modes(struct search *s, struct plan *base)
 	return st;
 }
 
-/* Its accuracy is looked at only if it is faster than what there is. */
-static enum fettle_status try_if_faster(struct search *s, const char *stage, const struct plan *p)
-{
-	enum fettle_status st;
-
-	search_stage(s, stage);
-	search_want(s, WANT_FASTER);
-	st = stage_try(s, p, NULL);
-	search_want(s, WANT_PASS);
-	return st;
-}
-
 /* A plan that meets the criterion was chosen by profiles that it proves wrong: are others faster, by new ones? */
 static enum fettle_status choose_again(struct search *s, const struct plan *met)
 {
@@ -247,7 +235,7 @@ static enum fettle_status choose_again(struct search *s, const struct plan *met)
 	default_ops(search_space(s), met, &from);
 	st = search_fastest(s, &from, false, &p);
 	if (!st && plan_n_quantized(&p, search_space(s)))
-		st = try_if_faster(s, "fastest", &p);
+		st = stage_try_if_faster(s, "fastest", &p);
 	plan_release(&from);
 	plan_release(&p);
 	return st;
@@ -260,7 +248,7 @@ static enum fettle_status drop_slow_ops(struct search *s, const struct plan *met
 	enum fettle_status st = search_fastest(s, met, true, &p);
 
 	if (!st && !plan_equal(&p, met, search_space(s)) && plan_n_quantized(&p, search_space(s)))
-		st = try_if_faster(s, "faster", &p);
+		st = stage_try_if_faster(s, "faster", &p);
 	plan_release(&p);
 	return st;
 }
@@ -404,8 +392,7 @@ static double share_that_passes(const struct search *s, double loss)
 {
 	const double too_much = loss / search_tolerance(s);
 
-	return knows_share(s, loss) ? fmin(ERROR_AIM_KNOWN / too_much, ERROR_AIM_KNOWN)
-				    : ERROR_AIM / (too_much * too_much);
+	return knows_share(s, loss) ? ERROR_AIM_KNOWN / fmax(too_much, 1) : ERROR_AIM / (too_much * too_much);
 }
 
 /* The error of the output that should pass: of what missed by little, so much less as it lost too much. */
@@ -461,7 +448,7 @@ static enum fettle_status fall_back(struct search *s, const struct plan *base, c
 	plan_copy(&p, base);
 	if (!st && is_short(s))
 		st = search_estimate(s, base, &error);
-	if (!st && is_short(s) && !known && !(score.loss < LOSS_NEAR * search_tolerance(s)))
+	if (!st && is_short(s) && !(score.loss < LOSS_NEAR * search_tolerance(s)))
 		limit = next_limit(s, limit, error, score.loss);
 	while (!st && !score.met && n != tried) {
 		tried = n;

@@ -24,6 +24,17 @@ enum fettle_status stage_try(struct search *s, const struct plan *p, bool *met)
 	return st;
 }
 
+enum fettle_status stage_try_if_faster(struct search *s, const char *stage, const struct plan *p)
+{
+	enum fettle_status st;
+
+	search_stage(s, stage);
+	search_want(s, WANT_FASTER);
+	st = stage_try(s, p, NULL);
+	search_want(s, WANT_PASS);
+	return st;
+}
+
 enum fettle_status stage_default(struct search *s)
 {
 	struct plan p = PLAN_INIT;

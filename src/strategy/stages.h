@@ -38,6 +38,8 @@ enum { SIDE_BY_SIDE = 8 };
 
 /* Tries the plan unless it quantizes nothing: that would be the baseline again. met: may be NULL. */
 enum fettle_status stage_try(struct search *s, const struct plan *p, bool *met);
+/* The same, as a stage; its accuracy is looked at only if it is faster than what there is. WANT_PASS holds from here on. */
+enum fettle_status stage_try_if_faster(struct search *s, const char *stage, const struct plan *p);
 
 /* ---- settings: everything stays quantized ---- */
 

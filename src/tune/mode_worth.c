@@ -1,4 +1,4 @@
-/* Ops by what their integers are worth: by the time that they save for their error, by what each gains alone. */
+/* Ops by what their integers are worth: by the time that they save for their error, and by what each gains alone. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,8 +73,8 @@ static void rank_dynamic(struct lab *l, const struct plan *p, double *score)
 	for (i = 0; i < space->n_ops; i++) {
 		const unsigned o = mode_option(l, i, p, false, ASSIGN_DYNAMIC);
 
-		if (o != NO_OPTION || space->v[i].fallback != NO_OPTION)
-			dynamic.choice[i] = (uint16_t)(o == NO_OPTION ? space->v[i].fallback : o);
+		if (o != NO_OPTION)
+			dynamic.choice[i] = (uint16_t)o;
 	}
 	price_alone(l, &dynamic, score);
 	for (i = 0; i < space->n_ops; i++)

@@ -96,10 +96,7 @@ enum fettle_status profile_fp32(struct lab *l, struct err *err)
 	if (m->fp32.seconds)
 		return FETTLE_OK;
 	st = mode_profile(l, l->s->m, &m->fp32, &s, err);
-	if (was_rewritten(l))
-		timing_take_rewritten(l, s);
-	else
-		session_free(s);
+	timing_take_rewritten(l, s);
 	return st ? st : time_original(l, &m->original, err);
 }
 

@@ -360,14 +360,13 @@ enum fettle_status time_beside_fp32(struct lab *l, struct session *s, double sec
 
 void timing_take_rewritten(struct lab *l, struct session *s)
 {
-	if (!s || l->timing->quick.n || rewritten_speedup(l) < QUICK_SPEEDUP ||
-	    (double)l->baseline_size > QUICK_BYTES || n_instances(l) > 1) {
+	if (!s || rewritten_speedup(l) < QUICK_SPEEDUP || l->timing->quick.n ||
+	    (double)l->baseline_size > QUICK_BYTES) {
 		session_free(s);
 		return;
 	}
 	lend(&l->timing->quick, s);
-	l->timing->quick.borrowed = false;
-	l->timing->quick_run = 0;
+	l->timing->quick.borrowed = false; /* ours from now on */
 }
 
 enum fettle_status time_beside_rewritten(struct lab *l, const struct plan *p, double seconds, double *ratio,

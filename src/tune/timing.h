@@ -21,7 +21,8 @@ double timing_fp32_run(const struct lab *l);
  */
 enum fettle_status lab_time_rewritten(struct lab *l, struct latency times[2], struct err *err);
 enum fettle_status time_rewritten_with(struct lab *l, struct session *s, double *least, struct err *err);
-/* Takes the session of the fp32 model as rewritten that was timed so: if that is much faster, others are timed beside it from now on. */
+/* Takes the session of the fp32 model as prepared, or NULL: if it was rewritten, and timed to be much faster, others are timed beside it
+ * from now on. */
 void timing_take_rewritten(struct lab *l, struct session *s);
 /* What a run of the session takes, in units of the user's model: in turns with one of fp32, for about so many seconds; for less if that is
  * more than `slower`. NAN: several instances are deployed, which a session is not. */
